@@ -30,17 +30,19 @@ type world struct {
 	app   *commands.App
 	clock *clock
 	orgs  []string
-	said  []string // every answer, without what a partition gives it
+	owner map[string]string // member id, by organization
+	said  []string          // every answer, without what a partition gives it
 
-	decided map[string][]signedDecision
-	chains  map[string][]ledger.Event      // by tenant, at the end
-	exports map[string]map[string][]string // likewise, of two tenants
+	decided  map[string][]signedDecision
+	receipts int
+	chains   map[string][]ledger.Event      // by tenant, at the end
+	exports  map[string]map[string][]string // likewise, of two tenants
 }
 
 func newWorld(t *testing.T, partitions int) *world {
 	c := newClock()
 	cryptotest.SetGlobalRandom(t, 1)
-	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, decided: map[string][]signedDecision{}}
+	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, owner: map[string]string{}, decided: map[string][]signedDecision{}}
 }
 
 // step does one thing, whose choices follow from the number alone.
@@ -64,12 +66,14 @@ func (w *world) step(seed uint64) {
 		w.say("member", err)
 	case n == 2 && len(w.decided[org]) > 0:
 		d := w.decided[org][r.IntN(len(w.decided[org]))]
-		recorded, err := w.app.BindReceipt(w.t.Context(), p, evidence(w.t, d, "fulfilled", w.clock.Now()))
-		w.answered(recorded, err)
+		recorded, err := w.app.BindReceipt(w.t.Context(), session(w.t, w.app, org, w.owner[org]), evidence(w.t, d, "fulfilled", w.clock.Now()))
+		if w.answered(recorded, err); err == nil {
+			w.receipts++
+		}
 	case n == 3: // an equal request, or one that is not
-		w.decide(p, org, "again", []string{"allow", "deny"}[r.IntN(2)])
+		w.decide(org, "again", []string{"allow", "deny"}[r.IntN(2)])
 	default:
-		w.decide(p, org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
+		w.decide(org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
 	}
 }
 
@@ -79,12 +83,17 @@ func (w *world) newOrganization(r *rand.Rand) {
 		w.t.Fatal(err)
 	}
 	w.orgs = append(w.orgs, o.OrgID)
+	m, err := w.app.AddMember(w.t.Context(), operatorOf(w.t, w.app, o.OrgID), "dev@example.com", "developer")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.owner[o.OrgID] = m.MemberID
 	withPolicy(w.t, w.app, operatorOf(w.t, w.app, o.OrgID))
 	w.say(o, nil)
 }
 
-func (w *world) decide(p commands.Principal, org, key, want string) {
-	recorded, err := w.app.Decide(w.t.Context(), p, decisionRequest(w.t, key, want))
+func (w *world) decide(org, key, want string) {
+	recorded, err := w.app.Decide(w.t.Context(), session(w.t, w.app, org, w.owner[org]), decisionRequest(w.t, key, want))
 	w.answered(recorded, err)
 	if err == nil && !recorded.Replayed {
 		if record, err := assurance.ReadDecision(recorded.Envelope.Record); err == nil {
@@ -202,6 +211,9 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 				homes := map[*ledger.Partition]bool{}
 				for _, tenant := range one.orgs {
 					homes[many.app.Ledger.Home(tenant)] = true
+				}
+				if len(one.decided) == 0 || one.receipts == 0 {
+					t.Errorf("organizations with decisions: %d, receipts: %d", len(one.decided), one.receipts)
 				}
 				if len(homes) < 2 {
 					t.Errorf("every organization is at home in one partition of %d", n)

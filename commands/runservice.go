@@ -249,5 +249,6 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 }
 
 func placeOf(e ledger.Event) *seal.Place {
-	return &seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+	place := e.Place()
+	return &place
 }

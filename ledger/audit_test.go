@@ -38,7 +38,7 @@ type audited struct {
 
 func newAudited(t *testing.T) *audited {
 	t.Helper()
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
 	kek := bytes.Repeat([]byte{7}, 32)

@@ -74,7 +74,7 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 // vouches for; then each checkpoint is outside of the database before it counts,
 // and proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
 	for i := range 300 {
@@ -140,7 +140,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 
 // The tree goes on where another node stopped, through every width of a tile.
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
-	db, folder := ledgertest.New(t), t.TempDir()
+	db, folder := onePartition(t), t.TempDir()
 	var last *ledger.Published
 	for round := range 4 {
 		l, err := ledger.Open(t.Context(), db.URL, ledger.Options{})
@@ -177,7 +177,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 // A ledger that is closed leaves a note of its last event: an older copy that is
 // put back while nothing runs cannot pass for it.
 func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
-	l, folder := open(t, ledgertest.New(t)), checkpoint.Folder{Path: t.TempDir()}
+	l, folder := open(t, onePartition(t)), checkpoint.Folder{Path: t.TempDir()}
 	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 
 // No checkpoint counts that is not outside of the database first.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	file := filepath.Join(t.TempDir(), "not a folder")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -220,7 +220,7 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 // background while appends go on, and what the first checkpoint vouches for is said
 // before there is one.
 func TestAStartDoesNotWaitForTheTree(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
 	for i := range 100 {
@@ -264,7 +264,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 
 // A key for records signs no checkpoint, and the other way round.
 func TestKeysHaveOnePurpose(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	keep(t, l, t.TempDir())
 	if err := l.Activate(t.Context(), checkpointSigner(t), "evt_x"); !errors.Is(err, ledger.ErrForeignKey) {
@@ -282,7 +282,7 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 // While a node runs, a database that was put back is noticed, and it appends no
 // more.
 func TestADatabasePutBackStopsANode(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	keep(t, l, t.TempDir())
 	for i := range 5 {

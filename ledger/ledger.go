@@ -70,6 +70,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
 )
 
 // ServiceTenant is the tenant of everything that belongs to no organization.
@@ -100,6 +101,11 @@ type Event struct {
 
 // Occurred is when the event was appended, by the clock of the node that did.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
+
+// Place is where the event stands, as the envelope of its record says.
+func (e Event) Place() seal.Place {
+	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+}
 
 // Read decodes the payload into the present struct of its type, to which stored
 // points, whatever schema version it was stored in (package ledger/events).

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -275,4 +277,74 @@ func separator(url string) string {
 		return "&"
 	}
 	return "?"
+}
+
+// onePartition is a database for tests that count every event of a ledger, or change
+// rows by their position: what they show of one partition holds in each.
+func onePartition(t testing.TB) *ledgertest.DB {
+	t.Helper()
+	return ledgertest.NewPartitioned(t, 1)
+}
+
+// A cut tail is found in whatever partition it is, and only what that partition has
+// lost is given up: the others go on as they were.
+func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
+	const n = 3
+	db := ledgertest.NewPartitioned(t, n)
+	ctx := t.Context()
+	record, err := seal.NewSigner(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
+	first := open(t, db)
+	if err := first.Activate(ctx, record, "evt_key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.KeepCheckpoints(ctx, keep, numbered("a")); err != nil {
+		t.Fatal(err)
+	}
+	for p := range int16(n) {
+		for i := range 3 {
+			if _, err := first.Append(ctx, of(tenantOf(p, n), "counted", ledger.Any(9), fmt.Sprint(p, "_", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first.Close() // which signs the last heads
+	super, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(ctx)
+	if _, err := super.Exec(ctx, `alter table events disable trigger all; delete from events where p = 2 and pos > 4;
+		update ledger_head h set pos = e.pos, last_hash = e.hash from events e where h.p = 2 and e.p = 2 and e.pos = 4;
+		delete from checkpoints where p = 2; delete from tiles where p = 2;
+		update tree_head set size = 0, root = sha256(''), edge = '' where p = 2; alter table events enable trigger all`); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, db)
+	_, _, err = second.CheckOutside(ctx, keep)
+	var rollback *ledger.Rollback
+	if !errors.As(err, &rollback) || rollback.Partition != 2 || rollback.From != 5 || rollback.To != 6 {
+		t.Fatalf("the start: %v, %+v", err, rollback)
+	}
+	if err := second.AcceptRollback(ctx, rollback, record, "evt_lost"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := second.CheckOutside(ctx, keep); err != nil {
+		t.Errorf("after it was accepted: %v", err)
+	}
+	if err := second.KeepCheckpoints(ctx, keep, numbered("b")); err != nil {
+		t.Fatal(err)
+	}
+	for p := range int16(n) {
+		if _, err := second.Append(ctx, of(tenantOf(p, n), "after", ledger.New(), fmt.Sprint("after_", p))); err != nil {
+			t.Errorf("partition %d: %v", p, err)
+		}
+	}
+	report, err := second.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	if err != nil || len(report.Faults) > 0 || len(report.Partitions) != n {
+		t.Errorf("verify: %v, %+v", err, report)
+	}
 }

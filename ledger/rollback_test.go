@@ -27,7 +27,7 @@ const putBack = `set session_replication_role = replica;
 // somebody did something to its database.
 func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgertest.DB, *ledger.Ledger, *seal.Signer) {
 	t.Helper()
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	record := must(seal.NewSigner(make([]byte, 32)))
 	first := must(ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
 	if err := first.Activate(t.Context(), record, "evt_key"); err != nil {
@@ -170,7 +170,7 @@ func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, 
 
 // A node that starts while another writes is told of no lost positions.
 func TestANodeStartsBesideOneThatWrites(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	writing, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
 	keep(t, writing, folder.Path)
 	n := 0

@@ -37,7 +37,7 @@ var changes = map[string]string{
 // Any change of any column of any event row is found, by somebody who may do
 // anything in the database; so are removed, inserted and cut-off rows.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
 	signer, err := seal.NewSigner(make([]byte, 32))
@@ -132,7 +132,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestTheApplicationCannotChangeEvents(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 
 // A record is hashed again before it is served.
 func TestATamperedEventIsNotServed(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -18,7 +17,7 @@ import (
 // A record with personal members verifies as it is stored, with its own
 // signature as soon as it is opened, and as stored after an erasure.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
-	db := ledgertest.New(t)
+	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))

@@ -77,7 +77,7 @@ func (l *Ledger) Locate(ctx context.Context, envelope seal.Envelope) seal.Check 
 		return fail("no event stands at this position")
 	}
 	e := found[0]
-	place := seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+	place := e.Place()
 	stored, signed, err := e.Signed()
 	if place != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
 		return fail("the event at this position is another one")

@@ -25,7 +25,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // witness is a running witness of C2SP tlog-witness for one log. Notes, proofs and
@@ -138,7 +137,7 @@ func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 // its line stands on the note; a ledger with another history under the same name
 // gets none.
 func TestAWitnessCosigns(t *testing.T) {
-	db, ctx := ledgertest.New(t), t.Context()
+	db, ctx := onePartition(t), t.Context()
 	l := open(t, db)
 	appended := func(l *ledger.Ledger, from, to int) {
 		t.Helper()
@@ -176,7 +175,7 @@ func TestAWitnessCosigns(t *testing.T) {
 	again.Close()
 
 	// Another history under the same origin and key.
-	other := ledgertest.New(t)
+	other := onePartition(t)
 	super := must(pgx.Connect(ctx, other.SuperURL))
 	defer super.Close(ctx)
 	if _, err := super.Exec(ctx, `update ledger_head set origin = $1, last_hash = $2`, l.Partition(0).Origin(), genesisOf(l.Partition(0).Origin())); err != nil {

@@ -17,7 +17,12 @@ import (
 // it yet.
 func newApp(t *testing.T) (*commands.App, *ledgertest.DB) {
 	t.Helper()
-	db := ledgertest.New(t)
+	return appOn(t, ledgertest.New(t))
+}
+
+// appOn is an app on a database.
+func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
+	t.Helper()
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

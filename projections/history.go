@@ -68,7 +68,7 @@ func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 	return HistoryItem{Kind: kind, Sequence: e.Sequence, RuleIDs: []string{}, Alerts: []string{}, Integrity: integrity,
-		Ledger: seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}}
+		Ledger: e.Place()}
 }
 
 // applyRecorded inserts the decisions and receipts that a list begins with. What is

@@ -112,9 +112,10 @@ func statusOf(e ledger.Event) (StatusRecord, error) {
 		record.ActionBindingVersion, record.ActionHash = w.ActionBindingVersion, w.ActionHash
 	}
 	if stored.Integrity != nil {
+		place := e.Place()
 		record.Receipt = &seal.Envelope{
 			Record: stored.Record, Integrity: *stored.Integrity,
-			Ledger: &seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()},
+			Ledger: &place,
 			Verify: &seal.VerifyAt{URL: stored.VerifyURL, Method: "POST"},
 		}
 	}

@@ -10,10 +10,11 @@ import (
 // faultsCmd breaks a running service in every way of the fault table.
 type faultsCmd struct {
 	built
-	Rows  []string `arg:"" optional:"" help:"Rows to run; default: all."`
-	Seeds int      `help:"Rounds of each row." default:"10"`
-	First uint64   `help:"Seed of the first round; the others count up." default:"1"`
-	Calls int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
+	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`
+	Seeds      int      `help:"Rounds of each row." default:"10"`
+	First      uint64   `help:"Seed of the first round; the others count up." default:"1"`
+	Partitions int      `help:"Of the ledgers that are broken; 0: one." placeholder:"N"`
+	Calls      int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
 }
 
 // Run prints a line for each row.
@@ -23,7 +24,7 @@ func (c *faultsCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return c.with(ctx, func(program string) error {
-		return faults.Run(ctx, faults.Options{Program: program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls,
+		return faults.Run(ctx, faults.Options{Program: program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls, Partitions: c.Partitions,
 			Out: os.Stdout, Log: os.Stderr})
 	})
 }

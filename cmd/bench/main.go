@@ -10,6 +10,8 @@
 //	bench verify     an auditor's verify against a bare read of the same rows, and
 //	                 what appends lose to it and to checkpoints
 //	bench export     an organization's export, likewise
+//	bench growth     single operations, and what reads everything, as the ledger grows
+//	bench soak       the quick gate for long at half of saturation
 //	bench size       what calls take up in the ledger
 //	bench faults     what clients were told, compared after each fault of a table
 //	bench gate       the engine alone, per command and per category of a corpus
@@ -41,6 +43,8 @@ type cli struct {
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
 	Start     startCmd     `cmd:"" help:"From the start of the program to its first answers, on a long ledger whose read models are at zero."`
+	Growth    growthCmd    `cmd:"" help:"The same measurements on a ledger that grows."`
+	Soak      soakCmd      `cmd:"" help:"The quick gate for long at half of saturation: nothing may grow."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Verify    verifyCmd    `cmd:"" help:"Verification of a database, what appends lose to it and to checkpoints, and rebuilding."`
 	Export    exportCmd    `cmd:"" help:"Export of an organization's history, and what appends lose to it."`

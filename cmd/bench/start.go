@@ -135,45 +135,24 @@ func (c *startCmd) fill(ctx context.Context, s *scratch) error {
 		return err
 	}
 	began := time.Now()
-	f, err := newFiller(ctx, l)
+	f, err := newFiller(ctx, l, startSeed, startKEK)
 	if err != nil {
 		return err
 	}
 	if head, err = l.Total(ctx); err != nil {
 		return err
 	}
-	const callers, together = 16, 64 // events of one append
-	var left atomic.Int64
-	left.Store(c.Events - head)
-	failed := make(chan error, callers)
-	for range callers {
-		go func() {
-			for {
-				rest := min(left.Add(-together)+together, together)
-				if rest <= 0 {
-					failed <- nil
-					return
-				}
-				if err := f.append(ctx, int(rest)); err != nil {
-					failed <- err
-					return
-				}
-			}
-		}()
-	}
-	for range callers {
-		err = errors.Join(err, <-failed)
-	}
-	if err != nil {
+	if err := f.fill(ctx, c.Events-head); err != nil {
 		return err
 	}
 	fmt.Printf("made a ledger of %d events in %s\n", c.Events, time.Since(began).Round(time.Second))
 	return nil
 }
 
-// newFiller makes an organization and its first decision.
-func newFiller(ctx context.Context, l *ledger.Ledger) (*filler, error) {
-	signer, err := seal.NewSigner(startSeed)
+// newFiller makes an organization and its first decision, signed and sealed with these
+// keys.
+func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler, error) {
+	signer, err := seal.NewSigner(seed)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +160,7 @@ func newFiller(ctx context.Context, l *ledger.Ledger) (*filler, error) {
 	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	if a.Vault, err = l.OpenVault(ctx, startKEK); err != nil {
+	if a.Vault, err = l.OpenVault(ctx, kek); err != nil {
 		return nil, err
 	}
 	token, err := (&benchService{app: a}).organization(ctx)
@@ -204,6 +183,33 @@ func newFiller(ctx context.Context, l *ledger.Ledger) (*filler, error) {
 	}
 	d, err := assurance.ReadDecision(decided.Envelope.Record)
 	return &filler{app: a, org: p.OrgID, actor: p.ActorID, record: decided.Envelope.Record, id: d.DecisionID}, err
+}
+
+// fill appends so many events.
+func (f *filler) fill(ctx context.Context, events int64) (err error) {
+	const callers, together = 16, 64 // events of one append
+	var left atomic.Int64
+	left.Store(events)
+	failed := make(chan error, callers)
+	for range callers {
+		go func() {
+			for {
+				rest := min(left.Add(-together)+together, together)
+				if rest <= 0 {
+					failed <- nil
+					return
+				}
+				if err := f.append(ctx, int(rest)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	for range callers {
+		err = errors.Join(err, <-failed)
+	}
+	return err
 }
 
 // append appends decisions or workflows, in turn.

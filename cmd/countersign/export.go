@@ -54,7 +54,7 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	if c.Org != serviceTenant {
+	if !ledger.IsService(c.Org) {
 		if c.Org, err = n.organization(ctx, c.Org); err != nil {
 			return err
 		}

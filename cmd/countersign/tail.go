@@ -32,9 +32,6 @@ const (
 	tailEvery = time.Second // how often is looked where nobody tells of events
 )
 
-// serviceTenant holds what belongs to no organization.
-const serviceTenant = "service"
-
 // Run prints until a signal.
 func (c *tailCmd) Run(ctx context.Context, o *output) error {
 	c.unsigned = true
@@ -43,7 +40,7 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	if c.Org != "" && c.Org != serviceTenant {
+	if c.Org != "" && !ledger.IsService(c.Org) {
 		if c.Org, err = n.organization(ctx, c.Org); err != nil {
 			return err
 		}

@@ -154,8 +154,15 @@ func printReport(o *output, report ledger.Report) error {
 	} else {
 		b.WriteString("NOT VALID\n")
 	}
-	fmt.Fprintf(&b, "%s: %d events of %d tenants, %d signed records, %d checkpoints, head %s\n",
-		report.Origin, report.Events, report.Tenants, report.Records, report.Checkpoints, report.Hash)
+	head := "head " + report.Hash
+	if n := len(report.Partitions); n > 0 {
+		head = fmt.Sprintf("%d partitions:", n)
+	}
+	fmt.Fprintf(&b, "%s: %d events of %d tenants, %d signed records, %d checkpoints, %s\n",
+		report.Origin, report.Events, report.Tenants, report.Records, report.Checkpoints, head)
+	for _, p := range report.Partitions {
+		fmt.Fprintf(&b, "PARTITION   %s: %d events, head %s\n", p.Origin, p.Events, p.Hash)
+	}
 	for _, fault := range report.Faults {
 		fmt.Fprintf(&b, "FALSE       %s\n", fault)
 	}

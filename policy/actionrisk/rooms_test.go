@@ -65,6 +65,30 @@ func TestRooms(t *testing.T) {
 	}
 }
 
+// mostLines is how long a room may be, without its tests.
+const mostLines = 6000
+
+// TestRoomsAreSmall holds every room to that.
+func TestRoomsAreSmall(t *testing.T) {
+	lines := map[string]int{}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		lines[filepath.Dir(path)] += strings.Count(string(text), "\n")
+		return err
+	})
+	if err != nil || len(lines) < len(rooms) {
+		t.Fatalf("%d rooms: %v", len(lines), err)
+	}
+	for room, n := range lines {
+		if n > mostLines {
+			t.Errorf("%s has %d lines", room, n)
+		}
+	}
+}
+
 // mostBranches is how many ways a function may have: who reads one must be able to hold
 // all of them in mind.
 const mostBranches = 25

@@ -15,14 +15,15 @@ import "io"
 
 // Options are what a run is told.
 type Options struct {
-	Program string    // the built program
-	Source  string    // folder of the module, from which another release is built
-	Rows    []string  // names; empty: all of Table
-	Seeds   int       // rounds of each row, at least 1
-	First   uint64    // the first seed; the others count up from it
-	Calls   int       // acknowledged calls of each kind before and after the fault
-	Out     io.Writer // gets the table
-	Log     io.Writer // gets progress and what programs say that failed
+	Program    string    // the built program
+	Source     string    // folder of the module, from which another release is built
+	Rows       []string  // names; empty: all of Table
+	Seeds      int       // rounds of each row, at least 1
+	First      uint64    // the first seed; the others count up from it
+	Partitions int       // of the ledgers; 0: one
+	Calls      int       // acknowledged calls of each kind before and after the fault
+	Out        io.Writer // gets the table
+	Log        io.Writer // gets progress and what programs say that failed
 
 	scratch string // folder of what is built and run
 }

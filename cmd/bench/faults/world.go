@@ -74,6 +74,9 @@ func newWorld(o *Options, r *rand.Rand) (*world, error) {
 	}
 	w := &world{options: o, program: o.Program, rand: r, dir: dir, data: filepath.Join(dir, "data")}
 	w.where = []string{"DATA_DIR=" + w.data}
+	if o.Partitions > 0 {
+		w.where = append(w.where, fmt.Sprintf("LEDGER_PARTITIONS=%d", o.Partitions))
+	}
 	w.journal, err = newJournal(dir)
 	return w, err
 }
@@ -117,7 +120,7 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 	if w.postgres, err = localpg.Start(ctx, localpg.Options{DataDir: filepath.Join(w.dir, "postgres"), Settings: settings}); err != nil {
 		return err
 	}
-	if err := migrations.Up(ctx, w.postgres.URL(migrations.OwnerRole), "faults.example/ledger"); err != nil {
+	if err := migrations.UpPartitioned(ctx, w.postgres.URL(migrations.OwnerRole), "faults.example/ledger", w.options.Partitions); err != nil {
 		return err
 	}
 	w.outside(w.postgres.URL(migrations.AppRole))

@@ -20,6 +20,9 @@ type Program struct {
 	Judged  bool       // a rule is about it, a client's row or the engine
 }
 
+// Known: something is said of what the program does, or what it runs.
+func (p *Program) Known() bool { return p.Judged || p.Carries != nil }
+
 // programRow is a line of programs.json: what a few programs that are called alike have
 // in common. A program may stand in several.
 type programRow struct {

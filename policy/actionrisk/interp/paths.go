@@ -2,6 +2,7 @@ package interp
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -23,7 +24,9 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 	if ok {
 		return c
 	}
-	c = e.classify(w, cwd)
+	if c = e.classify(w, cwd); c&paths.IsCredential != 0 && e.certificate(w, cwd) {
+		c = c&^paths.IsCredential | paths.IsPublic
+	}
 	if e.classes == nil {
 		e.classes = map[paths.SeenFrom]paths.Class{}
 	}
@@ -31,6 +34,17 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 		e.classes[key] = c
 	}
 	return c
+}
+
+// certificate: the file is named as a certificate, which everybody may see, and does not
+// lie where only keys are.
+func (e *Env) certificate(w act.Word, cwd string) bool {
+	folder, name := path.Split(w.Text)
+	if w.Glob || !slices.ContainsFunc(e.Groups["certificates"], func(pattern string) bool { return paths.GlobMatch(pattern, strings.ToLower(name)) }) {
+		return false
+	}
+	w.Text = folder + "readme"
+	return e.classify(w, cwd)&(paths.IsCredential|paths.IsKeyFolder) == 0
 }
 
 func (e *Env) classify(w act.Word, cwd string) paths.Class {

@@ -153,14 +153,14 @@ func (sh *Process) CarriedAs(lang string, from, to int, text, via string) {
 
 // Stranger: no table says anything about the program.
 func (e *Env) Stranger(exe string) bool {
-	t := e.Program(exe).Options
-	return !e.Program(exe).Judged && e.Program(exe).Carries == nil && (t == nil || t.Made) && e.Program(exe).Proves == nil && e.Program(exe).Dry == nil
+	p := e.Program(exe)
+	return !p.Known() && (p.Options == nil || p.Options.Made) && p.Proves == nil && p.Dry == nil
 }
 
 // Acts: the word names a program that a table knows as doing something.
 func (e *Env) Acts(word string) bool {
 	name := scan.Base(word)
-	return (e.Program(name).Judged || e.Program(name).Carries != nil || e.Program(name).Reads != nil) && name != "." && name != "source"
+	return (e.Program(name).Known() || e.Program(name).Reads != nil) && name != "." && name != "source"
 }
 
 // ActsText: the text is a command line of such a program, or the bare name of a shell,

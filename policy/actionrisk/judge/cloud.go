@@ -84,7 +84,8 @@ func knownService(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // unknownTool: no table, reader, wrapper or proof knows the program.
 func unknownTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	return act.Word{}, !e.Program(v.Exe).Judged && e.Program(v.Exe).Proves == nil && e.Program(v.Exe).Options == nil && e.Program(v.Exe).Carries == nil && !strings.ContainsAny(v.Path, "/")
+	p := e.Program(v.Exe)
+	return act.Word{}, !p.Known() && p.Proves == nil && p.Options == nil && !strings.ContainsAny(v.Path, "/")
 }
 
 func remoteSystem(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

@@ -14,6 +14,8 @@ import (
 
 // ShellPredicates test invocations. Their arguments are alternatives.
 var ShellPredicates = map[string]interp.Predicate{
+	"vital":              vital,           // a path operand is of one of these classes, and no drop-in
+	"dropin":             dropIn,          // a path operand is a file that adds to the settings of a part of the system
 	"operand":            operandIs,       // a path operand is of one of these classes
 	"all-of":             allOf,           // an operand is every file of a folder of that class
 	"acl":                aclIs,           // setfacl: open lets everybody write
@@ -102,6 +104,41 @@ func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		}
 	}
 	return act.Word{}, false
+}
+
+// vital is operandIs without the files that add to the settings of one part of the
+// system: to write one over leaves the rest as it is.
+func vital(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if it.Inv == nil {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):] {
+		if e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0 && !addsSettings(e, it, w) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if it.Inv == nil {
+		return act.Word{}, false
+	}
+	i := slices.IndexFunc(it.Inv.Operands, func(w act.Word) bool { return addsSettings(e, it, w) })
+	if i < 0 {
+		return act.Word{}, false
+	}
+	return it.Inv.Operands[i], true
+}
+
+// addsSettings: a file of a folder of settings, and nothing in it switches off that
+// packages are signed.
+func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
+	if slices.ContainsFunc(e.Groups["unsigned-sources"], func(s string) bool { return strings.Contains(it.Inv.Stdin.Word.Text, s) }) {
+		return false
+	}
+	folder, name := path.Split(w.Text)
+	return w.Known() && !w.Glob && name != "" && name != ".." && slices.Contains(e.Groups["drop-in-folders"], folder)
 }
 
 // allOf: "*" at the end of a path is all that the folder holds.
@@ -318,7 +355,7 @@ func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	}
 	for _, w := range it.Inv.Argv[1:] {
 		for _, a := range args {
-			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) || a == "closed" && closedMode(w.Text) {
+			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) || a == "closed" && closedMode(w.Text) || a == "shared" && sharedMode(w.Text) {
 				return w, true
 			}
 		}
@@ -366,6 +403,15 @@ func setuidMode(m string) bool {
 		}
 	}
 	return false
+}
+
+// sharedMode makes what is put into a folder belong to its group, and lets that write:
+// g+s, 2775. As a mode of a program it would be another thing.
+func sharedMode(m string) bool {
+	if len(m) == 4 && strings.Trim(m, "01234567") == "" {
+		return m[0] == '2' && m[2] == '7'
+	}
+	return m == "g+s" || m == "g+ws" || m == "g+rws" || m == "g+rwxs" || m == "g+rwXs" || m == "g+sw" || m == "g+srw"
 }
 
 // unpinned: the first operand, which names a package, has no exact version.

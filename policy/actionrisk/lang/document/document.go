@@ -20,9 +20,7 @@ import (
 
 // Read judges a text of such a language, which v is given.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
-	inner := *outer
-	inner.Src = src
-	sh := &inner
+	sh := outer.Reading(src)
 	if !sh.Describes(src) {
 		return act.Flow{}
 	}

@@ -82,7 +82,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 			break
 		}
 	}
-	if e.Program(v.Exe).Judged && e.LiteralKey(v) && (len(e.Program(v.Exe).Clients) > 0 || len(ids) > 0 || v.Exe == "cast") {
+	if p := e.Program(v.Exe); p.Judged && e.LiteralKey(v) && (len(p.Clients) > 0 || len(ids) > 0 || v.Exe == "cast") {
 		ids.Add("wallet.key-in-argv")
 	}
 	return ids

@@ -95,7 +95,7 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	addOptions(sh, v)
 	v.Fds = sh.Fds
-	parseArgs(e.Set, v)
+	e.ReadArguments(v)
 	fromDescriptor(sh, v)
 	v.Dry = isDryRun(e, v)
 	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.Groups["shells"], v.Exe) {
@@ -385,6 +385,9 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 		meant.Argv[0].Text, meant.Argv[0].At, meant.Argv[0].Var, meant.Argv[0].Lone = name, -1, "", false
 		return sh.Run(&meant)
 	}
+	if namedRunner(sh, v) {
+		return sh.Interpret("shell", v.Argv[2], v, "$"+v.Argv[0].Var+" -c", nil)
+	}
 	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) {
 		v.Exe = w.Var
 		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
@@ -392,7 +395,7 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
-	parseArgs(e.Set, v)
+	e.ReadArguments(v)
 	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
 		id := "obf.dynamic-executable"
 		e.Raise(id, sh.Src, v.From, v.To, "")
@@ -407,6 +410,13 @@ func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 	w := v.Argv[0]
 	name := strings.ToLower(w.Var)
 	return name, unset(w) && sh.Env.In("variable-programs", name)
+}
+
+// namedRunner: a variable that by its name holds what runs commands is given the text of
+// one: $USER_EXEC_CMD -c 'npm test'. What the text does is what counts.
+func namedRunner(sh *interp.Process, v *act.Invocation) bool {
+	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
+		slices.ContainsFunc(sh.Env.Groups["shell-variables"], func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
 }
 
 // unset: the word is one variable of the user's own that the command never sets.

@@ -229,7 +229,7 @@ func shows(sh *interp.Process, c *syntax.DeclClause) {
 	}
 	if prints && sh.Env.Budget.Spend(len(words)) {
 		v := &act.Invocation{Exe: c.Variant.Value, Argv: words, Src: sh.Src, Remote: sh.Remote, From: from, To: to}
-		parseArgs(sh.Env.Set, v)
+		sh.Env.ReadArguments(v)
 		matchCall(sh, v)
 	}
 }

@@ -1,6 +1,7 @@
 package posix
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -171,6 +172,9 @@ func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.W
 func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
 		return
+	}
+	if slices.Contains(sh.Env.Groups["credential-helpers"], value.Text) {
+		return // they ask a keyring, or the forge's own tool
 	}
 	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
 		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(value.Text))

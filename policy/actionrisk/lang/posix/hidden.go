@@ -179,7 +179,7 @@ func callsForLines(sh *interp.Process, v *act.Invocation) {
 // grm and gshred of people whose own rm is another.
 func twin(e *interp.Env, name string) string {
 	for _, prefix := range [...]string{"zf_", "g", "uu_"} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && e.In("coreutils", rest) && !e.Program(name).Judged && e.Program(name).Carries == nil {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && e.In("coreutils", rest) && !e.Program(name).Known() {
 			return rest
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // renames notes that a program was copied, moved or linked to another name.
 func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 	name := scan.Base(from.Text)
-	if !e.Program(name).Judged && e.Program(name).Carries == nil || !programPath(from) || !to.Known() {
+	if !e.Program(name).Known() || !programPath(from) || !to.Known() {
 		return
 	}
 	key := paths.FileKey(sh.Cwd, to.Text)

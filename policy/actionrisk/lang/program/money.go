@@ -205,14 +205,7 @@ func (r *inlineRun) wallets() {
 		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
 			continue
 		}
-		switch rule := e.Clients.Method[t.Text]; rule {
-		case "transaction", "bitcoin":
-			e.Money(r.src, t.From, t.To, t.Text, "wallet.transfer")
-		case "typed":
-			e.Money(r.src, t.From, t.To, t.Text, "wallet.blind-sign")
-		default:
-			e.Money(r.src, t.From, t.To, t.Text, rule)
-		}
+		e.Money(r.src, t.From, t.To, t.Text, methodRule(e.Clients.Method[t.Text]))
 	}
 }
 

@@ -47,12 +47,11 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	if mongo {
 		lang = "node"
 	}
-	inner := *sh
-	inner.Src = src
+	inner := sh.Reading(src)
 	if e.Code().Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
-	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
+	r := &inlineRun{sh: inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
 	r.given()
 	for i := range r.toks {
 		r.loops(i)

@@ -168,18 +168,17 @@ func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.Token, i in
 
 // ReadRecipe reads a description of machines that is a program text.
 func ReadRecipe(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
-	inner := *outer
-	inner.Src = src
+	inner := outer.Reading(src)
 	if !inner.Describes(src) {
 		return act.Flow{}
 	}
 	switch lang {
 	case "puppet":
-		puppet(&inner, src, v)
+		puppet(inner, src, v)
 	case "chef":
-		chef(&inner, src, v)
+		chef(inner, src, v)
 	case "hcl":
-		configuration(&inner, src, v)
+		configuration(inner, src, v)
 	}
 	return act.Flow{}
 }

@@ -87,24 +87,31 @@ func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, 
 		case part == "{service}":
 			w.Text = r.client()
 		case len(part) == 3 && part[0] == '{':
-			if n := int(part[1] - '0'); n < len(list) {
-				w = list[n]
-			} else if n > 0 {
+			n := int(part[1] - '0')
+			if n >= len(list) && n > 0 {
 				continue
-			} else {
-				w.Text = string(scan.Hole)
+			}
+			if w.Text = string(scan.Hole); n < len(list) {
+				w = list[n]
 			}
 		case part[0] == '{':
-			w.Text = string(scan.Hole)
-			for i, t := range args {
-				if t.Kind == tokens.Name && t.Text == part[1:len(part)-1] && i+2 < len(args) && args[i+2].Kind == tokens.String {
-					w = args[i+2]
-				}
-			}
+			w = member(args, part[1:len(part)-1], w)
 		}
 		words = append(words, w)
 	}
 	r.run(words)
+}
+
+// member is the text that a name is set to among arguments, the last of several; a hole in
+// the place of w if there is none.
+func member(args []tokens.Token, name string, w tokens.Token) tokens.Token {
+	w.Text = string(scan.Hole)
+	for i, t := range args {
+		if t.Kind == tokens.Name && t.Text == name && i+2 < len(args) && args[i+2].Kind == tokens.String {
+			w = args[i+2]
+		}
+	}
+	return w
 }
 
 // client is the service that the text makes a client for: boto3.client('s3'), new

@@ -118,15 +118,22 @@ func (r *inlineRun) aboutWallets() bool {
 // name; "" if it is none, or the text is about something else.
 func (r *inlineRun) walletMethod(method string) string {
 	rule := r.sh.Env.Clients.Method[method]
-	switch {
-	case rule == "" || !r.aboutWallets():
+	if rule == "" || !r.aboutWallets() {
 		return ""
-	case rule == "transaction" || rule == "bitcoin":
+	}
+	return methodRule(rule)
+}
+
+// methodRule is the rule of a wallet's method by what the table says of it: a kind of
+// method, or the rule itself.
+func methodRule(kind string) string {
+	switch kind {
+	case "transaction", "bitcoin":
 		return "wallet.transfer"
-	case rule == "typed":
+	case "typed":
 		return "wallet.blind-sign"
 	}
-	return rule
+	return kind
 }
 
 // methodCalls send a request whose method is their first argument.

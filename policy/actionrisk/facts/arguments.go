@@ -1,34 +1,33 @@
-package posix
+package facts
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-var noTool = &facts.Tool{}
+var noTool = &Tool{}
 
 // carrierTool is how a wrapper without an entry of its own reads its arguments.
-var carrierTool = &facts.Tool{First: true}
+var carrierTool = &Tool{First: true}
 
 // argReader reads the words of a call by the tool's way of reading.
 type argReader struct {
 	v         *act.Invocation
-	spec, sub *facts.Tool // of the whole tool, of its subcommand
-	switches  bool        // it is a shell, which takes +o
-	i         int         // the word that is read
+	spec, sub *Tool // of the whole tool, of its subcommand
+	switches  bool  // it is a shell, which takes +o
+	i         int   // the word that is read
 }
 
-// parseArgs fills opts and operands by the tool's way of reading.
-func parseArgs(c *facts.Set, v *act.Invocation) {
+// ReadArguments fills the options and operands of a call by its program's way of reading.
+func (c *Set) ReadArguments(v *act.Invocation) {
 	p := c.Program(v.Exe)
 	r := argReader{v: v, spec: p.Options, sub: noTool, switches: slices.Contains(c.Groups["shells"], v.Exe)}
 	if r.spec == nil {
 		r.spec = noTool
-		if slices.ContainsFunc(p.Carries, func(w *facts.Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
+		if slices.ContainsFunc(p.Carries, func(w *Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
 			r.spec = carrierTool
 		}
 	}
@@ -38,7 +37,7 @@ func parseArgs(c *facts.Set, v *act.Invocation) {
 		r.word(v.Argv[r.i])
 	}
 	v.Data = 0
-	for _, s := range [...]*facts.Tool{r.spec, r.sub} {
+	for _, s := range [...]*Tool{r.spec, r.sub} {
 		if s.Data > 0 && !slices.ContainsFunc(s.DataUnless, v.Has) {
 			v.Data = min(s.Data, len(v.Operands))
 		}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/ledger"
+)
+
+// growthCmd measures the same things on a ledger that grows. What concerns one event
+// or one page should take as long at any length; what reads the whole ledger, as long
+// for each event.
+type growthCmd struct {
+	Events []int64 `help:"Lengths of the ledger, each more than the one before." default:"10000,100000,1000000"`
+	Folder string  `help:"Folder for the pictures; default: none." placeholder:"DIR"`
+	Probes int     `help:"Single operations of each kind." default:"300"`
+}
+
+// grown is what was measured at one length; names has the order.
+type grown struct {
+	events int64
+	each   []float64 // milliseconds: medians of single operations
+	whole  []float64 // microseconds for each event of the ledger
+	memory []int64   // megabytes at most
+}
+
+var (
+	eachNames  = []string{"append", "key look-up", "status", "history page", "start"}
+	wholeNames = []string{"rebuild of all read models", "verify", "export of an organization"}
+)
+
+// Run prints a line for each length, and draws two pictures.
+func (c *growthCmd) Run(ctx context.Context) error {
+	s, err := newScratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	kek, err := ledger.DeriveKEK(make([]byte, 32))
+	if err != nil {
+		return err
+	}
+	f, err := newFiller(ctx, l, make([]byte, 32), kek)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Printf("%10s  %s  | %s | %s\n", "events", strings.Join(eachNames, ", ")+" (ms, p50)", strings.Join(wholeNames, ", ")+" (us an event)", "memory of verify, export (MB)")
+	var all []grown
+	for _, events := range c.Events {
+		g, err := c.measure(ctx, s, f, events)
+		if err != nil {
+			return fmt.Errorf("at %d events: %w", events, err)
+		}
+		fmt.Printf("%10d  %.2f  | %.1f | %d\n", g.events, g.each, g.whole, g.memory)
+		all = append(all, g)
+	}
+	return c.draw(all)
+}
+
+func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events int64) (g grown, err error) {
+	head, err := f.app.Ledger.Total(ctx)
+	if err == nil {
+		err = f.fill(ctx, events-head)
+	}
+	if err == nil && events > c.Events[0] { // before the first service there are no read models
+		err = readNothing(ctx, s)
+	}
+	if err != nil {
+		return g, err
+	}
+	g.events = events
+	began := time.Now()
+	kept := *s
+	kept.close = func() {} // the database stays
+	service, err := serve(ctx, &kept)
+	if err != nil {
+		return g, err
+	}
+	defer service.close()
+	started := time.Since(began)
+	if _, err := service.measured(ctx, func() (sample, error) { return sample{}, nil }); err != nil { // until it has read everything
+		return g, err
+	}
+	rebuilt := time.Since(began)
+	for _, probe := range []func(context.Context, *benchService, *filler, int64) error{probeAppend, probeKey, probeStatus, probeHistory} {
+		probed, err := probes(c.Probes, func() error { return probe(ctx, service, f, events) })
+		if err != nil {
+			return g, err
+		}
+		g.each = append(g.each, milliseconds(probed.quantile(.5)))
+	}
+	g.each = append(g.each, milliseconds(started))
+	verified, err := onCores(ctx, s, 2, "audit", s.app, "--signatures")
+	if err != nil {
+		return g, err
+	}
+	exported, err := onCores(ctx, s, 2, "make-export", s.app, "--org", f.org)
+	if err != nil {
+		return g, err
+	}
+	g.whole = []float64{float64(rebuilt.Microseconds()) / float64(events), 1e6 / verified.perSecond(), 1e6 / exported.perSecond()}
+	g.memory = []int64{verified.PeakMB, exported.PeakMB}
+	return g, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// probes does single operations, one after the other.
+func probes(times int, operation func() error) (s sample, err error) {
+	for range times {
+		began := time.Now()
+		if err := operation(); err != nil {
+			return s, err
+		}
+		s.latencies = append(s.latencies, time.Since(began))
+	}
+	slices.Sort(s.latencies)
+	return s, nil
+}
+
+func probeAppend(ctx context.Context, _ *benchService, f *filler, _ int64) error {
+	return f.append(ctx, 1)
+}
+
+// probeKey looks up what was appended under a key, somewhere in the ledger.
+func probeKey(ctx context.Context, b *benchService, _ *filler, events int64) error {
+	var tenant string
+	var key, content []byte
+	err := b.app.Ledger.Pool().QueryRow(ctx, `select tenant, idem_key, content_hash from events where p = 0 and pos >= $1 and idem_key is not null order by pos limit 1`,
+		1+rand.Int64N(events*9/10)).Scan(&tenant, &key, &content)
+	if err != nil {
+		return err
+	}
+	found, err := b.app.Ledger.ByKey(ctx, tenant, ledger.Hash(key), ledger.Hash(content))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("a key of the ledger is not found")
+	}
+	return err
+}
+
+// probeStatus reads a workflow.
+func probeStatus(ctx context.Context, b *benchService, _ *filler, events int64) error {
+	var stream string
+	if err := b.app.Ledger.Pool().QueryRow(ctx, `select stream from events where p = 0 and pos >= $1 and type = 'workflow.completed' order by pos limit 1`,
+		1+rand.Int64N(events*9/10)).Scan(&stream); err != nil {
+		return err
+	}
+	_, err := b.projections.Status(ctx, strings.TrimPrefix(stream, "workflow/"))
+	return err
+}
+
+// probeHistory reads the newest page of the organization.
+func probeHistory(ctx context.Context, b *benchService, f *filler, _ int64) error {
+	_, err := b.projections.History(ctx, f.org, nil, 25, "")
+	return err
+}
+
+// draw writes a picture of each group.
+func (c *growthCmd) draw(all []grown) error {
+	if c.Folder == "" {
+		return nil
+	}
+	var labels []string
+	each, whole := make([][]float64, len(eachNames)), make([][]float64, len(wholeNames))
+	for _, g := range all {
+		labels = append(labels, strconv.FormatInt(g.events, 10))
+		for i := range each {
+			each[i] = append(each[i], g.each[i])
+		}
+		for i := range whole {
+			whole[i] = append(whole[i], g.whole[i])
+		}
+	}
+	for _, picture := range []struct {
+		file, title string
+		names       []string
+		values      [][]float64
+	}{
+		{"growth-each.svg", "Milliseconds of single operations by events in the ledger", eachNames[:4], each[:4]},
+		{"growth-whole.svg", "Microseconds for each event of what reads the whole ledger, by events in it", wholeNames, whole},
+	} {
+		figure, err := plot.Growth(picture.title, picture.names, labels, picture.values)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.Folder, picture.file), []byte(figure.SVG), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

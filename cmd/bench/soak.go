@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// soakCmd calls the quick gate for long at half of what saturates it, and looks at
+// what must not grow: memory, goroutines, connections, dead rows.
+type soakCmd struct {
+	During  time.Duration `help:"Length of the soak." default:"20m"`
+	Every   time.Duration `help:"Between two looks." default:"10s"`
+	Share   float64       `help:"Of what saturates the service." default:"0.5"`
+	MostP99 time.Duration `help:"Fail if more than one call of a hundred takes longer, counted from when it was due." default:"25ms"`
+}
+
+const (
+	soakCallers = 64
+	// What may be more at the end than behind the first quarter, in which caches fill:
+	// heap in parts and megabytes, goroutines and connections in numbers, dead rows by a
+	// factor, since they are cleaned up in waves.
+	heapMayGrow, heapMayGrowMB = 0.2, 16
+	goroutinesMayGrow          = 20
+	connectionsMayGrow         = 4
+	deadMayGrow, deadMayBe     = 3, 20_000
+)
+
+// look is what was seen at one moment.
+type look struct {
+	heapMB, goroutines, connections, dead int64
+}
+
+// Run prints a line for each look, and fails if something has grown or was slow.
+func (c *soakCmd) Run(ctx context.Context) error {
+	service, err := startService(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	owner, err := pgx.Connect(ctx, service.scratch.owner)
+	if err != nil {
+		return err
+	}
+	defer owner.Close(ctx)
+	full, err := service.quick(ctx, soakCallers, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	perSecond := full.perSecond * c.Share
+	fmt.Printf("saturated at %.0f calls a second; now %.0f for %s\n", full.perSecond, perSecond, c.During)
+	fmt.Printf("%8s %10s %20s %8s %11s %12s %10s\n", "after", "calls/s", "gate p50/p99 ms", "heap MB", "goroutines", "connections", "dead rows")
+	steady, stop := context.WithTimeout(ctx, c.During)
+	defer stop()
+	due := schedule(steady, perSecond)
+	measured := make(chan time.Duration, 1<<16)
+	ended := make(chan error, 1)
+	go func() { ended <- service.soak(steady, due, measured) }()
+	looks, whole, err := c.watch(steady, owner, measured, ended)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d calls, p50 %s ms, p99 %s ms, p99.9 %s ms\n", whole.n, ms(whole.quantile(.5)), ms(whole.quantile(.99)), ms(whole.quantile(.999)))
+	err = grew(looks)
+	if p99 := whole.quantile(.99); p99 > c.MostP99 {
+		err = errors.Join(err, fmt.Errorf("p99 is %s, more than %s", p99, c.MostP99))
+	}
+	return errors.Join(err, check(ctx, service.scratch))
+}
+
+// schedule says when calls are due, however long others take: who waits for a slow
+// answer before he counts the next call does not see the wait.
+func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
+	due := make(chan time.Time, 1<<16)
+	go func() {
+		defer close(due)
+		began := time.Now()
+		for n := 0; ; {
+			for ; float64(n) < time.Since(began).Seconds()*perSecond; n++ {
+				select {
+				case due <- began.Add(time.Duration(float64(n) / perSecond * float64(time.Second))):
+				case <-ctx.Done():
+					return
+				}
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return due
+}
+
+// soak makes a call for each that is due, until there are no more.
+func (b *benchService) soak(ctx context.Context, due <-chan time.Time, measured chan<- time.Duration) error {
+	ctx = context.WithoutCancel(ctx) // a call that was begun is finished
+	errs := make(chan error, soakCallers)
+	for caller := range soakCallers {
+		go func() { errs <- b.soakCaller(ctx, caller, due, measured) }()
+	}
+	var err error
+	for range soakCallers {
+		err = errors.Join(err, <-errs)
+	}
+	close(measured)
+	return err
+}
+
+func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan time.Time, measured chan<- time.Duration) error {
+	c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	headers, n := "", 0
+	for at := range due {
+		if n%commands.FreeCallsPerMonth == 0 {
+			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n))
+			if err != nil {
+				return err
+			}
+			headers = "X-API-Key: " + issued.APIKey + "\r\n"
+		}
+		n++
+		status, answer, err := c.post("/api/agent-services/action-safety/quick", headers, []byte(`{"command":"git push --force origin main","environment":"production"}`))
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
+		}
+		measured <- time.Since(at)
+	}
+	return nil
+}
+
+// watch takes what was measured and looks now and then, until the calls have ended.
+func (c *soakCmd) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.Duration, ended <-chan error) (looks []look, all *histogram, err error) {
+	began, next := time.Now(), time.After(c.Every)
+	all, lately := &histogram{}, &histogram{}
+	for {
+		select {
+		case took, more := <-measured:
+			if !more {
+				return looks, all, <-ended
+			}
+			all.add(took)
+			lately.add(took)
+		case <-next:
+			l, err := lookAt(context.WithoutCancel(ctx), owner)
+			if err != nil {
+				return nil, nil, err
+			}
+			looks = append(looks, l)
+			fmt.Printf("%8s %10.0f %20s %8d %11d %12d %10d\n", time.Since(began).Round(time.Second), float64(lately.n)/c.Every.Seconds(),
+				ms(lately.quantile(.5))+" / "+ms(lately.quantile(.99)), l.heapMB, l.goroutines, l.connections, l.dead)
+			*lately, next = histogram{}, time.After(c.Every)
+		}
+	}
+}
+
+// histogram counts times by tenths of a millisecond, up to ten seconds: to keep each
+// of them would be growth of our own.
+type histogram struct {
+	counts [100_001]int64
+	n      int64
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.counts[min(int(d/(100*time.Microsecond)), len(h.counts)-1)]++
+	h.n++
+}
+
+// quantile is the upper bound of the tenth in which it lies.
+func (h *histogram) quantile(q float64) time.Duration {
+	seen, want := int64(0), int64(q*float64(h.n))
+	for i, n := range h.counts {
+		if seen += n; seen > want {
+			return time.Duration(i+1) * 100 * time.Microsecond
+		}
+	}
+	return 0
+}
+
+// lookAt looks at this process, which is the service and its callers, and at the
+// database.
+func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
+	runtime.GC() // what is left is held by somebody
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	l.heapMB, l.goroutines = int64(memory.HeapAlloc>>20), int64(runtime.NumGoroutine())
+	err = owner.QueryRow(ctx, `select (select count(*) from pg_stat_activity where datname = current_database()),
+		(select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_user_tables)`).Scan(&l.connections, &l.dead)
+	return l, err
+}
+
+// grew compares the last quarter with the second.
+func grew(looks []look) error {
+	if len(looks) < 8 {
+		return errors.New("too few looks to say whether something grows: a longer soak, or more often")
+	}
+	quarter := len(looks) / 4
+	early, late := looks[quarter:2*quarter], looks[len(looks)-quarter:]
+	most := func(of []look, value func(look) int64) (most int64) {
+		for _, l := range of {
+			most = max(most, value(l))
+		}
+		return most
+	}
+	var err error
+	for _, part := range []struct {
+		name  string
+		value func(look) int64
+		may   func(early int64) int64
+	}{
+		{"heap (MB)", func(l look) int64 { return l.heapMB }, func(e int64) int64 { return e + int64(float64(e)*heapMayGrow) + heapMayGrowMB }},
+		{"goroutines", func(l look) int64 { return l.goroutines }, func(e int64) int64 { return e + goroutinesMayGrow }},
+		{"connections", func(l look) int64 { return l.connections }, func(e int64) int64 { return e + connectionsMayGrow }},
+		{"dead rows", func(l look) int64 { return l.dead }, func(e int64) int64 { return max(deadMayGrow*e, deadMayBe) }},
+	} {
+		if was, is := most(early, part.value), most(late, part.value); is > part.may(was) {
+			err = errors.Join(err, fmt.Errorf("%s grew from %d to %d", part.name, was, is))
+		}
+	}
+	return err
+}

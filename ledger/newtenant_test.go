@@ -1,0 +1,49 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// What is asked for by sequence is found by sequence, also of an organization that
+// has come since the last statistics were made: its history is not read as a whole.
+func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	fill := func(tenant string, events int) {
+		for n := 0; n < events; n += ledger.MaxEvents {
+			a := ledger.Append{Tenant: tenant}
+			for i := range ledger.MaxEvents {
+				id := fmt.Sprint(tenant, "/", n+i)
+				a.Drafts = append(a.Drafts, ledger.Draft{Stream: id, Expect: ledger.New(), ID: id, Type: "x", Payload: []byte(`{}`)})
+			}
+			if _, err := l.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	owner, err := pgx.Connect(t.Context(), db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(t.Context())
+	fill("org_old", 16_384)
+	if _, err := owner.Exec(t.Context(), `analyze events`); err != nil {
+		t.Fatal(err)
+	}
+	fill("org_new", 16_384)
+	rows, err := owner.Query(t.Context(), `explain select * from events where p = 0 and tenant = 'org_new' and tseq = any('{`+strings.Repeat("1,", 25)+`2}'::bigint[])`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if text := strings.Join(plan, "\n"); err != nil || !strings.Contains(text, "tseq = ANY") || strings.Contains(text, "Filter: (tseq") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

@@ -1,0 +1,5 @@
+begin;
+
+alter table events alter tenant set statistics -1;
+
+commit;

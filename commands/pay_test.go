@@ -3,8 +3,10 @@ package commands_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -285,8 +287,11 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	before := len(everything(t, a))
 	call := quickCall(t, caller, "", "ls")
 	for _, octets := range []int{600 << 10, 2 << 20} {
+		noise := make([]byte, octets) // what repeats itself would be kept, compressed
+		rand.NewChaCha8([32]byte{}).Read(noise)
+		answer := base64.StdEncoding.EncodeToString(noise)
 		call.Service = policy.Declare(policy.Service{Name: "large/answer", PriceCents: 1, Bare: true}, func(echoInput) (echoOutput, error) {
-			return echoOutput{strings.Repeat("x", octets)}, nil
+			return echoOutput{answer}, nil
 		})
 		_, err := a.RunPaidService(t.Context(), call, paymentOf(1))
 		wantRefusal(t, err, "too_large", "request and answer are too large to be kept")

@@ -82,25 +82,30 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
-	err := s.step(c, "serve", func() error { return s.serve(c) })
+	end := s.step(c, "serve")
+	err := s.serve(c)
+	end()
 	if limited := s.mayCall(c, 1); limited != nil {
 		return reply{}, limited
 	}
 	if err == nil {
-		err = s.step(c, "admit", func() error { return s.admit(c) })
+		end = s.step(c, "admit")
+		err = s.admit(c)
+		end()
 	}
 	if err == nil {
-		err = s.step(c, "decode", func() error { return s.decode(w, c) })
+		end = s.step(c, "decode")
+		err = s.decode(w, c)
+		end()
 	}
 	if err == nil && c.op.access.Kind == credential.Client {
 		err = s.serveClient(c)
 	}
 	var answer reply
 	if err == nil {
-		err = s.step(c, "run", func() (err error) {
-			answer, err = c.op.run(s, c)
-			return err
-		})
+		end = s.step(c, "run")
+		answer, err = c.op.run(s, c)
+		end()
 	}
 	if err != nil {
 		return reply{}, s.asDemand(c, err)

@@ -38,20 +38,20 @@ func endTrace(span trace.Span, method string, rec *recorder) {
 	span.End()
 }
 
-// step does one step of a call's path, measured and as a span of its own.
-func (s *Server) step(c *call, name string, do func() error) error {
+// step begins a step of a call's path, measured and as a span of its own; what it
+// returns ends it.
+func (s *Server) step(c *call, name string) (end func()) {
 	began := time.Now()
 	request := c.request
 	ctx, span := s.tracer.Start(request.Context(), name)
 	if span.IsRecording() {
 		c.request = request.WithContext(ctx)
 	}
-	defer func() {
+	return func() {
 		s.metrics.stage(name, time.Since(began))
 		if span.IsRecording() {
 			c.request = request
 			span.End()
 		}
-	}()
-	return do()
+	}
 }

@@ -55,8 +55,8 @@ func (o *Options) otherRelease(ctx context.Context) (string, error) {
 // panics at every event whose position can be divided by seven.
 func (o *Options) poisonedRelease(ctx context.Context) (string, error) {
 	return o.release(ctx, "poisoned", []change{{filepath.Join(o.Source, "projections", "history.go"), func(text string) (string, error) {
-		const each = "\t\tid, err := memberOf(list[n], \"decisionId\")\n"
-		return replaceOnce(text, each, "\t\tif list[n].Position%7 == 0 {\n\t\t\tpanic(\"poison\")\n\t\t}\n"+each)
+		const each = "\tid, err := memberOf(e, \"decisionId\")\n"
+		return replaceOnce(text, each, "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n"+each)
 	}}})
 }
 

@@ -481,22 +481,30 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	return nil
 }
 
-// copyOwner gives a copied tree of PostgreSQL's the owner of the original and closes
-// it to others, which a PostgreSQL insists on. The copy is what is walked: it may
-// have files that the original has lost since.
+// copyOwner gives each file of a copied tree the owner and the mode of the original,
+// which a PostgreSQL insists on. The copy is what is walked: a file that the original
+// has lost since has the owner of its folder there, and is closed to others.
 func copyOwner(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	owner := info.Sys().(*syscall.Stat_t)
 	return filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		mode := os.FileMode(0o600)
-		if d.IsDir() {
-			mode = 0o700
+		relative, err := filepath.Rel(to, path)
+		if err != nil {
+			return err
+		}
+		original := filepath.Join(from, relative)
+		info, err := os.Lstat(original)
+		lost := errors.Is(err, os.ErrNotExist)
+		for ; errors.Is(err, os.ErrNotExist); info, err = os.Lstat(original) {
+			original = filepath.Dir(original)
+		}
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm()
+		if lost && !d.IsDir() {
+			mode &= 0o600
 		}
 		if err := os.Chmod(path, mode); err != nil {
 			return err
@@ -504,6 +512,7 @@ func copyOwner(from, to string) error {
 		if os.Geteuid() != 0 {
 			return nil // the copy is ours as the original is
 		}
+		owner := info.Sys().(*syscall.Stat_t)
 		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,6 +62,22 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	}
 	w.closers = append(w.closers, func() { _ = r.standby.Stop() })
 	return r, nil
+}
+
+// noted is of how many events the newest checkpoint of a node is, 0 without an answer.
+func noted(base string) int64 {
+	answer, err := http.Get(base + "/api/ledger/checkpoint")
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	lines := strings.Split(string(text), "\n")
+	if len(lines) < 2 {
+		return 0
+	}
+	size, _ := strconv.ParseInt(lines[1], 10, 64)
+	return size
 }
 
 // ask runs a query that returns one value of text, as superuser of a server.
@@ -169,7 +187,16 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err := r.standby.Stop(); err != nil {
 		return err
 	}
+	had, err := w.head(ctx)
+	if err != nil {
+		return err
+	}
 	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	// What no checkpoint outside vouches for yet, about the last second, nobody can miss.
+	err = w.until(ctx, "a checkpoint of what the standby lacks", func() bool { return noted(n.base()) > had })
+	if err != nil {
 		return err
 	}
 	if err := kill(r.primary); err != nil {

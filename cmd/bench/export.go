@@ -103,7 +103,9 @@ func (d *decidedService) everyday(ctx context.Context) error {
 		if err == nil {
 			_, err = d.app.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{workflow}})
 		}
-		progress("receipts and workflows", int64(n)+1, int64(len(payloads)))
+		if made := int64(n) + 1; made%1000 == 0 || made == int64(len(payloads)) {
+			progress("receipts and workflows", made, int64(len(payloads)))
+		}
 		return err
 	})
 	if errors.Is(err, errFull) {

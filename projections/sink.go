@@ -57,9 +57,7 @@ func (s Sink) projection(origin func(p int16) string) projection {
 // followers lists everything that follows the ledger on this node.
 func followers(l *ledger.Ledger, sinks []Sink) []projection {
 	list := append([]projection{}, all...)
-	queueing := webhooks
-	queueing.applyRun = (&listeners{}).queue // each node remembers its own
-	list = append(list, queueing)
+	list = append(list, queueing(len(l.Partitions())))
 	for _, s := range sinks {
 		list = append(list, s.projection(func(p int16) string { return l.Partition(p).Origin() }))
 	}

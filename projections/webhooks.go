@@ -14,7 +14,7 @@ import (
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
-// rows are work to do: they are never built again. followers says what applies it.
+// rows are work to do: they are never built again. queueing says what applies it.
 // Whoever sends them takes them with Take and says with Tried what became of them.
 var webhooks = projection{
 	name:    "webhooks",
@@ -45,11 +45,21 @@ type listener struct {
 }
 
 // listeners remembers the webhooks of tenants as of a version of the stream they
-// stand in, so that a batch asks only for versions. The projection's goroutine owns
-// it.
+// stand in, so that a batch asks only for versions. The goroutine that follows their
+// partition owns it.
 type listeners struct {
 	version map[string]int64 // of the stream, by tenant; no entry: there are none
 	known   map[string][]listener
+}
+
+// queueing is the projection webhooks on one node, of a ledger of so many partitions,
+// each of which has a memory of its own.
+func queueing(partitions int) projection {
+	p, remembered := webhooks, make([]listeners, partitions)
+	p.applyRun = func(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
+		return remembered[list[0].Partition].queue(ctx, tx, list)
+	}
+	return p
 }
 
 // queue queues the messages of the first events of a list: all of them.

@@ -1,8 +1,10 @@
 package projections
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -72,4 +74,37 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	if got := fmt.Sprint(listening(old)); got != "[]" {
 		t.Errorf("read again although nothing has grown: %s", got)
 	}
+}
+
+// The partitions are followed beside each other: what is remembered of webhooks in one
+// is nothing that another one writes.
+func TestWebhooksAreRememberedByPartition(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.NewPartitioned(t, 4))
+	list := followers(l, nil)
+	follows := list[slices.IndexFunc(list, func(p projection) bool { return p.name == webhooks.name })]
+	payload, err := canon.Marshal(events.WebhookCreated{WebhookID: "1", Topics: []string{topicDecisions}, URL: "https://a.example", Secret: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make([]pgx.Tx, len(l.Partitions()))
+	for i, p := range l.Partitions() {
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: p.Service(), Drafts: []ledger.Draft{{Stream: "webhooks", Expect: ledger.New(),
+			ID: "evt_1", Type: events.TypeWebhookCreated, SchemaVersion: 1, Actor: "system", Payload: payload}}}); err != nil {
+			t.Fatal(err)
+		}
+		if begun[i], err = l.Pool().Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer begun[i].Rollback(context.Background())
+	}
+	var together sync.WaitGroup
+	for i, p := range l.Partitions() {
+		together.Go(func() {
+			if _, err := follows.applyRun(t.Context(), begun[i], []ledger.Event{{Partition: p.Number(), Tenant: p.Service(), Type: events.TypeApprovalRecorded}}); err != nil {
+				t.Errorf("partition %d: %v", p.Number(), err)
+			}
+		})
+	}
+	together.Wait()
 }

@@ -33,7 +33,10 @@ var findingsShown = sync.OnceValues(func() (list []site.Finding, err error) {
 		add(d.ID, decisionFinding(d))
 	}
 	for _, s := range Services() {
-		for _, r := range s.Rules {
+		if s.Rules == nil {
+			continue
+		}
+		for _, r := range s.Rules() {
 			of, err := serviceFinding(s, r)
 			if err != nil {
 				return nil, err

@@ -60,9 +60,10 @@ type Service struct {
 	// Statement is what a signed service signs beside the receipt; nil: nothing.
 	Statement *Statement
 
-	// Rules are what its own findings are about. PassesOn names the services whose
-	// findings it passes on: they are declared there.
-	Rules    []Rule
+	// Rules tells what its own findings are about; nil: it has none. It is a function
+	// because examples are long, and a guard that starts must not make them. PassesOn
+	// names the services whose findings it passes on: they are declared there.
+	Rules    func() []Rule
 	PassesOn []string
 
 	// Ruleset names the rule tables behind the answer, where there are any.

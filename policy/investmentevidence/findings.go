@@ -4,9 +4,11 @@ import "github.com/countersign/countersign/policy"
 
 // documented says what its own finding is about; those of the parts are declared by
 // cashflow and portfoliorisk.
-var documented = []policy.Rule{
-	{ID: "no_evidence", Example: `{"portfolio":null,"cashFlow":{"cashFlows":null,"discountRate":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.1}}}`,
-		Catches: "no check has data",
-		Why:     "a verdict without a check supports nothing",
-		Instead: "give cash flows with a discount rate beside the dcf, or a portfolio"},
+func documented() []policy.Rule {
+	return []policy.Rule{
+		{ID: "no_evidence", Example: `{"portfolio":null,"cashFlow":{"cashFlows":null,"discountRate":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.1}}}`,
+			Catches: "no check has data",
+			Why:     "a verdict without a check supports nothing",
+			Instead: "give cash flows with a discount rate beside the dcf, or a portfolio"},
+	}
 }

@@ -14,7 +14,7 @@ import (
 
 // clockJumps puts the clock of one of two nodes wrong while both are called.
 func clockJumps(ctx context.Context, w *world) error {
-	jumping, err := w.options.jumpingRelease(ctx)
+	jumping, err := w.options.built(ctx, jumpingRelease)
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func terminated(ctx context.Context, w *world) error {
 }
 
 func rollingUpgrade(ctx context.Context, w *world) error {
-	other, err := w.options.otherRelease(ctx)
+	other, err := w.options.built(ctx, otherRelease)
 	if err != nil {
 		return err
 	}
@@ -253,11 +253,11 @@ func (w *world) replace(ctx context.Context, release string) error {
 }
 
 func poisonEvent(ctx context.Context, w *world) error {
-	poisoned, err := w.options.poisonedRelease(ctx)
+	poisoned, err := w.options.built(ctx, poisonedRelease)
 	if err != nil {
 		return err
 	}
-	mended, err := w.options.otherRelease(ctx)
+	mended, err := w.options.built(ctx, otherRelease)
 	if err != nil {
 		return err
 	}

@@ -436,7 +436,7 @@ func olderDatabase(ctx context.Context, w *world) error {
 		return err
 	}
 	n.stop()
-	if err := os.CopyFS(pg+".older", os.DirFS(pg)); err != nil {
+	if err := copyTree(pg, pg+".older"); err != nil {
 		return err
 	}
 	if err := w.start(ctx, n); err != nil {
@@ -446,7 +446,7 @@ func olderDatabase(ctx context.Context, w *world) error {
 		return err
 	}
 	n.stop()
-	if err := errors.Join(os.Rename(pg, pg+".newest"), os.Rename(pg+".older", pg), copyOwner(pg+".newest", pg)); err != nil {
+	if err := errors.Join(os.Rename(pg, pg+".newest"), os.Rename(pg+".older", pg)); err != nil {
 		return err
 	}
 	if err := w.refusesWrites(ctx, n); err != nil {
@@ -481,39 +481,35 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	return nil
 }
 
-// copyOwner gives each file of a copied tree the owner and the mode of the original,
-// which a PostgreSQL insists on. The copy is what is walked: a file that the original
-// has lost since has the owner of its folder there, and is closed to others.
-func copyOwner(from, to string) error {
-	return filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
+// copyTree copies a folder of a PostgreSQL that does not run, and gives each file the
+// owner and the mode of the original, which a PostgreSQL insists on.
+func copyTree(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(to, path)
+		relative, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
 		}
-		original := filepath.Join(from, relative)
-		info, err := os.Lstat(original)
-		lost := errors.Is(err, os.ErrNotExist)
-		for ; errors.Is(err, os.ErrNotExist); info, err = os.Lstat(original) {
-			original = filepath.Dir(original)
-		}
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		mode := info.Mode().Perm()
-		if lost && !d.IsDir() {
-			mode &= 0o600
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			return err
+		copied := filepath.Join(to, relative)
+		if info.Mode()&os.ModeSymlink == 0 {
+			if err := os.Chmod(copied, info.Mode().Perm()); err != nil {
+				return err
+			}
 		}
 		if os.Geteuid() != 0 {
 			return nil // the copy is ours as the original is
 		}
 		owner := info.Sys().(*syscall.Stat_t)
-		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+		return os.Lchown(copied, int(owner.Uid), int(owner.Gid))
 	})
 }
 

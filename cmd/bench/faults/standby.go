@@ -37,10 +37,7 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	if err := w.postgres.Stop(); err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return nil, err
-	}
-	if err := copyOwner(from, to); err != nil {
+	if err := copyTree(from, to); err != nil {
 		return nil, err
 	}
 	r := &replicas{proxy: p}

@@ -14,7 +14,7 @@ import (
 
 // clockJumps puts the clock of one of two nodes wrong while both are called.
 func clockJumps(ctx context.Context, w *world) error {
-	jumping, err := w.options.jumpingRelease(ctx)
+	jumping, err := w.options.built(ctx, jumpingRelease)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,7 @@ func clockJumps(ctx context.Context, w *world) error {
 			if err := w.until(ctx, "readiness to tell of a clock that is off by "+jump.String(), func() bool { return w.degraded(n, "clock") == (jump != 0) }); err != nil {
 				return err
 			}
-			before := w.journal.counts()
-			if err := w.until(ctx, "calls with a clock that is off by "+jump.String(), func() bool {
-				now := w.journal.counts()
-				return now[kindGate] > before[kindGate]+w.options.Calls && now[kindDecision] > before[kindDecision]+w.options.Calls
-			}); err != nil {
+			if err := w.answeredMore(ctx, "calls with a clock that is off by "+jump.String(), kindGate, kindDecision); err != nil {
 				return err
 			}
 		}

@@ -110,8 +110,8 @@ func walFull(ctx context.Context, w *world) error {
 
 // moveAway moves a folder of PostgreSQL to another disk and leaves a link.
 func moveAway(folder, to string) error {
-	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
+	if err := copyTree(folder, to); err != nil {
 		return err
 	}
-	return errors.Join(copyOwner(folder, to), os.RemoveAll(folder), os.Symlink(to, folder))
+	return errors.Join(os.RemoveAll(folder), os.Symlink(to, folder))
 }

@@ -41,8 +41,8 @@ func Run(ctx context.Context, o Options) error {
 	var broken error
 	fmt.Fprintf(o.Out, "%-28s %7s %14s %10s %12s  %s\n", "fault", "seeds", "acknowledged", "asked again", "back after", "held")
 	for _, row := range rows {
-		for _, build := range releases[row.Name] {
-			if _, err := build(&o, ctx); err != nil {
+		for _, r := range releases[row.Name] {
+			if _, err := o.built(ctx, r); err != nil {
 				return err
 			}
 		}

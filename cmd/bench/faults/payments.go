@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
@@ -34,7 +33,7 @@ func paymentsUnclear(ctx context.Context, w *world) error {
 		}
 	}()
 	if err := w.serve(ctx, 2, "X402_MODE=facilitator", "X402_FACILITATOR_URL="+facilitator.URL, "X402_RPC_URL="+chain.URL,
-		"X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7", "X402_NETWORK="+x402.DevNetwork); err != nil {
+		payTo, onNetwork); err != nil {
 		return err
 	}
 	err := w.around(ctx, func(ctx context.Context) error {

@@ -21,26 +21,26 @@ var readModels = []string{"status", "organizations", "history", "payments"}
 // versions finds the version of a read model's table in its declaration.
 var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
 
-// releases are what the nodes of some rows run beside the program. They are built
-// before the time of a round begins.
-var releases = map[string][]func(*Options, context.Context) (string, error){
-	"rolling-upgrade": {(*Options).otherRelease},
-	"poison-event":    {(*Options).poisonedRelease, (*Options).otherRelease},
-	"clock-jumps":     {(*Options).jumpingRelease},
+// release is the program built with some files changed.
+type release struct {
+	name    string
+	changes []change
 }
 
-// change is one file of a release that differs from ours: what a text of it becomes,
-// or a file that we have not.
+// change is one file that differs in a release: what its text becomes. A file that is
+// not there has no text.
 type change struct {
-	file string
-	edit func(text string) (string, error)
+	library bool   // the file is of the standard library, not of the module
+	file    string // from there, with slashes
+	edit    func(text string) (string, error)
 }
 
-// otherRelease builds the program with every read model at another version.
-func (o *Options) otherRelease(ctx context.Context) (string, error) {
-	var changes []change
+// otherRelease has every read model at another version.
+var otherRelease = release{"other", otherVersions()}
+
+func otherVersions() (changes []change) {
 	for _, name := range readModels {
-		changes = append(changes, change{filepath.Join(o.Source, "projections", name+".go"), func(text string) (string, error) {
+		changes = append(changes, change{file: "projections/" + name + ".go", edit: func(text string) (string, error) {
 			changed := versions.ReplaceAllString(text, "${1}1000$2,")
 			if changed == text {
 				return "", fmt.Errorf("read model %s declares no version where it is looked for", name)
@@ -48,35 +48,31 @@ func (o *Options) otherRelease(ctx context.Context) (string, error) {
 			return changed, nil
 		}})
 	}
-	return o.release(ctx, "other", changes)
+	return changes
 }
 
-// poisonedRelease builds the program with a fault in the read model of decisions: it
-// panics at every event whose position can be divided by seven.
-func (o *Options) poisonedRelease(ctx context.Context) (string, error) {
-	return o.release(ctx, "poisoned", []change{{filepath.Join(o.Source, "projections", "history.go"), func(text string) (string, error) {
-		const each = "\tid, err := memberOf(e, \"decisionId\")\n"
-		return replaceOnce(text, each, "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n"+each)
-	}}})
-}
+// poisonedRelease has a fault in the read model of decisions: it panics at every event
+// whose position can be divided by seven.
+var poisonedRelease = release{"poisoned", []change{
+	{file: "projections/history.go", edit: before("\tid, err := memberOf(e, \"decisionId\")\n", "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n")},
+}}
 
-// jumpingRelease builds the program with a clock that can be put wrong: all of it,
-// libraries too, reads a time that is as many seconds off as the file says that
-// CLOCK_JUMP names. A static program reads the machine's clock without a library
-// between, so that the usual liars (libfaketime) have no hold on it. What measures
-// durations is not touched, as it is not when a machine's clock is set.
-func (o *Options) jumpingRelease(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the standard library: %w", err)
-	}
-	library := filepath.Join(strings.TrimSpace(string(out)), "src", "time")
-	return o.release(ctx, "jumping", []change{
-		{filepath.Join(library, "time.go"), func(text string) (string, error) {
-			return replaceOnce(text, "\tsec, nsec, mono := runtimeNow()\n\tif mono == 0 {", "\tsec, nsec, mono := runtimeNow()\n\tsec += jumped()\n\tif mono == 0 {")
-		}},
-		{filepath.Join(library, "jump.go"), func(string) (string, error) { return jump, nil }},
-	})
+// jumpingRelease has a clock that can be put wrong: all of it, libraries too, reads a
+// time that is as many seconds off as the file says that CLOCK_JUMP names. A static
+// program reads the machine's clock without a library between, so that the usual liars
+// (libfaketime) have no hold on it. What measures durations is not touched, as it is
+// not when a machine's clock is set.
+var jumpingRelease = release{"jumping", []change{
+	{library: true, file: "time/time.go", edit: before("\tif mono == 0 {\n\t\treturn Time{", "\tsec += jumped()\n")},
+	{library: true, file: "time/jump.go", edit: func(string) (string, error) { return jump, nil }},
+}}
+
+// releases are what the nodes of some rows run beside the program. They are built
+// before the time of a round begins.
+var releases = map[string][]release{
+	"rolling-upgrade": {otherRelease},
+	"poison-event":    {poisonedRelease, otherRelease},
+	"clock-jumps":     {jumpingRelease},
 }
 
 // jump is the file that jumpingRelease adds to package time. The file that CLOCK_JUMP
@@ -114,39 +110,60 @@ func jumped() int64 {
 }
 `
 
-// replaceOnce replaces what must be there exactly once.
-func replaceOnce(text, old, with string) (string, error) {
-	if n := strings.Count(text, old); n != 1 {
-		return "", fmt.Errorf("%q is there %d times, wanted once", old, n)
+// before puts lines before a text that must be there exactly once.
+func before(place, lines string) func(text string) (string, error) {
+	return func(text string) (string, error) {
+		if n := strings.Count(text, place); n != 1 {
+			return "", fmt.Errorf("%q is there %d times, wanted once", place, n)
+		}
+		return strings.Replace(text, place, lines+place, 1), nil
 	}
-	return strings.Replace(text, old, with, 1), nil
 }
 
-// release builds the program with some files changed, once in a run.
-func (o *Options) release(ctx context.Context, name string, changes []change) (string, error) {
-	dir := filepath.Join(o.scratch, name)
-	program := filepath.Join(dir, "countersign")
+// texts are the changed files of a release by their paths; source is the module's folder.
+func (r release) texts(ctx context.Context, source string) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the standard library: %w", err)
+	}
+	library := filepath.Join(strings.TrimSpace(string(out)), "src")
+	texts := map[string]string{}
+	for _, c := range r.changes {
+		file := filepath.Join(source, filepath.FromSlash(c.file))
+		if c.library {
+			file = filepath.Join(library, filepath.FromSlash(c.file))
+		}
+		text, err := os.ReadFile(file)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		if texts[file], err = c.edit(string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.file, err)
+		}
+	}
+	return texts, nil
+}
+
+// built builds a release, once in a run, and returns its program.
+func (o *Options) built(ctx context.Context, r release) (program string, err error) {
+	dir := filepath.Join(o.scratch, r.name)
+	program = filepath.Join(dir, "countersign")
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return "", err
 	}
+	texts, err := r.texts(ctx, o.Source)
+	if err != nil {
+		return "", err
+	}
 	replaced := map[string]string{}
-	for _, c := range changes {
-		text, err := os.ReadFile(c.file)
-		if err != nil && !os.IsNotExist(err) {
+	for file, text := range texts {
+		replaced[file] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replaced[file], []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		changed, err := c.edit(string(text))
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", c.file, err)
-		}
-		copied := filepath.Join(dir, filepath.Base(c.file))
-		if err := os.WriteFile(copied, []byte(changed), 0o600); err != nil {
-			return "", err
-		}
-		replaced[c.file] = copied
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
@@ -156,11 +173,11 @@ func (o *Options) release(ctx context.Context, name string, changes []change) (s
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(o.Log, "faults: building the %s release\n", name)
+	fmt.Fprintf(o.Log, "faults: building the %s release\n", r.name)
 	build := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./cmd/countersign")
 	build.Dir = o.Source
 	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the %s release: %w: %s", name, err, said)
+		return "", fmt.Errorf("build the %s release: %w: %s", r.name, err, said)
 	}
 	return program, nil
 }

@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,7 +67,7 @@ func nodeKilled(ctx context.Context, w *world) error {
 				return err
 			}
 			if round == 2 {
-				if err := syscall.Kill(w.postmaster(), syscall.SIGKILL); err != nil {
+				if err := killPostgres(w.data); err != nil {
 					return err
 				}
 			}
@@ -87,7 +86,7 @@ func databaseKilled(ctx context.Context, w *world) error {
 	}
 	return w.around(ctx, func(ctx context.Context) error {
 		before := w.postmaster()
-		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		if err := killPostgres(w.data); err != nil {
 			return err
 		}
 		return w.until(ctx, "another PostgreSQL", func() bool { now := w.postmaster(); return now != 0 && now != before })
@@ -226,7 +225,7 @@ func terminated(ctx context.Context, w *world) error {
 }
 
 func rollingUpgrade(ctx context.Context, w *world) error {
-	other, err := w.options.otherRelease(ctx)
+	other, err := w.options.built(ctx, otherRelease)
 	if err != nil {
 		return err
 	}
@@ -253,11 +252,11 @@ func (w *world) replace(ctx context.Context, release string) error {
 }
 
 func poisonEvent(ctx context.Context, w *world) error {
-	poisoned, err := w.options.poisonedRelease(ctx)
+	poisoned, err := w.options.built(ctx, poisonedRelease)
 	if err != nil {
 		return err
 	}
-	mended, err := w.options.otherRelease(ctx)
+	mended, err := w.options.built(ctx, otherRelease)
 	if err != nil {
 		return err
 	}
@@ -271,8 +270,7 @@ func poisonEvent(ctx context.Context, w *world) error {
 		if err := w.until(ctx, "readiness to tell of parked events", func() bool { return w.degraded(w.nodes[0], "projections") }); err != nil {
 			return err
 		}
-		before := w.journal.counts()[kindDecision]
-		if err := w.until(ctx, "decisions beside parked events", func() bool { return w.journal.counts()[kindDecision] > before+w.options.Calls }); err != nil {
+		if err := w.answeredMore(ctx, "decisions beside parked events", kindDecision); err != nil {
 			return err
 		}
 		return w.replace(ctx, mended)
@@ -286,7 +284,7 @@ func keylessNode(ctx context.Context, w *world) error {
 	if err := w.serve(ctx, 1); err != nil {
 		return err
 	}
-	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
 	n := w.nodes[0]
@@ -303,14 +301,11 @@ func keylessNode(ctx context.Context, w *world) error {
 	if err := w.start(ctx, n); err == nil {
 		return errors.New("a node started with a signing key of another ledger")
 	}
-	n.mu.Lock()
-	n.cmd = nil
-	n.mu.Unlock()
 	n.more = nil
 	if err := w.start(ctx, n); err != nil {
 		return err
 	}
-	return w.around(ctx, func(context.Context) error { return nil })
+	return w.around(ctx, nothing)
 }
 
 // onlyReads wants every acknowledged call answered as it was, what would have to be
@@ -365,11 +360,11 @@ func manyCallers(ctx context.Context, w *world) error {
 		for i := range crowd {
 			all.Go(func() { (&caller{world: w, name: fmt.Sprintf("crowd-%d-%d", runs.Add(1), i)}).decide(calling) })
 		}
-		before := w.journal.counts()[kindDecision]
+		before := w.journal.counts()
 		if err := w.healthy(ctx, 5*time.Second); err != nil {
 			return err
 		}
-		return w.until(ctx, "a decision for each of the crowd", func() bool { return w.journal.counts()[kindDecision] > before+crowd })
+		return w.answered(ctx, "a decision for each of the crowd", before, crowd+1, kindDecision)
 	})
 }
 
@@ -388,11 +383,7 @@ func rebuild(ctx context.Context, w *world) error {
 }
 
 func keyRotated(ctx context.Context, w *world) error {
-	var seed [32]byte
-	for i := range seed {
-		seed[i] = byte(w.rand.Uint32())
-	}
-	next := "NEXT_SIGNING_KEY=" + hex.EncodeToString(seed[:])
+	next := "NEXT_SIGNING_KEY=" + w.secret()
 	if err := w.serve(ctx, 2, next); err != nil {
 		return err
 	}
@@ -416,8 +407,7 @@ func checkpointsUnwritable(ctx context.Context, w *world) error {
 		if err := os.WriteFile(folder, nil, 0o600); err != nil {
 			return err
 		}
-		before := w.journal.counts()[kindGate]
-		if err := w.until(ctx, "answers without a folder of heads", func() bool { return w.journal.counts()[kindGate] > before+w.options.Calls }); err != nil {
+		if err := w.answeredMore(ctx, "answers without a folder of heads", kindGate); err != nil {
 			return err
 		}
 		if err := os.Remove(folder); err != nil {
@@ -432,21 +422,21 @@ func olderDatabase(ctx context.Context, w *world) error {
 		return err
 	}
 	n, pg := w.nodes[0], filepath.Join(w.data, "pg")
-	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
 	n.stop()
-	if err := os.CopyFS(pg+".older", os.DirFS(pg)); err != nil {
+	if err := copyTree(pg, pg+".older"); err != nil {
 		return err
 	}
 	if err := w.start(ctx, n); err != nil {
 		return err
 	}
-	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
 	n.stop()
-	if err := errors.Join(os.Rename(pg, pg+".newest"), os.Rename(pg+".older", pg), copyOwner(pg+".newest", pg)); err != nil {
+	if err := errors.Join(os.Rename(pg, pg+".newest"), os.Rename(pg+".older", pg)); err != nil {
 		return err
 	}
 	if err := w.refusesWrites(ctx, n); err != nil {
@@ -465,9 +455,6 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 		if !strings.Contains(n.said.String(), "--accept-rollback") {
 			return fmt.Errorf("the refusal does not name --accept-rollback: %w", err)
 		}
-		n.mu.Lock()
-		n.cmd = nil
-		n.mu.Unlock()
 		return nil
 	}
 	defer n.stop()
@@ -481,39 +468,35 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	return nil
 }
 
-// copyOwner gives each file of a copied tree the owner and the mode of the original,
-// which a PostgreSQL insists on. The copy is what is walked: a file that the original
-// has lost since has the owner of its folder there, and is closed to others.
-func copyOwner(from, to string) error {
-	return filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
+// copyTree copies a folder of a PostgreSQL that does not run, and gives each file the
+// owner and the mode of the original, which a PostgreSQL insists on.
+func copyTree(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(to, path)
+		relative, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
 		}
-		original := filepath.Join(from, relative)
-		info, err := os.Lstat(original)
-		lost := errors.Is(err, os.ErrNotExist)
-		for ; errors.Is(err, os.ErrNotExist); info, err = os.Lstat(original) {
-			original = filepath.Dir(original)
-		}
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		mode := info.Mode().Perm()
-		if lost && !d.IsDir() {
-			mode &= 0o600
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			return err
+		copied := filepath.Join(to, relative)
+		if info.Mode()&os.ModeSymlink == 0 {
+			if err := os.Chmod(copied, info.Mode().Perm()); err != nil {
+				return err
+			}
 		}
 		if os.Geteuid() != 0 {
 			return nil // the copy is ours as the original is
 		}
 		owner := info.Sys().(*syscall.Stat_t)
-		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+		return os.Lchown(copied, int(owner.Uid), int(owner.Gid))
 	})
 }
 
@@ -525,11 +508,11 @@ func doorsHeld(ctx context.Context, w *world) error {
 		holding, stop := context.WithCancel(ctx)
 		done := w.holdDoors(holding, 400, 16)
 		defer func() { stop(); <-done }()
-		before := w.journal.counts()[kindGate]
+		before := w.journal.counts()
 		if err := w.healthy(ctx, 5*time.Second); err != nil {
 			return err
 		}
-		return w.until(ctx, "answers beside held doors", func() bool { return w.journal.counts()[kindGate] > before+w.options.Calls })
+		return w.answered(ctx, "answers beside held doors", before, w.options.Calls+1, kindGate)
 	})
 }
 

@@ -10,12 +10,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
@@ -37,10 +35,7 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	if err := w.postgres.Stop(); err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return nil, err
-	}
-	if err := copyOwner(from, to); err != nil {
+	if err := copyTree(from, to); err != nil {
 		return nil, err
 	}
 	r := &replicas{proxy: p}
@@ -72,52 +67,19 @@ func noted(base string) int64 {
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(answer.Body)
-	lines := strings.Split(string(text), "\n")
-	if len(lines) < 2 {
-		return 0
-	}
-	size, _ := strconv.ParseInt(lines[1], 10, 64)
-	return size
+	newest, _ := checkpoint.Parse(text)
+	return newest.Size
 }
 
 // ask runs a query that returns one value of text, as superuser of a server.
-func (w *world) ask(ctx context.Context, s *localpg.Server, query string) (answer string, err error) {
-	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, query).Scan(&answer)
+func ask(ctx context.Context, s *localpg.Server, query string) (answer string, err error) {
+	err = superuserOf(ctx, s, func(c *pgx.Conn) error { return c.QueryRow(ctx, query).Scan(&answer) })
 	return answer, err
-}
-
-// tell runs statements, each by itself.
-func (w *world) tell(ctx context.Context, s *localpg.Server, statements ...string) error {
-	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // kill ends a server with -9.
 func kill(s *localpg.Server) error {
-	text, err := os.ReadFile(filepath.Join(s.DataDir(), "pg", "postmaster.pid"))
-	if err != nil {
-		return err
-	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		return err
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := killPostgres(s.DataDir()); err != nil {
 		return err
 	}
 	<-s.Done()
@@ -135,8 +97,9 @@ func (r *replicas) lead(s *localpg.Server) error {
 	return nil
 }
 
-func (w *world) promote(ctx context.Context, r *replicas) error {
-	promoted, err := w.ask(ctx, r.standby, `select pg_promote()::text`)
+// promote makes the standby the one that serves.
+func (r *replicas) promote(ctx context.Context) error {
+	promoted, err := ask(ctx, r.standby, `select pg_promote()::text`)
 	if err == nil && promoted != "true" {
 		err = errors.New("the standby was not promoted")
 	}
@@ -151,11 +114,13 @@ func standbyPromoted(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if err := w.tell(ctx, r.primary, `alter system set synchronous_standby_names = 'any 1 (standby)'`, `select pg_reload_conf()`); err != nil {
-		return err
+	for _, statement := range []string{`alter system set synchronous_standby_names = 'any 1 (standby)'`, `select pg_reload_conf()`} {
+		if err := superuserOf(ctx, r.primary, func(c *pgx.Conn) error { _, err := c.Exec(ctx, statement); return err }); err != nil {
+			return err
+		}
 	}
 	if err := w.until(ctx, "the standby to be synchronous", func() bool {
-		state, err := w.ask(ctx, r.primary, `select coalesce(max(sync_state), '') from pg_stat_replication`)
+		state, err := ask(ctx, r.primary, `select coalesce(max(sync_state), '') from pg_stat_replication`)
 		return err == nil && state == "quorum"
 	}); err != nil {
 		return err
@@ -167,7 +132,7 @@ func standbyPromoted(ctx context.Context, w *world) error {
 		if err := kill(r.primary); err != nil {
 			return err
 		}
-		return w.promote(ctx, r)
+		return r.promote(ctx)
 	})
 }
 
@@ -180,7 +145,7 @@ func standbyBehind(ctx context.Context, w *world) error {
 		return err
 	}
 	n := w.nodes[0]
-	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
 	// The standby hears no more of the primary; what is acknowledged now it never gets.
@@ -191,7 +156,7 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
 	// What no checkpoint outside vouches for yet, about the last second, nobody can miss.
@@ -206,7 +171,7 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if r.standby, err = localpg.Start(ctx, localpg.Options{DataDir: r.standby.DataDir()}); err != nil {
 		return err
 	}
-	if err := w.promote(ctx, r); err != nil {
+	if err := r.promote(ctx); err != nil {
 		return err
 	}
 	if err := w.refusesWrites(ctx, n); err != nil {

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/migrations"
 )
@@ -47,10 +47,11 @@ type world struct {
 
 	wrongClock atomic.Bool // one of the nodes has a wrong clock
 
-	mu        sync.Mutex
+	mu     sync.Mutex // guards failed
+	failed error      // what a client met that it must not meet
+
 	nodes     []*node
-	failed    error // what a client met that it must not meet
-	separated bool  // the ledger is in a database that the nodes do not run
+	separated bool // the ledger is in a database that the nodes do not run
 	postgres  *localpg.Server
 	closers   []func()
 }
@@ -62,9 +63,8 @@ type node struct {
 	more    []string // settings of this node alone
 	said    lockedBuffer
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended chan struct{}
+	cmd   *exec.Cmd     // the newest; the row's goroutine alone starts and ends it
+	ended chan struct{} // closed when it has
 }
 
 func newWorld(o *Options, r *rand.Rand) (*world, error) {
@@ -130,16 +130,24 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 // outside gives the nodes a database that they do not run, and the secrets that are
 // asked for with one.
 func (w *world) outside(url string) {
-	secret := func() string {
-		var seed [32]byte
-		for i := range seed {
-			seed[i] = byte(w.rand.Uint32())
-		}
-		return hex.EncodeToString(seed[:])
-	}
 	w.separated = true
-	w.where = append(w.where, "DATABASE_URL="+url, "SIGNING_KEY="+secret(), "CHECKPOINT_KEY="+secret(),
-		"DATA_KEK="+secret(), "TOKEN_KEY="+secret(), "X402_MODE=dev", "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7", "X402_NETWORK=eip155:84532")
+	w.where = append(w.where, "DATABASE_URL="+url, "SIGNING_KEY="+w.secret(), "CHECKPOINT_KEY="+w.secret(),
+		"DATA_KEK="+w.secret(), "TOKEN_KEY="+w.secret(), "X402_MODE=dev", payTo, onNetwork)
+}
+
+// Settings of those who are paid: an address of nobody, on the network of the wallets.
+const (
+	payTo     = "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7"
+	onNetwork = "X402_NETWORK=" + x402.DevNetwork
+)
+
+// secret is a seed in hexadecimal digits.
+func (w *world) secret() string {
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(w.rand.Uint32())
+	}
+	return hex.EncodeToString(seed[:])
 }
 
 // private says whether the nodes run the ledger's PostgreSQL themselves; only then
@@ -155,7 +163,12 @@ func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 			return err
 		}
 	}
-	conn, err := pgx.Connect(ctx, server.DatabaseURL(localpg.Superuser, localpg.Database))
+	return superuserOf(ctx, server, do)
+}
+
+// superuserOf does something in the ledger's database of a server.
+func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
 	if err != nil {
 		return err
 	}
@@ -205,10 +218,8 @@ func (w *world) start(ctx context.Context, n *node) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.cmd, n.ended = cmd, make(chan struct{})
-	ended := n.ended
-	n.mu.Unlock()
+	ended := make(chan struct{})
+	n.cmd, n.ended = cmd, ended
 	answers := make(chan struct{})
 	go func() {
 		lines, known := bufio.NewScanner(out), false
@@ -234,31 +245,25 @@ func (w *world) start(ctx context.Context, n *node) error {
 // signal sends a signal and waits for the end of the process. It returns the
 // process's exit status.
 func (n *node) signal(s syscall.Signal) int {
-	n.mu.Lock()
-	cmd, ended := n.cmd, n.ended
-	n.mu.Unlock()
-	if cmd == nil {
+	if n.cmd == nil {
 		return 0
 	}
-	_ = cmd.Process.Signal(s)
-	<-ended
-	return cmd.ProcessState.ExitCode()
+	_ = n.cmd.Process.Signal(s)
+	<-n.ended
+	return n.cmd.ProcessState.ExitCode()
 }
 
 // stop ends the node, by force if it does not go.
 func (n *node) stop() {
-	n.mu.Lock()
-	cmd, ended := n.cmd, n.ended
-	n.mu.Unlock()
-	if cmd == nil {
+	if n.cmd == nil {
 		return
 	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-ended:
+	case <-n.ended:
 	case <-time.After(20 * time.Second):
-		_ = cmd.Process.Kill()
-		<-ended
+		_ = n.cmd.Process.Kill()
+		<-n.ended
 	}
 }
 
@@ -308,14 +313,26 @@ func (w *world) organization(ctx context.Context) error {
 }
 
 // postmaster is the process of the PostgreSQL that the nodes run.
-func (w *world) postmaster() int {
-	text, err := os.ReadFile(filepath.Join(w.data, "pg", "postmaster.pid"))
+func (w *world) postmaster() int { return postmasterOf(w.data) }
+
+// postmasterOf is the process of the PostgreSQL of a data folder, 0 if there is none.
+func postmasterOf(data string) int {
+	text, err := os.ReadFile(filepath.Join(data, "pg", "postmaster.pid"))
 	if err != nil {
 		return 0
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, _ := strconv.Atoi(first)
 	return pid
+}
+
+// killPostgres ends the PostgreSQL of a data folder with -9. Number 0 would be ourselves.
+func killPostgres(data string) error {
+	pid := postmasterOf(data)
+	if pid == 0 {
+		return errors.New("no PostgreSQL runs that could be killed")
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
 // ready waits until a node says that it is.
@@ -348,10 +365,7 @@ func status(url string) int {
 // until waits for something that comes by itself.
 func (w *world) until(ctx context.Context, what string, done func() bool) error {
 	for !done() {
-		w.mu.Lock()
-		failed := w.failed
-		w.mu.Unlock()
-		if failed != nil {
+		if failed := w.met(); failed != nil {
 			return failed
 		}
 		select {
@@ -372,44 +386,53 @@ func (w *world) fail(err error) {
 	}
 }
 
+// met is what fail has kept.
+func (w *world) met() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
 // around lets clients call, breaks something behind the first answers, and goes on
 // until every kind of call is answered again.
 func (w *world) around(ctx context.Context, fault func(context.Context) error) error {
 	calling, stop := context.WithCancel(ctx)
 	done := w.callers(calling)
 	defer func() { stop(); <-done }()
-	kinds := w.kinds()
-	more := func(than map[string]int, calls int) func() bool {
-		return func() bool {
-			now := w.journal.counts()
-			for _, kind := range kinds {
-				if now[kind] < than[kind]+calls {
-					return false
-				}
-			}
-			return true
-		}
-	}
-	if err := w.until(ctx, "calls before the fault", more(nil, w.options.Calls)); err != nil {
+	if err := w.answered(ctx, "calls before the fault", nil, w.options.Calls, w.kinds()...); err != nil {
 		return err
 	}
 	if err := fault(ctx); err != nil {
 		return err
 	}
 	mended, then := time.Now(), w.journal.counts()
-	if err := w.until(ctx, "calls behind the fault", more(then, 1)); err != nil {
+	if err := w.answered(ctx, "calls behind the fault", then, 1, w.kinds()...); err != nil {
 		return fmt.Errorf("%w: %v then, %v now", err, then, w.journal.counts())
 	}
 	w.back = time.Since(mended)
-	return w.until(ctx, "calls behind the fault", more(then, w.options.Calls))
+	return w.answered(ctx, "calls behind the fault", then, w.options.Calls, w.kinds()...)
+}
+
+// nothing breaks nothing: the clients are answered, and more is broken between them.
+func nothing(context.Context) error { return nil }
+
+// answered waits until so many calls of each of these kinds are answered more than then.
+func (w *world) answered(ctx context.Context, what string, then map[string]int, calls int, kinds ...string) error {
+	return w.until(ctx, what, func() bool {
+		now := w.journal.counts()
+		return !slices.ContainsFunc(kinds, func(kind string) bool { return now[kind] < then[kind]+calls })
+	})
+}
+
+// answeredMore waits until more calls of each of these kinds are answered than before
+// and after every fault.
+func (w *world) answeredMore(ctx context.Context, what string, kinds ...string) error {
+	return w.answered(ctx, what, w.journal.counts(), w.options.Calls+1, kinds...)
 }
 
 // check asks for everything again and lets the ledger be verified and replayed.
 func (w *world) check(ctx context.Context) error {
-	w.mu.Lock()
-	failed := w.failed
-	w.mu.Unlock()
-	if failed != nil {
+	if failed := w.met(); failed != nil {
 		return failed
 	}
 	for _, n := range w.nodes {

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -35,7 +33,7 @@ type extra struct {
 func (a *App) prepare(ctx context.Context, call Call, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
-		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),
+		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: canon.Value(call.Body),
 	}}
 	if call.Service.Ruleset != nil {
 		p.call.RulesetVersion, p.call.RulesetHash = call.Service.Ruleset()
@@ -45,7 +43,7 @@ func (a *App) prepare(ctx context.Context, call Call, answer policy.Answer) (pre
 			return prepared{}, err
 		}
 	}
-	p.call.Answer = jsontext.Value(p.answer.Body)
+	p.call.Answer = canon.Value(p.answer.Body)
 	return p, nil
 }
 

@@ -281,9 +281,9 @@ type sealed struct {
 }
 
 type opening struct {
-	Pointer string         `json:"pointer"`
-	Salt    []byte         `json:"salt"`
-	Value   jsontext.Value `json:"value"`
+	Pointer string      `json:"pointer"`
+	Salt    []byte      `json:"salt"`
+	Value   canon.Value `json:"value"`
 }
 
 type committed struct {
@@ -312,7 +312,7 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 		if !present {
 			continue
 		}
-		o := opening{Pointer: "/" + name, Salt: make([]byte, 32), Value: value}
+		o := opening{Pointer: "/" + name, Salt: make([]byte, 32), Value: canon.Value(value)}
 		rand.Read(o.Salt)
 		openings = append(openings, o)
 		members[name] = jsontext.Value(`{"$committed":"` + o.commitment() + `"}`)
@@ -399,7 +399,7 @@ func (v *Vault) Openings(ctx context.Context, e Event) ([]Opening, error) {
 	}
 	openings := make([]Opening, len(found))
 	for i, o := range found {
-		openings[i] = Opening(o)
+		openings[i] = Opening{o.Pointer, o.Salt, jsontext.Value(o.Value)}
 	}
 	return openings, nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 func TestVaultSealsAndOpens(t *testing.T) {
@@ -72,6 +75,46 @@ func TestVaultSealsAndOpens(t *testing.T) {
 }
 
 // erase destroys a data key, twice: the second time it is the same answer.
+// A body of a megabyte is sealed in a few copies of it, none of which is read as JSON
+// again, and a body as deep as one may be is sealed, too.
+func TestSealingLargeAndDeepBodies(t *testing.T) {
+	db := ledgertest.New(t)
+	v, err := open(t, db).OpenVault(t.Context(), make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.Subject(t.Context(), "service", "email:ada@example.com", "sub_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal := func(body string) (ledger.Event, uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		payload, err := v.Seal(t.Context(), "service", "evt_1", id, events.CallCompleted{Service: "x", Request: canon.Value(body), Answer: canon.Value(`{}`)})
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ledger.Event{Tenant: "service", ID: "evt_1", Type: events.TypeCallCompleted, SchemaVersion: 1, Payload: payload}, after.TotalAlloc - before.TotalAlloc
+	}
+	for _, body := range []string{
+		`[` + strings.Repeat(`{"a":1,"b":"x"},`, 1<<16) + `null]`,
+		strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
+	} {
+		e, asked := seal(body)
+		if most := uint64(8*len(body) + 1<<20); asked > most {
+			t.Errorf("sealing a body of %d octets asked for %d of memory, want at most %d", len(body), asked, most)
+		}
+		var opened events.CallCompleted
+		if err := v.Open(t.Context(), e, &opened); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := canon.Marshal(opened.Request); err != nil || string(again) != body {
+			t.Errorf("a body of %d octets comes back as %.80s, %v", len(body), again, err)
+		}
+	}
+}
+
 func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
 	t.Helper()
 	payload := []byte(fmt.Sprintf(`{"approvedBy":"cus_2","keyId":%q,"reason":"asked for","requestedBy":"cus_1"}`, id))

@@ -37,7 +37,7 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 		if whole == nil || !present && len(path) > 1 {
 			continue
 		}
-		o := opening{Pointer: pointer, Salt: make([]byte, 32), Value: whole[start:end]}
+		o := opening{Pointer: pointer, Salt: make([]byte, 32), Value: canon.Value(whole[start:end])}
 		rand.Read(o.Salt)
 		openings = append(openings, o)
 		members[path[0]] = slices.Concat(whole[:start], []byte(`{"$committed":"`+o.commitment()+`"}`), whole[end:])
@@ -68,7 +68,7 @@ func reopen(e Event, members map[string]jsontext.Value, openings []opening) erro
 		if !found || json.Unmarshal(members[name][start:end], &c) != nil || c.Commitment != o.commitment() {
 			return fmt.Errorf("%w: commitment %s of %s", ErrTampered, o.Pointer, e.ID)
 		}
-		members[name] = canon.Put(members[name], o.Value, inner...)
+		members[name] = canon.Put(members[name], jsontext.Value(o.Value), inner...)
 	}
 	return nil
 }

@@ -45,13 +45,11 @@ func direct(value any) (canonical []byte, ok bool) {
 	defer writers.Put(w)
 	w.dst, w.depth = w.dst[:0], 0
 	ok = encode(w, v)
-	if ok {
-		canonical = bytes.Clone(w.dst)
+	if cap(w.dst) > keptWriter { // too large to be kept, and so to be copied
+		canonical, w.dst = w.dst, nil
+		return canonical, ok
 	}
-	if cap(w.dst) > keptWriter {
-		w.dst = nil
-	}
-	return canonical, ok
+	return bytes.Clone(w.dst), ok
 }
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
@@ -70,6 +68,7 @@ func encoderOf(t reflect.Type) encoder {
 
 var (
 	textValue = reflect.TypeFor[jsontext.Value]()
+	madeValue = reflect.TypeFor[Value]()
 	octets    = reflect.TypeFor[[]byte]()
 	// ownForm are the interfaces of types that say themselves how they are written.
 	ownForm = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
@@ -81,6 +80,8 @@ func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	switch {
 	case t == textValue:
 		return (*writer).canonical
+	case t == madeValue:
+		return (*writer).made
 	case t == octets:
 		return (*writer).base64
 	case t == reflect.TypeFor[time.Duration]() || slices.Contains(within, t):
@@ -108,6 +109,8 @@ func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 		return sliceEncoder(newEncoder(t.Elem(), within))
 	case reflect.Struct:
 		return structEncoder(t, within)
+	case reflect.Interface:
+		return (*writer).whatever
 	}
 	return nil
 }
@@ -137,6 +140,36 @@ func (w *writer) integer(v reflect.Value) bool {
 func (w *writer) base64(v reflect.Value) bool {
 	w.dst = append(base64.StdEncoding.AppendEncode(append(w.dst, '"'), v.Bytes()), '"')
 	return true
+}
+
+// Value is a text in canonical form: what Canonical, Marshal, Members or Object
+// returned. Marshal writes it as it stands, so that the body of a request, which may
+// be large, is not read again for each record that holds it.
+type Value []byte
+
+// MarshalJSON is the text.
+func (v Value) MarshalJSON() ([]byte, error) { return v, nil }
+
+// UnmarshalJSON keeps the text, which the program has written in canonical form.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	*v = bytes.Clone(text)
+	return nil
+}
+
+// made appends a text that is canonical already.
+func (w *writer) made(v reflect.Value) bool {
+	w.dst = append(w.dst, v.Bytes()...)
+	return v.Len() > 0
+}
+
+// whatever appends what an interface holds.
+func (w *writer) whatever(v reflect.Value) bool {
+	if v.IsNil() {
+		w.dst = append(w.dst, "null"...)
+		return true
+	}
+	encode := encoderOf(v.Elem().Type())
+	return encode != nil && encode(w, v.Elem())
 }
 
 // canonical appends a text that is JSON already, in canonical form.

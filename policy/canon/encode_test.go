@@ -37,6 +37,7 @@ type outside struct {
 	Hollow  *string  `json:"hollow,omitempty"`
 	Both    string   `json:"both,omitempty,omitzero"`
 	List    []inside `json:"list"`
+	Any     any      `json:"any"`
 	Left    string   `json:"-"`
 	NoTag   string
 	hidden  int
@@ -73,6 +74,8 @@ func TestStructsHaveTheSameCanonicalForm(t *testing.T) {
 			v.Inner = anyInside().Draw(t, "inner")
 			v.Pointed = rapid.Ptr(anyInside(), true).Draw(t, "pointed")
 			v.List = rapid.SliceOfN(anyInside(), 0, 2).Draw(t, "list")
+			v.Any = rapid.SampledFrom([]any{"a text", v.Inner, &v.Inner, v.List, 1.5, map[string]any{"b": 1, "a": nil}, jsontext.Value(` {"b":1, "a":2}`),
+				canon.Value(`{"a":1,"b":[true]}`), canon.Value(nil), (*inside)(nil)}).Draw(t, "any")
 		}
 		if rapid.Bool().Draw(t, "words") {
 			v.Words = []word{"a", "\"b\""}

@@ -7,7 +7,6 @@ import (
 )
 
 var (
-	unitsForm   = Pattern(`^(0|[1-9][0-9]{0,77})$`)
 	decimalForm = Pattern(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 )
@@ -15,7 +14,7 @@ var (
 // Units reads an amount in a token's smallest units: decimal digits without sign
 // or leading zero, at most 2^256-1.
 func Units(text string) (*big.Int, error) {
-	if len(text) > MaxUnits || !unitsForm(text) {
+	if len(text) > MaxUnits || !isWhole(text) {
 		return nil, ErrAmount
 	}
 	n, ok := new(big.Int).SetString(text, 10)
@@ -23,6 +22,16 @@ func Units(text string) (*big.Int, error) {
 		return nil, ErrAmount
 	}
 	return n, nil
+}
+
+// isWhole says whether a text is a whole number without sign or leading zero.
+func isWhole(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != "" && (text[0] != '0' || len(text) == 1)
 }
 
 // Scale is units / 10^decimals, exactly. Decimals are 0 to 36.

@@ -61,7 +61,26 @@ func BoundsOf[T any]() Bounds[T] {
 // Check returns nil or an *Error for the first member, in the order of the
 // fields, that its tags refuse: missing_field, out_of_range, too_long,
 // too_many_items, invalid_enum, invalid_date.
-func (b Bounds[T]) Check(v T) error { return b.root().check(reflect.ValueOf(&v).Elem(), "") }
+func (b Bounds[T]) Check(v T) error {
+	r := b.root().check(reflect.ValueOf(&v).Elem())
+	if r == nil {
+		return nil
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(r.path, "/"), "/", ".") // as people write it: "payment.method is missing"
+	return policy.Refuse(r.code, r.path, name+" "+r.clause)
+}
+
+// refusal is what a member is refused for. Its path is put together on the way back
+// from it, since nearly every member is accepted.
+type refusal struct{ path, code, clause string }
+
+func refuse(code, clause string) *refusal { return &refusal{code: code, clause: clause} }
+
+// under is the refusal seen from the object or the list that holds the member.
+func (r *refusal) under(member string) *refusal {
+	r.path = "/" + member + r.path
+	return r
+}
 
 func shapeOf(t reflect.Type, tag string, required bool) *shape {
 	s := &shape{required: required, maxLength: math.MaxInt, maxItems: math.MaxInt, minimum: math.Inf(-1), maximum: math.Inf(1)}
@@ -143,106 +162,101 @@ func mustFloat(text string) float64 {
 	return f
 }
 
-func (s *shape) check(v reflect.Value, path string) error {
+func (s *shape) check(v reflect.Value) *refusal {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return s.absent(path)
+			return s.absent()
 		}
 		v = v.Elem()
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return s.checkString(v.String(), path)
+		return s.checkString(v.String())
 	case reflect.Float64, reflect.Float32:
-		return s.checkNumber(v.Float(), path)
+		return s.checkNumber(v.Float())
 	case reflect.Int, reflect.Int64, reflect.Int32:
-		return s.checkNumber(float64(v.Int()), path)
+		return s.checkNumber(float64(v.Int()))
 	case reflect.Slice:
 		if v.Type() == freeForm && !v.IsNil() {
 			return nil
 		}
-		return s.checkList(v, path)
+		return s.checkList(v)
 	case reflect.Map, reflect.Interface:
 		if v.IsNil() {
-			return s.absent(path)
+			return s.absent()
 		}
 	case reflect.Struct:
 		for _, f := range s.fields {
-			at := path
-			if !f.embedded {
-				at += "/" + f.name
-			}
-			if err := f.shape.check(v.Field(f.index), at); err != nil {
-				return err
+			r := f.shape.check(v.Field(f.index))
+			switch {
+			case r == nil:
+			case f.embedded:
+				return r
+			default:
+				return r.under(f.name)
 			}
 		}
 	}
 	return nil
 }
 
-func (s *shape) absent(path string) error {
+func (s *shape) absent() *refusal {
 	if s.required {
-		return refuse("missing_field", path, "is missing")
+		return refuse("missing_field", "is missing")
 	}
 	return nil
 }
 
-func (s *shape) checkString(text, path string) error {
+func (s *shape) checkString(text string) *refusal {
 	if text == "" && s.minLength > 0 {
-		return s.absent(path)
+		return s.absent()
 	}
 	if text == "" && !s.required {
 		return nil
 	}
 	switch length := utf8.RuneCountInString(text); {
 	case length > s.maxLength:
-		return refuse("too_long", path, "is too long")
+		return refuse("too_long", "is too long")
 	case length < s.minLength:
-		return refuse("out_of_range", path, "is too short")
+		return refuse("out_of_range", "is too short")
 	case s.enum != nil && !slices.Contains(s.enum, text):
-		return refuse("invalid_enum", path, "is not one of the allowed values")
+		return refuse("invalid_enum", "is not one of the allowed values")
 	case s.pattern != nil && !s.pattern.MatchString(text):
-		return refuse("out_of_range", path, "does not have the required form")
+		return refuse("out_of_range", "does not have the required form")
 	}
 	if s.dateTime {
 		if _, err := Timestamp(text); err != nil {
-			return refuse("invalid_date", path, "is not an RFC 3339 timestamp with zone")
+			return refuse("invalid_date", "is not an RFC 3339 timestamp with zone")
 		}
 	}
 	return nil
 }
 
-func (s *shape) checkNumber(x float64, path string) error {
+func (s *shape) checkNumber(x float64) *refusal {
 	if !(x >= s.minimum && x <= s.maximum) || s.exclusive && x == s.minimum {
-		return refuse("out_of_range", path, "is out of range")
+		return refuse("out_of_range", "is out of range")
 	}
 	return nil
 }
 
-func (s *shape) checkList(v reflect.Value, path string) error {
+func (s *shape) checkList(v reflect.Value) *refusal {
 	switch {
 	case v.Len() == 0 && s.minItems > 0:
-		if err := s.absent(path); err != nil || v.IsNil() {
-			return err
+		if r := s.absent(); r != nil || v.IsNil() {
+			return r
 		}
-		return refuse("out_of_range", path, "has too few items")
+		return refuse("out_of_range", "has too few items")
 	case v.Len() < s.minItems:
-		return refuse("out_of_range", path, "has too few items")
+		return refuse("out_of_range", "has too few items")
 	case v.Len() > s.maxItems:
-		return refuse("too_many_items", path, "has too many items")
+		return refuse("too_many_items", "has too many items")
 	case v.IsNil():
-		return s.absent(path)
+		return s.absent()
 	}
 	for i := range v.Len() {
-		if err := s.items.check(v.Index(i), path+"/"+strconv.Itoa(i)); err != nil {
-			return err
+		if r := s.items.check(v.Index(i)); r != nil {
+			return r.under(strconv.Itoa(i))
 		}
 	}
 	return nil
-}
-
-// refuse names the member as people write it: "payment.method is missing".
-func refuse(code, path, clause string) error {
-	name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
-	return policy.Refuse(code, path, name+" "+clause)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -86,14 +85,15 @@ func (r *leafReader) readWithin(name string, isObject bool) bool {
 // digits are those of a number, without an exponent.
 func digits(token jsontext.Token) string {
 	text := token.String()
-	if !strings.ContainsAny(text, "eE") {
-		return text
+	for i := range len(text) { // most are a few digits long
+		if text[i] == 'e' || text[i] == 'E' {
+			if x, err := token.Float(); err == nil {
+				return strconv.FormatFloat(x, 'f', -1, 64)
+			}
+			break
+		}
 	}
-	x, err := token.Float()
-	if err != nil {
-		return text
-	}
-	return strconv.FormatFloat(x, 'f', -1, 64)
+	return text
 }
 
 // Pointer is the JSON pointer of the leaf behind a prefix, as far as each name on the

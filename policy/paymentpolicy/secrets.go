@@ -74,9 +74,6 @@ func (c *call) leaksOf() *leaks {
 		return show
 	}
 	report := func(into *[]fault, s scanned, kind, expected, message string) {
-		if kind == "" {
-			return
-		}
 		if path := s.place(passes); !seen[[2]string{path, kind}] {
 			seen[[2]string{path, kind}] = true
 			*into = append(*into, fault{path: path, expected: expected, actual: kind, message: message})
@@ -87,8 +84,12 @@ func (c *call) leaksOf() *leaks {
 			continue
 		}
 		c.leaks.compared = true
-		report(&c.leaks.secrets, s, normal.SecretKind(s.Name, s.Text), "no secret", "a secret would travel with the payment")
-		report(&c.leaks.personal, s, normal.PersonalDataKind(s.Text), "no personal data", "personal data would travel with the payment")
+		if kind := normal.SecretKind(s.Name, s.Text); kind != "" {
+			report(&c.leaks.secrets, s, kind, "no secret", "a secret would travel with the payment")
+		}
+		if kind := normal.PersonalDataKind(s.Text); kind != "" {
+			report(&c.leaks.personal, s, kind, "no personal data", "personal data would travel with the payment")
+		}
 	}
 	return c.leaks
 }

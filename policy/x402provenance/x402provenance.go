@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/policy"
@@ -170,7 +169,7 @@ func Evaluate(in Input) (Output, error) {
 // analysis gathers the figures of one request.
 type analysis struct {
 	records   []kept
-	externals []kept
+	externals []*kept // of the records
 	out       Output
 	findings  []policy.Finding
 }
@@ -186,7 +185,8 @@ func (a *analysis) keep(in Input) error {
 	for _, wallet := range in.OwnerWallets {
 		owners[normal.FoldAddress(wallet)] = true
 	}
-	first := map[[3]string]int{} // the index in a.records
+	first := make(map[[3]string]int, len(in.Records)) // the index in a.records
+	a.records = make([]kept, 0, len(in.Records))
 	for i, r := range in.Records {
 		k, err := read(r, i)
 		if err != nil {
@@ -204,7 +204,7 @@ func (a *analysis) keep(in Input) error {
 		if earlier, repeated := first[key]; repeated {
 			a.out.DuplicatesDropped++
 			if e := a.records[earlier]; e.payer != k.payer || e.to != k.to || e.asset != k.asset || e.units.Cmp(k.units) != 0 {
-				a.find("conflicting_duplicate", "high", "/records/"+strconv.Itoa(i), "a repeated transaction differs from its first record")
+				a.find("conflicting_duplicate", "high", recordPath(i), "a repeated transaction differs from its first record")
 			}
 			continue
 		}
@@ -220,8 +220,10 @@ func (a *analysis) keep(in Input) error {
 			a.out.ExternalCount++
 		}
 		a.records = append(a.records, k)
-		if k.class == external {
-			a.externals = append(a.externals, k)
+	}
+	for i := range a.records {
+		if a.records[i].class == external {
+			a.externals = append(a.externals, &a.records[i])
 		}
 	}
 	a.out.RecordsKept = len(a.records)
@@ -231,45 +233,59 @@ func (a *analysis) keep(in Input) error {
 	return nil
 }
 
+func recordPath(i int) string { return "/records/" + strconv.Itoa(i) }
+
 func read(r Record, i int) (kept, error) {
-	path := "/records/" + strconv.Itoa(i)
 	units, err := normal.Units(r.AmountUnits)
 	if err != nil {
-		return kept{}, policy.Refuse("out_of_range", path+"/amountUnits", "records.amountUnits is out of range")
+		return kept{}, policy.Refuse("out_of_range", recordPath(i)+"/amountUnits", "records.amountUnits is out of range")
 	}
 	k := kept{Record: r, index: i, payer: normal.FoldAddress(r.Payer), to: normal.FoldAddress(r.PayTo), asset: normal.FoldAddress(r.Asset), units: units, wellFormed: wellFormed(r)}
 	if r.Timestamp != "" {
 		if k.at, err = normal.Timestamp(r.Timestamp); err != nil {
-			return kept{}, policy.Refuse("invalid_date", path+"/timestamp", "records.timestamp is not an RFC 3339 timestamp with zone")
+			return kept{}, policy.Refuse("invalid_date", recordPath(i)+"/timestamp", "records.timestamp is not an RFC 3339 timestamp with zone")
 		}
 	}
 	return k, nil
 }
 
-var (
-	evmHash    = normal.Pattern(`^0x[0-9a-f]{64}$`)
-	solanaHash = normal.Pattern(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
-)
+var solanaHash = normal.Pattern(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
+
+// evmHash says whether a hash is 0x and 64 hexadecimal digits.
+func evmHash(hash string) bool {
+	if len(hash) != 66 || hash[0] != '0' || hash[1] != 'x' && hash[1] != 'X' {
+		return false
+	}
+	for i := 2; i < len(hash); i++ {
+		c := hash[i] | 0x20
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}
 
 // wellFormed says whether a hash looks like one of its network.
 func wellFormed(r Record) bool {
 	if normal.IsSolana(r.Network) {
 		return solanaHash(r.TxHash)
 	}
-	return evmHash(strings.ToLower(r.TxHash))
+	return evmHash(r.TxHash)
 }
 
 // totals sums each asset by class, in the order of asset names.
 func (a *analysis) totals() {
 	sums := map[string]*[3]big.Int{}
 	var assets []string
-	for _, k := range a.records {
-		if sums[k.asset] == nil {
-			sums[k.asset] = new([3]big.Int)
+	for i := range a.records {
+		k := &a.records[i]
+		of := sums[k.asset]
+		if of == nil {
+			of = new([3]big.Int)
+			sums[k.asset] = of
 			assets = append(assets, k.asset)
 		}
-		sum := &sums[k.asset][k.class]
-		sum.Add(sum, k.units)
+		of[k.class].Add(&of[k.class], k.units)
 	}
 	slices.Sort(assets)
 	a.out.Totals = []Total{}
@@ -374,13 +390,14 @@ func ratio(part, whole *big.Int) *float64 {
 // coverage is the share of kept records with each kind of evidence.
 func (a *analysis) coverage() {
 	var timestamps, resources, facilitators, hashes int
-	for _, k := range a.records {
+	for i := range a.records {
+		k := &a.records[i]
 		timestamps += count(k.Timestamp != "")
 		resources += count(k.Resource != "")
 		facilitators += count(k.Facilitator != "")
 		hashes += count(k.wellFormed)
 		if !k.wellFormed {
-			a.find("malformed_hash", "medium", "/records/"+strconv.Itoa(k.index)+"/txHash", "the transaction hash does not have the form of its network")
+			a.find("malformed_hash", "medium", recordPath(k.index)+"/txHash", "the transaction hash does not have the form of its network")
 		}
 	}
 	n := len(a.records)
@@ -488,7 +505,7 @@ func (a *analysis) roundTrips() {
 	type holder struct{ wallet, asset string }
 	payees, payers := map[holder]bool{}, map[holder]*kept{}
 	for i := range a.externals {
-		k := &a.externals[i]
+		k := a.externals[i]
 		payees[holder{k.to, k.asset}] = true
 		payer := holder{k.payer, k.asset}
 		if earliest := payers[payer]; earliest == nil || later(earliest, k) {
@@ -499,7 +516,7 @@ func (a *analysis) roundTrips() {
 		k := &a.records[i]
 		paid := payers[holder{k.to, k.asset}]
 		if k.class != self && payees[holder{k.payer, k.asset}] && paid != nil && later(k, paid) {
-			a.find("round_trip", "high", "/records/"+strconv.Itoa(k.index), "a recipient later pays an external payer in the same asset")
+			a.find("round_trip", "high", recordPath(k.index), "a recipient later pays an external payer in the same asset")
 		}
 	}
 }

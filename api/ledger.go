@@ -86,6 +86,9 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 
 var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
+// errCheckpointBegins is while the tree of a long ledger is made for the first time.
+var errCheckpointBegins = policy.Refuse(commands.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
+
 // lasting are the headers of what never changes.
 func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
@@ -116,6 +119,8 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published,
 	switch {
 	case err != nil:
 		return nil, nil, commands.Unreadable(err)
+	case newest == nil && s.app.Ledger.CheckpointsBegin():
+		return nil, nil, errCheckpointBegins
 	case newest == nil:
 		return nil, nil, errNoCheckpoint
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -22,11 +24,17 @@ import (
 // keepCheckpoints starts them on a node.
 func keepCheckpoints(n *node) {
 	n.t.Helper()
+	keepCheckpointsIn(n, 0)
+}
+
+// keepCheckpointsIn starts them with a tree that grows by so many events at a time.
+func keepCheckpointsIn(n *node, step int64) {
+	n.t.Helper()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	err = n.app.Ledger.KeepCheckpoints(n.t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: n.t.TempDir()}},
+	err = n.app.Ledger.KeepCheckpoints(n.t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: n.t.TempDir()}, Step: step},
 		func() string { return n.app.NewID("evt_") })
 	if err != nil {
 		n.t.Fatal(err)
@@ -51,6 +59,44 @@ func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 		found = append(found, a.body)
 	}
 	return found, nil
+}
+
+// While the tree of a long ledger is made for the first time, checkpoints and proofs
+// are not there yet, and everything else is.
+func TestWhileTheFirstTreeIsMade(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	tree, err := pgx.Connect(t.Context(), n.db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close(context.WithoutCancel(t.Context()))
+	held, err := tree.Begin(t.Context())
+	if err == nil {
+		_, err = held.Exec(t.Context(), `select size from tree_head for update`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepCheckpointsIn(n, 1)
+	for _, path := range []string{"/api/ledger/checkpoint", "/api/ledger/proof?position=1"} {
+		if a := n.send(http.MethodGet, path, ""); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "not signed yet") {
+			t.Errorf("%s: %v", path, a)
+		}
+	}
+	if a := n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`); a.status != http.StatusOK {
+		t.Errorf("a call meanwhile: %v", a)
+	}
+	if err := held.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n.app.Ledger.Partition(0).Covered(t.Context(), 1) == nil {
+		t.Fatal("no checkpoint")
+	}
+	if a := n.send(http.MethodGet, "/api/ledger/checkpoint", ""); a.status != http.StatusOK {
+		t.Errorf("afterwards: %v", a)
+	}
 }
 
 // With nothing but the public key, the checkpoint and the tiles, a client that is

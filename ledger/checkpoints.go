@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -213,7 +214,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 	}
 	var also []Draft
 	if ring.active(PurposeCheckpoint) == "" {
-		if err := k.grow(ctx); err != nil {
+		if err := k.grow(ctx, math.MaxInt64); err != nil {
 			return err
 		}
 		root := k.builder.Root()
@@ -228,9 +229,17 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 	return k.partition.activateFirst(ctx, PurposeCheckpoint, k.options.Signer, newID(), also)
 }
 
-// grow brings the tree to the head, in steps, without signing anything.
-func (k *keeper) grow(ctx context.Context) error {
+// grow brings the tree to a size, or else to the head, in steps and without signing
+// anything.
+func (k *keeper) grow(ctx context.Context, size int64) error {
 	for {
+		var grown int64
+		if err := k.ledger.row(ctx, `select size from tree_head where p = $1`, []any{k.partition.p}, &grown); err != nil {
+			return fmt.Errorf("read tree head: %w", err)
+		}
+		if grown >= size {
+			return nil
+		}
 		caughtUp, err := k.step(ctx, false)
 		switch {
 		case err != nil:

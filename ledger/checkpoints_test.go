@@ -235,6 +235,13 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = held.Rollback(context.WithoutCancel(ctx)) }()
+	checking, cancel := context.WithTimeout(ctx, time.Minute) // one that waits for the tree waits for ever
+	defer cancel()
+	found, _, err := l.CheckOutside(checking, ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
+	if found || err != nil {
+		t.Fatalf("nothing lies outside, and there is nothing to compare: %v, %v", found, err)
+	}
 	err = l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
 		Every: 10 * time.Millisecond, Step: 10}, numbered("checkpoint"))
 	if err != nil || !l.CheckpointsBegin() {

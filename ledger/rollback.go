@@ -47,9 +47,11 @@ func (r *Rollback) Is(target error) bool { return target == ErrRollback }
 // CheckOutside makes the checks of a start, before the first append: the head row
 // is the last event; the newest note outside the database, of the folder and of
 // every mirror that can be reached, is signed by a key of this ledger and is of the
-// same history; the last events are the leaves of the tree. Its error is a
-// *Rollback where the notes know more than the database; unreachable are the
-// mirrors that could not be asked, and found is whether any note was.
+// same history; the last events have their hashes, and are the leaves of the tree as
+// far as it has grown. Its error is a *Rollback where the notes know more than the
+// database; unreachable are the mirrors that could not be asked, and found is whether
+// any note was. The tree is grown to what a note speaks of and no further: where there
+// is none, nothing waits for it.
 func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, unreachable []string, err error) {
 	err = l.each(func(p *Partition) error {
 		here, missed, err := p.checkOutside(ctx, c)
@@ -70,8 +72,7 @@ func (p *Partition) checkOutside(ctx context.Context, c Checkpoints) (found bool
 		return false, nil, err
 	}
 	// The notes come first: beside nodes that go on writing, what is outside is ahead of
-	// what was read of the database before. A note is outside before its transaction
-	// ends, and to grow the tree waits for that.
+	// what was read of the database before.
 	var notes []outsideNote
 	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
 		epoch, text, err := store.Newest(ctx, p.origin)
@@ -83,23 +84,17 @@ func (p *Partition) checkOutside(ctx context.Context, c Checkpoints) (found bool
 			notes = append(notes, outsideNote{store.String(), epoch, text})
 		}
 	}
-	k := p.newKeeper(c)
-	if err := k.grow(ctx); err != nil {
-		return false, nil, err
-	}
-	var size, epoch int64
-	var root Hash
-	err = l.row(ctx, `select t.size, t.root, h.epoch from tree_head t join ledger_head h on h.p = t.p where t.p = $1`,
-		[]any{p.p}, &size, into(&root), &epoch)
+	var head, epoch, size int64
+	err = l.row(ctx, `select h.pos, h.epoch, t.size from ledger_head h join tree_head t on t.p = h.p where h.p = $1`, []any{p.p}, &head, &epoch, &size)
 	if err != nil {
-		return false, nil, fmt.Errorf("read tree head: %w", err)
+		return false, nil, fmt.Errorf("read ledger head: %w", err)
 	}
-	if err := p.checkLeaves(ctx, size); err != nil {
+	if err := p.checkLast(ctx, head, size); err != nil {
 		return false, nil, err
 	}
-	proofs := p.proofsAt(ctx, size, tree.Hash(root))
+	k := p.newKeeper(c)
 	for _, note := range notes {
-		if err := p.compare(ctx, k, note, size, epoch, proofs); err != nil {
+		if err := k.compare(ctx, note, head, epoch); err != nil {
 			return true, unreachable, err
 		}
 	}
@@ -113,7 +108,8 @@ type outsideNote struct {
 }
 
 // compare holds a note against the database.
-func (p *Partition) compare(ctx context.Context, k *keeper, n outsideNote, head, epoch int64, proofs *tree.Proofs) error {
+func (k *keeper) compare(ctx context.Context, n outsideNote, head, epoch int64) error {
+	p := k.partition
 	keys, err := p.CheckpointKeys(ctx)
 	if err != nil {
 		return err
@@ -139,7 +135,7 @@ func (p *Partition) compare(ctx context.Context, k *keeper, n outsideNote, head,
 	case n.epoch > epoch:
 		return rollback(1, c.Size, fmt.Sprintf("it is of epoch %d, and a checkpoint is of epoch %d", epoch, n.epoch))
 	}
-	root, err := proofs.Root(c.Size)
+	root, err := k.rootAt(ctx, c.Size)
 	if err != nil {
 		return fmt.Errorf("read the tree: %w", err)
 	}
@@ -147,6 +143,20 @@ func (p *Partition) compare(ctx context.Context, k *keeper, n outsideNote, head,
 		return rollback(1, c.Size, fmt.Sprintf("its first %d events are not those that a checkpoint vouches for", c.Size))
 	}
 	return nil
+}
+
+// rootAt is the root that the tree had at a size, to which it grows first if need be.
+func (k *keeper) rootAt(ctx context.Context, size int64) (tree.Hash, error) {
+	var grown int64
+	var root Hash
+	err := k.grow(ctx, size)
+	if err == nil {
+		err = k.ledger.row(ctx, `select size, root from tree_head where p = $1`, []any{k.partition.p}, &grown, into(&root))
+	}
+	if err != nil {
+		return tree.Hash{}, err
+	}
+	return k.partition.proofsAt(ctx, grown, tree.Hash(root)).Root(size)
 }
 
 // declared says whether an accepted rollback covers the loss of a size.
@@ -190,12 +200,12 @@ func (p *Partition) checkEnd(ctx context.Context) error {
 	return nil
 }
 
-// checkLeaves hashes the last events again and compares them with the tree. Their
-// tenants must be at home here: else the ledger was made for another number of
-// partitions.
-func (p *Partition) checkLeaves(ctx context.Context, size int64) error {
-	for from := max(0, size-recentLeaves); from < size; {
-		stored, err := p.After(ctx, from, int(min(feedBatch, size-from)))
+// checkLast hashes the last events up to the head again and compares them with the
+// tree of a size. Their tenants must be at home here: else the ledger was made for
+// another number of partitions.
+func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
+	for from := max(0, head-recentLeaves); from < head; {
+		stored, err := p.After(ctx, from, int(min(feedBatch, head-from)))
 		if err != nil {
 			return err
 		}
@@ -213,6 +223,9 @@ func (p *Partition) checkLeaves(ctx context.Context, size int64) error {
 			}
 			if p.ledger.Home(e.Tenant) != p {
 				return fmt.Errorf("%w: the tenant of position %d is not at home in partition %d of %d; countersign verify says more", ErrTampered, from, p.p, len(p.ledger.partitions))
+			}
+			if from > size {
+				continue
 			}
 			leaf, at := tree.Leaf(e.Hash), int((from-1)%tree.Width)*32
 			data := tiles[(from-1)/tree.Width-wanted[0].N].Data

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -14,6 +15,7 @@ type SelfCheck struct {
 	At     time.Time // when it began; zero: it has not been done yet
 	Took   time.Duration
 	Events int64
+	Read   bool   // to the end
 	Faults int    // 0: everything holds
 	First  string // of the faults; or why the ledger could not be read
 	False  string // the first fault of history itself; empty if there is none
@@ -28,28 +30,62 @@ const (
 	selfCheckSpan  = 8 * tree.Width // events between two rests: short work, which appends hardly feel
 )
 
+// SelfChecks is how a node verifies its own ledger.
+type SelfChecks struct {
+	KEK    []byte            // opens personal members; nil leaves them closed
+	Folder checkpoint.Folder // remembers what was found false
+	GoOn   bool              // append to a ledger that is false, too
+}
+
 // CheckItself verifies the ledger once a day until Close, on one core at most and
-// slower while others append, and heeds what it finds. kek opens personal members; nil
-// leaves them closed. With goOn, this node appends to a ledger that is false, too.
-func (l *Ledger) CheckItself(kek []byte, goOn bool) {
+// slower while others append, and heeds what it finds. Where something is remembered
+// as false it begins at once.
+func (l *Ledger) CheckItself(c SelfChecks) {
+	wait := selfCheckFirst
+	if remembered, _ := c.Folder.Finding(l.base()); remembered != "" {
+		wait = 0
+	}
 	l.done.Go(func() {
-		for wait := selfCheckFirst; sleep(l.background, nil, wait); wait = selfCheckEvery {
-			if check := l.CheckItselfNow(l.background, kek); !goOn {
-				l.Heed(check)
-			}
+		for ; sleep(l.background, nil, wait); wait = selfCheckEvery {
+			l.Heed(c, l.CheckItselfNow(l.background, c.KEK))
 		}
 	})
 }
 
 // Heed stops appends on this node, until it is started again, where a check has found
-// history itself false: decisions are made from what is read there. What only proves
-// or hides events (tiles, checkpoints, data keys) and a ledger that could not be read
-// stop nothing: they are made again, or may be a matter of this node's settings.
-func (l *Ledger) Heed(check SelfCheck) {
-	if check.False != "" {
-		l.Refuse(fmt.Errorf("%w: %s. countersign verify says all that is false: restore the newest copy that verifies and start again, "+
-			"or go on with it as it is by serve --accept-findings", ErrTampered, check.False))
+// history itself false: decisions are made from what is read there. It is remembered,
+// so that a start changes nothing, until history verifies. What only proves or hides
+// events (tiles, checkpoints, data keys) and a ledger that could not be read stop
+// nothing: they are made again, or may be a matter of this node's settings.
+func (l *Ledger) Heed(c SelfChecks, check SelfCheck) {
+	var err error
+	switch {
+	case check.False != "":
+		err = c.Folder.KeepFinding(l.base(), check.False)
+		if !c.GoOn {
+			l.Refuse(fmt.Errorf("%w: %s. countersign verify says all that is false: restore the newest copy that verifies, "+
+				"run countersign verify on it and start again, or go on with it as it is by serve --accept-findings", ErrTampered, check.False))
+		}
+	case check.Read:
+		err = c.Folder.ForgetFinding(l.base())
 	}
+	if err != nil {
+		l.log.Error("what the ledger's verification found could not be remembered", "error", err)
+	}
+}
+
+// HeedRemembered stops appends on a node that starts on a ledger which was found false
+// and has not verified since.
+func (l *Ledger) HeedRemembered(c SelfChecks) error {
+	remembered, err := c.Folder.Finding(l.base())
+	if err != nil {
+		return fmt.Errorf("read what the last verification found: %w", err)
+	}
+	if remembered != "" && !c.GoOn {
+		l.Refuse(fmt.Errorf("%w, as a verification found before this start: %s. Restore the newest copy that verifies, run countersign verify on it "+
+			"and start again, or go on with it as it is by serve --accept-findings", ErrTampered, remembered))
+	}
+	return nil
 }
 
 // history are the tables whose faults make a ledger false.
@@ -69,6 +105,7 @@ func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 	}
 	report, err := audit.all(ctx, l.pool)
 	check.Took, check.Events, check.Faults = time.Since(began), report.Events, len(report.Faults)
+	check.Read = err == nil && ctx.Err() == nil
 	switch {
 	case ctx.Err() != nil:
 		return check // the node ends: nothing was found

@@ -1,11 +1,14 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
 )
 
 // A verification that finds history false stops appends, and says how to go on; one
@@ -29,7 +32,8 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 			if check.Failed() != (c.name != "nothing") || (check.False != "") != c.stops {
 				t.Errorf("%+v", check)
 			}
-			l.Heed(check)
+			checks := ledger.SelfChecks{Folder: checkpoint.Folder{Path: t.TempDir()}}
+			l.Heed(checks, check)
 			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
 			switch {
 			case !c.stops && err != nil:
@@ -45,4 +49,41 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was found false is refused by the next start at once, unless it is accepted, and
+// until history verifies again.
+func TestAFalseHistoryIsRemembered(t *testing.T) {
+	a := newAudited(t)
+	checks := ledger.SelfChecks{KEK: a.audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}}
+	accepted := checks
+	accepted.GoOn = true
+	ids := 0
+	starts := func(c ledger.SelfChecks, name string, appends bool) *ledger.Ledger {
+		t.Helper()
+		l := open(t, a.db)
+		if err := l.HeedRemembered(c); err != nil {
+			t.Fatal(err)
+		}
+		ids++
+		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
+		if appends != (err == nil) || !appends && (!errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "events, pos 3")) {
+			t.Errorf("%s: %v", name, err)
+		}
+		return l
+	}
+	l := starts(checks, "before", true)
+	a.exec(`update events set actor = 'cus_9' || actor where pos = 3`)
+	l.Heed(checks, l.CheckItselfNow(t.Context(), checks.KEK))
+	starts(checks, "after the finding", false)
+	l = starts(accepted, "accepted", true)
+	l.Heed(accepted, l.CheckItselfNow(t.Context(), checks.KEK))
+	l = starts(checks, "after it was accepted once", false)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.Heed(checks, l.CheckItselfNow(ended, checks.KEK))
+	l = starts(checks, "after a verification that did not end", false)
+	a.exec(`update events set actor = substr(actor, 6) where pos = 3`)
+	l.Heed(checks, l.CheckItselfNow(t.Context(), checks.KEK))
+	starts(checks, "after history verified", true)
 }

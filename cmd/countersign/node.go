@@ -92,6 +92,9 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
 		return err
 	}
+	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
+		return err
+	}
 	if signer != nil && n.ledger.Stopped() == nil {
 		if err := n.activate(ctx, signer, next); err != nil {
 			if errors.Is(err, ledger.ErrForeignKey) {
@@ -101,6 +104,11 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 		}
 	}
 	return n.openVault(ctx, d, development && d.private())
+}
+
+// selfChecks is how this node verifies its ledger, and where it remembers what it found.
+func (n *node) selfChecks(d *data) ledger.SelfChecks {
+	return ledger.SelfChecks{KEK: n.kek, Folder: n.checkpoints.Folder, GoOn: d.acceptFindings}
 }
 
 // activate makes the signer's key a key of this ledger, or checks that it, or the

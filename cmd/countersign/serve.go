@@ -107,7 +107,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.begins, c.acceptRollback = true, c.AcceptRollback
+	c.begins, c.acceptRollback, c.acceptFindings = true, c.AcceptRollback, c.AcceptFindings
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
-	s.node.ledger.CheckItself(s.node.kek, c.AcceptFindings)
+	s.node.ledger.CheckItself(s.node.selfChecks(&c.data))
 	return s, nil
 }
 

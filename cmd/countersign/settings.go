@@ -45,6 +45,7 @@ type data struct {
 
 	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys
 	acceptRollback bool // serve alone may
+	acceptFindings bool // likewise
 	unsigned       bool // nothing is to be signed: it works without the key, and with a retired one
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -39,8 +40,21 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 		if err := c.keepPin(ctx, url, report); err != nil {
 			return err
 		}
+		if err := c.forgetFinding(report); err != nil {
+			return err
+		}
 	}
 	return printReport(o, report)
+}
+
+// forgetFinding lets nodes append again that have found this ledger false, and keep
+// their checkpoints where this command is told to look.
+func (c *verifyCmd) forgetFinding(report ledger.Report) error {
+	outside, err := c.checkpoints(false)
+	if err != nil || c.ChainOnly {
+		return err
+	}
+	return outside.Folder.ForgetFinding(strings.TrimSuffix(report.Origin, "/0")) // the ledger of one partition
 }
 
 // auditor collects what is brought from outside.

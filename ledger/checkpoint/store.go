@@ -83,7 +83,11 @@ func (f Folder) String() string { return f.Path }
 
 // Put implements Store.
 func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) error {
-	path := filepath.Join(f.Path, filepath.FromSlash(name(c.Origin, epoch, c.Size)))
+	return keepFile(filepath.Join(f.Path, filepath.FromSlash(name(c.Origin, epoch, c.Size))), text)
+}
+
+// keepFile writes a file that is there whole or not at all, and stays.
+func keepFile(path string, text []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("keep a checkpoint: %w", err)

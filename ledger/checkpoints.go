@@ -36,7 +36,7 @@ const CheckpointStream = "checkpoints"
 const (
 	checkpointEvery = time.Second
 	// lastCheckpointWithin bounds what a clean end waits for its last checkpoint.
-	lastCheckpointWithin = 2 * time.Second
+	lastCheckpointWithin = 5 * time.Second
 	checkpointStep       = 20_000
 	mirrorEvery          = 10 * time.Second
 	growAgain            = 50 * time.Millisecond
@@ -231,7 +231,11 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 
 // grow brings the tree to a size, or else to the head, in steps and without signing
 // anything.
-func (k *keeper) grow(ctx context.Context, size int64) error {
+func (k *keeper) grow(ctx context.Context, size int64) error { return k.here(ctx, size, false) }
+
+// here brings the tree to a size, or else to the head, by this node's own work, however
+// long another is at work on it.
+func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
 	for {
 		var grown int64
 		if err := k.ledger.row(ctx, `select size from tree_head where p = $1`, []any{k.partition.p}, &grown); err != nil {
@@ -240,23 +244,20 @@ func (k *keeper) grow(ctx context.Context, size int64) error {
 		if grown >= size {
 			return nil
 		}
-		caughtUp, err := k.step(ctx, false)
+		now, err := k.step(ctx, sign)
 		switch {
-		case err != nil:
+		case err != nil || now == atHead:
 			return err
-		case caughtUp && k.builder != nil:
-			return nil
-		case caughtUp && !sleep(ctx, nil, growAgain): // another node is at work on the tree
+		case now == elsewhere && !sleep(ctx, nil, growAgain):
 			return ctx.Err()
 		}
 	}
 }
 
-// toHead brings the tree to the head and signs it.
+// toHead brings the tree to the head and signs it, unless another node does.
 func (k *keeper) toHead(ctx context.Context) error {
 	for {
-		caughtUp, err := k.step(ctx, true)
-		if err != nil || caughtUp {
+		if now, err := k.step(ctx, true); err != nil || now != behind {
 			return err
 		}
 	}
@@ -264,12 +265,13 @@ func (k *keeper) toHead(ctx context.Context) error {
 
 // run signs when something has changed, at most once in a while, until ctx ends. Then
 // it signs once more: whoever puts an older database back while nothing runs is found
-// out by the whole of what was acknowledged.
+// out by the whole of what was acknowledged. It does so itself, since what ended may
+// have been a step of its own, whose session holds the tree for a moment yet.
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCheckpointWithin)
 		defer cancel()
-		if err := k.toHead(last); err != nil {
+		if err := k.here(last, math.MaxInt64, true); err != nil {
 			k.ledger.log.Warn("no last checkpoint made; what came in the last second is in the database alone", "error", err)
 		}
 	}()

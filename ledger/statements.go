@@ -77,7 +77,7 @@ func (s *statements) swap(guarded bool) string {
 }
 
 func swapArguments(before *heads, p *plan) []any {
-	args := append(rowArguments(p.events),
+	args := append(rowArguments(p),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
 	if len(p.guards) == 0 {
 		return args
@@ -89,8 +89,8 @@ func swapArguments(before *heads, p *plan) []any {
 	return append(args, tenants, streams, versions)
 }
 
-func rowArguments(events []Event) []any {
-	n := len(events)
+func rowArguments(p *plan) []any {
+	events, n := p.events, len(p.events)
 	text := func(of func(*Event) string) []string {
 		column := make([]string, n)
 		for i := range events {
@@ -130,7 +130,7 @@ func rowArguments(events []Event) []any {
 		text(func(e *Event) string { return e.KeyID }),
 		octets(func(e *Event) []byte { return e.IdemKey }),
 		octets(func(e *Event) []byte { return e.ContentHash }),
-		octets(func(e *Event) []byte { return e.Payload }),
+		p.stored,
 		octets(func(e *Event) []byte { return e.PayloadHash[:] }),
 		octets(func(e *Event) []byte { return e.Prev[:] }),
 		octets(func(e *Event) []byte { return e.Hash[:] }),
@@ -218,7 +218,7 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
-		batch.Queue(s.sql.insert, rowArguments(p.events)...)
+		batch.Queue(s.sql.insert, rowArguments(p)...)
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,6 @@ type partitioned struct {
 	scratch *scratch
 	ledger  *ledger.Ledger
 	samples []sample
-	commits float64 // milliseconds of one batch, of all runs
-	batch   float64 // events of one batch
 }
 
 // partitions compares ledgers by how many partitions they have. They take turns on one
@@ -46,7 +45,7 @@ func (c *appendCmd) partitions(ctx context.Context) error {
 	}
 	for run := range c.Runs + 1 { // the first warms up
 		for _, p := range all {
-			result, err := p.load(ctx, c.During)
+			result, err := p.load(ctx, partitionCallers, c.During)
 			if err != nil {
 				return err
 			}
@@ -58,25 +57,27 @@ func (c *appendCmd) partitions(ctx context.Context) error {
 	fmt.Printf("%-12s %12s %8s %20s %14s %10s\n", "partitions", "appends/s", "ratio", "p50/p99 ms", "events/batch", "ms/batch")
 	first := median(all[0].samples).perSecond
 	for _, p := range all {
-		p.measure()
 		m := median(p.samples)
-		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.perSecond, m.perSecond/first, ms(m.quantile(.5))+" / "+ms(m.quantile(.99)), p.batch, p.commits)
+		batch, took := p.batches().each()
+		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.perSecond, m.perSecond/first, ms(m.quantile(.5))+" / "+ms(m.quantile(.99)), batch, took)
 	}
 	for _, p := range all {
 		if err := check(ctx, p.scratch); err != nil {
 			return err
 		}
 	}
-	if c.Model {
-		fmt.Print(newScaling(all[0]).drawn())
+	if !c.Model {
+		return nil
 	}
-	return nil
+	model, err := all[0].scaling(ctx, c.Runs, c.During)
+	fmt.Print(model.drawn())
+	return err
 }
 
-func (p *partitioned) load(ctx context.Context, during time.Duration) (sample, error) {
+func (p *partitioned) load(ctx context.Context, callers int, during time.Duration) (sample, error) {
 	run := time.Now().UnixNano()
 	var turn atomic.Int64
-	return load(partitionCallers, during, func(caller, n int) error {
+	return load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
 		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Drafts: []ledger.Draft{{
 			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
@@ -85,23 +86,56 @@ func (p *partitioned) load(ctx context.Context, during time.Duration) (sample, e
 	})
 }
 
-// measure reads what a batch took and held.
-func (p *partitioned) measure() {
-	stats := p.ledger.Stats()
-	batches, events, _ := stats.BatchEvents.Read(1)
-	commits, seconds, _ := stats.Commits.Read(1e-3)
-	if batches > 0 && commits > 0 {
-		p.batch, p.commits = events/float64(batches), seconds/float64(commits)
-	}
+// batches is how many batches there were, what they held together, and how many
+// milliseconds they took.
+type batches struct{ count, events, took float64 }
+
+func (p *partitioned) batches() batches {
+	n, events, _ := p.ledger.Stats().BatchEvents.Read(1)
+	_, took, _ := p.ledger.Stats().Commits.Read(1e-3)
+	return batches{float64(n), events, took}
+}
+
+func (b *batches) add(after, before batches) {
+	b.count, b.events, b.took = b.count+after.count-before.count, b.events+after.events-before.events, b.took+after.took-before.took
+}
+
+// each is one batch: its events and its milliseconds.
+func (b batches) each() (events, took float64) {
+	return b.events / max(b.count, 1), b.took / max(b.count, 1)
 }
 
 // scaling says what more workers would give, each a machine that holds its share of 16
-// partitions: by simulation, from the time of one batch on this machine. A batch costs
-// a fixed time (a commit, and the round trip) and a time per event; workers serve their
-// partitions' batches one after the other, as one disk does. What limits it next is the
-// program in front, whose time per append is measured here as well, on the same cores.
+// partitions. A batch costs a fixed time (a commit, and the round trip) and a time per
+// event; workers serve their partitions' batches one after the other, as one disk does.
+// What limits it next is the program in front: its processor time for one append.
 type scaling struct {
 	fixed, perEvent, front float64 // milliseconds
+}
+
+// scaling measures the model's times on this machine: batches of one caller and of many
+// tell the fixed part of a batch from that of its events.
+func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duration) (scaling, error) {
+	var few, many batches
+	var processor time.Duration
+	for range runs {
+		for _, callers := range []int{1, partitionCallers} {
+			before, used := p.batches(), p.scratch.cpuNow()
+			if _, err := p.load(ctx, callers, during); err != nil {
+				return scaling{}, err
+			}
+			if callers == 1 {
+				few.add(p.batches(), before)
+				continue
+			}
+			many.add(p.batches(), before)
+			processor += p.scratch.cpuNow().process - used.process
+		}
+	}
+	one, tookOne := few.each()
+	more, tookMore := many.each()
+	perEvent := max((tookMore-tookOne)/max(more-one, 1), 0.001)
+	return scaling{fixed: max(tookOne-perEvent*one, 0.01), perEvent: perEvent, front: processor.Seconds() * 1000 / max(many.events, 1)}, nil
 }
 
 const (
@@ -111,67 +145,68 @@ const (
 	modelSeconds    = 20
 )
 
-func newScaling(p *partitioned) scaling {
-	// One caller's append is a batch of one: its median is the fixed time and one event's.
-	perSecond := median(p.samples).perSecond
-	each := 1000 / perSecond // milliseconds of the whole machine for an append, under load
-	perEvent := min(each, p.commits/max(p.batch, 1)) / 2
-	return scaling{fixed: max(p.commits-perEvent*p.batch, 0.1), perEvent: perEvent, front: each - perEvent}
-}
-
-// rate simulates so many workers and fronts, and returns appends per second: callers
-// wait for their answer and ask again, each time a tenant of another partition.
+// rate simulates so many workers and returns appends per second: callers wait for their
+// answer and ask again, each time for a tenant of any partition.
 func (m scaling) rate(workers int) float64 {
+	random := rand.New(rand.NewPCG(1, 2)) // the same each time
 	waiting := make([]int, modelPartitions)
 	for i := range modelCallers {
 		waiting[i%modelPartitions]++
 	}
-	done, next := 0, 0
 	free := make([]float64, workers) // when a worker is free, in milliseconds
-	turn := make([]int, workers)     // the partition that it looks at next
-	for now := 0.0; now < modelSeconds*1000; {
+	serving := make([]int, workers)  // callers who have their answer then
+	turn := make([]int, workers)     // which of its partitions it looks at next
+	held := (modelPartitions + workers - 1) / workers
+	done := 0
+	for {
 		w := 0
 		for i := range free { // the worker that is free first
 			if free[i] < free[w] {
 				w = i
 			}
 		}
-		now = free[w]
-		batch := 0
-		for range (modelPartitions + workers - 1) / workers {
-			p := (turn[w]*workers + w) % modelPartitions
-			turn[w]++
-			if p >= modelPartitions || waiting[p] == 0 {
-				continue
+		if free[w] >= modelSeconds*1000 {
+			return float64(done) / modelSeconds
+		}
+		done += serving[w]
+		for range serving[w] {
+			waiting[random.IntN(modelPartitions)]++
+		}
+		serving[w] = 0
+		for looked := 0; looked < held && serving[w] == 0; looked++ {
+			if p := turn[w]*workers + w; p < modelPartitions {
+				serving[w] = min(waiting[p], modelBatch)
+				waiting[p] -= serving[w]
 			}
-			batch = min(waiting[p], modelBatch)
-			waiting[p] -= batch
-			break
+			turn[w] = (turn[w] + 1) % held
 		}
-		if batch == 0 {
-			free[w] = now + m.fixed
-			continue
-		}
-		free[w] = now + m.fixed + m.perEvent*float64(batch)
-		done += batch
-		for range batch {
-			waiting[next%modelPartitions]++
-			next++
+		free[w] += m.perEvent
+		if serving[w] > 0 {
+			free[w] += m.fixed + m.perEvent*float64(serving[w]-1)
 		}
 	}
-	return float64(done) / modelSeconds
 }
 
-// drawn is a line for each number of workers, with what the programs in front allow.
+// paper is the same without chance. What waits at a partition grows evenly from nothing
+// to a batch while its worker goes round its partitions, so it is half a batch on
+// average, and one of that many batches is being served: together its callers.
+func (m scaling) paper(workers int) float64 {
+	callers, held := float64(modelCallers/modelPartitions), float64(modelPartitions/workers)
+	batch := min(callers/(1./2+1/held), modelBatch)
+	return float64(workers) * 1000 * batch / (m.fixed + m.perEvent*batch)
+}
+
+// drawn is a line for each number of workers, with what the programs in front need.
 func (m scaling) drawn() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, a program in front %.4f ms of one machine for each append\n", m.fixed, m.perEvent, m.front)
-	fmt.Fprintf(&b, "%-10s %12s %28s\n", "workers", "appends/s", "machines in front to keep up")
+	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the program in front %.4f ms of a core for each append; %d callers, %d partitions\n",
+		m.fixed, m.perEvent, m.front, modelCallers, modelPartitions)
+	fmt.Fprintf(&b, "%-10s %12s %12s %16s\n", "workers", "on paper", "simulated", "cores in front")
 	counts := []int{1, 2, 4, 8, 16}
 	most := m.rate(counts[len(counts)-1])
 	for _, workers := range counts {
 		rate := m.rate(workers)
-		fmt.Fprintf(&b, "%-10d %12.0f %28.1f  %s\n", workers, rate, rate*m.front/1000, strings.Repeat("#", int(40*rate/most+0.5)))
+		fmt.Fprintf(&b, "%-10d %12.0f %12.0f %16.1f  %s\n", workers, m.paper(workers), rate, rate*m.front/1000, strings.Repeat("#", int(40*rate/most+0.5)))
 	}
 	fmt.Fprintln(&b, "next limits: the programs in front, which share nothing and are added; then a single tenant, which lives in one partition")
 	return b.String()

@@ -13,17 +13,17 @@ import (
 func (l *RuleList) CastWallet(v *act.Invocation) {
 	switch v.Operand(1) {
 	case "private-key", "decrypt-keystore", "pk", "dk", "derive-private-key", "dpk":
-		l.Add("wallet.key-export")
+		l.Add(act.ExportsKey)
 	case "sign-auth", "sa":
-		l.Add("wallet.ownership")
+		l.Add(act.ChangesOwner)
 	case "sign", "s":
 		switch {
 		case v.Has("--no-hash"):
-			l.Add("wallet.blind-sign")
+			l.Add(act.SignsBlindly)
 		case v.Has("--data"):
-			l.Add("wallet.permit-bounded")
+			l.Add(act.PermitsSome)
 		default:
-			l.Add("wallet.sign-text")
+			l.Add(act.SignsText)
 		}
 	}
 }
@@ -32,7 +32,7 @@ func (l *RuleList) CastWallet(v *act.Invocation) {
 func (ids *RuleList) CastSend(v *act.Invocation) {
 	to, rest := v.Operand(1), v.Operands[min(2, len(v.Operands)):]
 	if v.Has("--create") {
-		ids.Add("wallet.blind-sign")
+		ids.Add(act.SignsBlindly)
 		return
 	}
 	if len(rest) > 0 {
@@ -40,7 +40,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 		if data, ok := strings.CutPrefix(signature, "0x"); ok && IsHexText(data) {
 			found := CalldataRules(data, AssetOf(to), 0)
 			if len(found) == 0 {
-				found = []string{"wallet.blind-sign"}
+				found = []string{act.SignsBlindly}
 			}
 			for _, id := range found {
 				ids.Add(id)
@@ -59,7 +59,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 			ids.Add(id)
 		}
 		if len(*ids) == 0 {
-			ids.Add("wallet.transfer") // some function that writes
+			ids.Add(act.Transfers) // some function that writes
 		}
 	}
 	if value, ok := v.Value("--value"); ok && value.Text != "0" {
@@ -67,7 +67,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 			ids.Add(id)
 		}
 	} else if len(rest) == 0 {
-		for _, id := range WithZero(to, "wallet.transfer") {
+		for _, id := range WithZero(to, act.Transfers) {
 			ids.Add(id)
 		}
 	}
@@ -153,7 +153,7 @@ func HeaderRules(v *act.Invocation, ids *RuleList) {
 		}
 		found := payloadRules(strings.TrimSpace(value))
 		if found == nil {
-			found = []string{"x402.unknown-amount"}
+			found = []string{act.PaysUnknown}
 		}
 		for _, id := range found {
 			ids.Add(id)

@@ -48,7 +48,7 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 		e.Unproven = true
 		if r.Unknown {
 			e.Doubt("a statement of an unknown dialect")
-			e.Raise("parse.dialect-unknown", src, 0, len(src.Text), "")
+			e.See(act.UnknownDialect, src, 0, len(src.Text), "")
 		}
 	}
 }
@@ -65,7 +65,7 @@ func ruleOf(effect string) string {
 // schema. A table called test_results is not a test.
 func factWords(f *sql.Fact) string {
 	switch f.Effect {
-	case "drop.database", "drop.schema", "nosql.database-drop":
+	case "drop.database", "drop.schema", act.DropsDatabase:
 		return " " + f.Target
 	}
 	if n := strings.LastIndexByte(f.Target, '.'); n > 0 {
@@ -76,12 +76,12 @@ func factWords(f *sql.Fact) string {
 
 // Mongo judges a text for MongoDB's shell.
 func (e *Env) Mongo(src *act.Source, text, words string) {
-	r := stores.MongoResult(text)
+	r := stores.MongoResult(e.Calls(), text)
 	e.Statements(src, &r, words)
 }
 
 // Redis judges a text for Redis.
 func (e *Env) Redis(src *act.Source, text, words string) {
-	r := stores.RedisResult(text)
+	r := stores.RedisResult(e.Calls(), text)
 	e.Statements(src, &r, words)
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -54,12 +55,19 @@ func Past(version string) (TableReader, error) {
 		}
 	}
 	return func(name string, into any) error {
+		if slices.Contains(cameFromGo, name) && all[name] == nil {
+			return DecodeTable(name, into)
+		}
 		if all[name] == nil {
 			return nil // it came later
 		}
 		return decode(string(all[name]), into)
 	}, nil
 }
+
+// cameFromGo are the tables of what stood in the program before; an earlier rule set
+// that has none of its own means those of today.
+var cameFromGo = []string{"calls", "seen"}
 
 // pastGroups are the groups of an earlier rule set and those whose names stood in the
 // program then: past/moved.json has them by version.

@@ -427,7 +427,7 @@ func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, name string, b
 		}
 	}
 	if out.Layer >= 3 {
-		e.Raise("obf.nested-encoding", v.Src, v.From, v.To, "")
+		e.See(act.EncodedTwice, v.Src, v.From, v.To, "")
 	}
 	return out, true
 }

@@ -76,7 +76,7 @@ func Script(sh *interp.Process, src *act.Source, in act.Flow) act.Flow {
 		e.Unparsed = true
 		e.Unproven = true
 		e.Doubt("a part of the command could not be parsed")
-		e.Raise("parse.unparsed", src, 0, len(src.Text), "")
+		e.See(act.Unparsed, src, 0, len(src.Text), "")
 		scanTokens(e, src)
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -267,9 +268,9 @@ func (r *inlineRun) unknown(name tokens.Token, args []tokens.Token) bool {
 	o := r.origin(args)
 	switch {
 	case o&fetchedText != 0:
-		r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	case o&builtText != 0:
-		r.sh.Env.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 	}
 	return o != 0
 }
@@ -283,7 +284,7 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	if *r.all&fetchedText == 0 {
 		return false
 	}
-	r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+	r.sh.Env.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	return true
 }
 

@@ -3,6 +3,7 @@ package sql
 import (
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -132,7 +133,7 @@ var functionEffects = map[string]string{
 	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
 	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
 	"dbms_rls.drop_policy": "privilege.rls-off", "dbms_fga.drop_policy": "privilege.rls-off", "dbms_redact.drop_policy": "privilege.rls-off",
-	"dbms_aqadm.purge_queue_table": "nosql.queue-purge", "dbms_aqadm.drop_queue_table": "nosql.queue-purge", "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
+	"dbms_aqadm.purge_queue_table": act.EmptiesQueue, "dbms_aqadm.drop_queue_table": act.EmptiesQueue, "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
 	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
 }
 

@@ -76,7 +76,7 @@ func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Inv
 		}
 		if !f.Known {
 			if f.Taint&act.FromNetwork != 0 {
-				e.Raise("sql.dynamic", src, 0, len(src.Text), name)
+				e.See(act.UnknownStatement, src, 0, len(src.Text), name)
 			}
 			continue
 		}

@@ -172,7 +172,7 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 		return
 	}
 	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
-		e.Raise("nosql.delete-all", src, 0, len(src.Text), "") // what was there is replaced by nothing
+		e.See(act.EmptiesStore, src, 0, len(src.Text), "") // what was there is replaced by nothing
 		return
 	}
 	if text[0] == '{' || text[0] == '[' {
@@ -265,10 +265,10 @@ func (w *bodyWalk) deletion(n *tree.Node) {
 	}
 	removes := n.Get("delete", "remove")
 	if all("deleteAll", "delete_all", "drop_all", "dropAll") || removes.Str("query") == "*:*" || n.Str("drop_op") == "ALL" {
-		w.e.Raise("nosql.delete-all", w.src, n.Start, n.End, "")
+		w.e.See(act.EmptiesStore, w.src, n.Start, n.End, "")
 	}
 	if n.Get("remove_index") != nil {
-		w.e.Raise("nosql.index-delete", w.src, n.Start, n.End, "")
+		w.e.See(act.RemovesIndex, w.src, n.Start, n.End, "")
 	}
 }
 

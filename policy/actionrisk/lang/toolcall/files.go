@@ -125,7 +125,7 @@ func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 	}
 	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
 		if strings.Contains(pattern, sign) {
-			w.e.Raise("secret.hunt", w.src, args.Start, args.End, act.Printable(pattern))
+			w.e.See(act.SeeksSecrets, w.src, args.Start, args.End, act.Printable(pattern))
 			return
 		}
 	}
@@ -164,7 +164,7 @@ func (w *jsonWalk) shell(v *tree.Node, command string) {
 // sends: a file of credentials is handed to a tool that sends it out.
 func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
 	if c := w.e.ClassOf(act.Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
-		w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, act.Printable(file))
+		w.e.See(act.PublishesSecret, w.src, v.Start, v.End, act.Printable(file))
 	}
 }
 
@@ -233,7 +233,7 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 			return // what is looked for
 		}
 		if showsSecret(v.Text) || class != "read" && seedPhrase(v.Text) {
-			w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, "")
+			w.e.See(act.PublishesSecret, w.src, v.Start, v.End, "")
 		}
 	})
 }
@@ -305,20 +305,20 @@ type setting struct {
 	about  []string // words of the tool's name, one of which must stand there
 	unless string   // with this one nothing that was there before changes
 	holds  func(args *tree.Node) bool
-	rule   string
+	what   act.Sight
 }
 
 // settings are the changes of repositories, stores and networks that a tool makes
 // by a member of its arguments.
 var settings = []setting{
-	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
-	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
-	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
-	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
-	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
-	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
-	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, "cloud.service.access-change"},
-	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
+	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, act.OpensProject},
+	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, act.DropsBranchGuard},
+	{[]string{"merge"}, "", overridesRules, act.MergesAnyway},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, act.OpensStore},
+	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, act.DropsGuard},
+	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, act.OpensNetwork},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, act.ChangesAccess},
+	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, act.ChangesAccess},
 }
 
 // changesSettings raises what the members of a writing tool change for everybody.
@@ -328,11 +328,11 @@ func (w *jsonWalk) changesSettings(name string, args *tree.Node) {
 	}
 	words := facts.ToolWords(bareToolName(name))
 	if promotes(words) {
-		w.e.Raise("cloud.service.access-change", w.src, args.Start, args.End, act.Printable(name))
+		w.e.See(act.ChangesAccess, w.src, args.Start, args.End, act.Printable(name))
 	}
 	for _, s := range settings {
 		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
-			w.e.Raise(s.rule, w.src, args.Start, args.End, act.Printable(name))
+			w.e.See(s.what, w.src, args.Start, args.End, act.Printable(name))
 		}
 	}
 }
@@ -490,7 +490,7 @@ func pageData(e *interp.Env, src *act.Source) {
 	}
 	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
 		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.Text) {
-		e.Raise("secret.exfil-network", src, 0, len(src.Text), "")
+		e.See(act.SendsSecret, src, 0, len(src.Text), "")
 	}
 }
 

@@ -1,0 +1,76 @@
+package actionrisk
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+)
+
+// literals calls do with every text that stands in the engine's files, and where.
+func literals(t *testing.T, do func(path string, at token.Position, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				text, _ := strconv.Unquote(l.Value)
+				do(path, set.Position(l.Pos()), text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRulesAreNamedInTables: a front-end says what it sees, and a table which rule
+// speaks of it. Rule ids stand in the judge, and once each in the list of effects that
+// are found out by computing.
+func TestRulesAreNamedInTables(t *testing.T) {
+	named := facts.Tables().ByID
+	literals(t, func(path string, at token.Position, text string) {
+		if named[text] != nil && !strings.HasPrefix(path, "judge/") && path != "act/effectnames.go" {
+			t.Errorf("%s: %s is the id of a rule", at, text)
+		}
+	})
+}
+
+// TestEverySightHasARule: seen.json speaks of what package act lists, and of nothing else.
+func TestEverySightHasARule(t *testing.T) {
+	seen := facts.Tables().Seen
+	file, err := parser.ParseFile(token.NewFileSet(), "act/seen.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok {
+			what, _ := strconv.Unquote(l.Value)
+			if listed++; seen[act.Sight(what)] == nil {
+				t.Errorf("no rule speaks of %s", what)
+			}
+		}
+		return true
+	})
+	if listed != len(seen) {
+		t.Errorf("%d sights, %d in the table", listed, len(seen))
+	}
+}

@@ -74,3 +74,66 @@ func TestEverySightHasARule(t *testing.T) {
 		t.Errorf("%d sights, %d in the table", listed, len(seen))
 	}
 }
+
+// source is the name that an expression of one is, with its package.
+func source(e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return source(x.X) + "." + x.Sel.Name
+	}
+	return ""
+}
+
+// TestProgramsAreNamedInTables: which programs or languages are alike is a fact for
+// groups.json. A list of words in Go is one of programs if most of them are names that the
+// tables know.
+func TestProgramsAreNamedInTables(t *testing.T) {
+	tables := facts.Tables()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 || !strings.HasSuffix(dotted(call.Fun), "SetOf") {
+				return true
+			}
+			list, ok := call.Args[0].(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			text, _ := strconv.Unquote(list.Value)
+			words, known := strings.Fields(text), 0
+			for _, w := range words {
+				if p := tables.Program(w); p.Known() || p.Options != nil && !p.Options.Made {
+					known++
+				}
+			}
+			if known > 2 && known*2 > len(words) {
+				t.Errorf("%s: a list of programs: %s", path, text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dotted is the name that an expression is, with its package.
+func dotted(e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return dotted(x.X) + "." + x.Sel.Name
+	}
+	return ""
+}

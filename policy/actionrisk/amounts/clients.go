@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
@@ -82,12 +83,9 @@ func AmountText(w act.Word) string {
 	return w.Text
 }
 
-// numberMakers are programs that compute or build what they print.
-var numberMakers = scan.SetOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
-
 // ComputedNumber: another program computes the word in a way that is not followed.
 func ComputedNumber(w act.Word) bool {
-	return numberMakers[strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")] || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
+	return facts.Tables().In("number-makers", strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")) || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
 }
 
 // weiText reads "1ether", "5gwei" and plain wei.
@@ -128,16 +126,13 @@ func PayClientRules(v *act.Invocation, ids *RuleList) {
 		words = "x402 " + rest
 	}
 	p := ReadPhrase(words)
-	if baseUnitClients[v.Exe] {
+	if facts.Tables().In("base-unit-clients", v.Exe) {
 		if w, ok := v.Value("--max-amount"); ok && p.Amount.Value != nil && !strings.ContainsAny(w.Text, ".$") {
 			p.Amount.Value = Scaled(p.Amount.Value, AssetOf("usdc").Decimals)
 		}
 	}
 	ids.AddAll(p.Rules())
 }
-
-// baseUnitClients take their limit in millionths of a dollar.
-var baseUnitClients = scan.SetOf("awal purl")
 
 // HeaderRules: an HTTP request that carries a payment.
 func HeaderRules(v *act.Invocation, ids *RuleList) {

@@ -44,7 +44,7 @@ func ClientWords(v *act.Invocation, text string) string {
 			b.WriteString(" " + a.Value.Text)
 		}
 	}
-	if v.Has("--local") && facts.LocalStore(v.Exe) {
+	if v.Has("--local") && facts.Tables().In("local-stores", v.Exe) {
 		b.WriteString(" local")
 	}
 	b.WriteString(" " + v.Host)

@@ -74,7 +74,7 @@ func loopCount(text string) *big.Rat {
 // payingScript: a script whose name or variables say that it pays is given an address.
 // What its variables say that it may spend is its amount.
 func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
-	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "ts-node" || v.Has("-e") || v.Has("-c") {
+	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) || v.Has("-e") || v.Has("-c") {
 		return
 	}
 	a, told := amounts.Amount{Asset: amounts.AssetOf("usdc")}, false

@@ -200,7 +200,7 @@ func liveScript(e *interp.Env, v *act.Invocation) bool {
 	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
-	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "go" {
+	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) && v.Exe != "go" {
 		return false
 	}
 	i := 0

@@ -177,7 +177,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if out.Known {
 		return computed(v, noted(v, out))
 	}
-	if v.Exe == "ssh" || v.Exe == "mosh" { // what another machine prints
+	if e.In("remote-shells", v.Exe) { // what another machine prints
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
 	}
 	if fromStore(e, v) {
@@ -186,7 +186,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if f, ok := filter(e, sh, v); ok {
 		return f
 	}
-	if (v.Exe == "awk" || v.Exe == "gawk" || hasProgramOption(v)) && !slices.Contains(e.Groups["shells"], v.Exe) && prints(e, v.Exe) {
+	if (e.In("awks", v.Exe) || hasProgramOption(v)) && !e.In("shells", v.Exe) && prints(e, v.Exe) {
 		out.Taint |= act.FromBuilt
 	}
 	return computed(v, noted(v, out))
@@ -213,7 +213,7 @@ func moduleWords(v *act.Invocation, module act.Word) []act.Word {
 // fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
 // open there, as if it were its input.
 func fromDescriptor(sh *interp.Process, v *act.Invocation) {
-	if len(sh.Fds) == 0 || len(v.Operands) == 0 || v.Exe != "source" && v.Exe != "." && !slices.Contains(sh.Env.Groups["interpreters"], v.Exe) {
+	if len(sh.Fds) == 0 || len(v.Operands) == 0 || !sh.Env.In("file-runners", v.Exe) {
 		return
 	}
 	if fd, ok := act.Descriptor(v.Operands[0].Text); ok {
@@ -226,7 +226,7 @@ func fromDescriptor(sh *interp.Process, v *act.Invocation) {
 
 // addOptions puts the options that a program takes from its variables among its own.
 func addOptions(sh *interp.Process, v *act.Invocation) {
-	dashes(v)
+	dashes(sh.Env, v)
 	if v.Exe == "curl" {
 		curlConfig(sh, v)
 		return
@@ -273,8 +273,8 @@ func listedOptions(value act.Word) []act.Word {
 }
 
 // dashes writes the options of tar that have no dash, as in "tar czf", with one.
-func dashes(v *act.Invocation) {
-	if v.Exe != "tar" && v.Exe != "gtar" && v.Exe != "bsdtar" {
+func dashes(e *interp.Env, v *act.Invocation) {
+	if !e.In("tars", v.Exe) {
 		return
 	}
 	if t := v.Word(1).Text; t != "" && t[0] != '-' && strings.Trim(t, "ctxruvzjJpkfhaOUWSPAdmow") == "" && strings.ContainsAny(t, "ctxru") {

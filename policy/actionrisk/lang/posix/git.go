@@ -241,7 +241,7 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 // notes those that it makes.
 func hostAlias(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e := sh.Env
-	if v.Exe != "gh" && v.Exe != "glab" || len(v.Operands) == 0 {
+	if !e.In("git-hosts", v.Exe) || len(v.Operands) == 0 {
 		return act.Flow{}, false
 	}
 	if v.Operands[0].Text == "alias" {

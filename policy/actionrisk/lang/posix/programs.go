@@ -147,11 +147,11 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 	}
 	w := v.Argv[0]
 	if strings.IndexByte(w.Text, '/') < 0 {
-		if v.Exe == "make" || v.Exe == "gmake" || v.Exe == "ninja" {
+		if e.In("makes", v.Exe) {
 			e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)
 			return
 		}
-		if !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "source" && v.Exe != "." || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
+		if !e.In("file-runners", v.Exe) || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
 			return
 		}
 		w = v.Operands[0]

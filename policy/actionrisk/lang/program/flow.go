@@ -204,7 +204,7 @@ func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 				o |= builtText // backwards
 			}
 		case '^':
-			if !powers[r.lang] {
+			if !r.sh.Env.In("languages-with-powers", r.lang) {
 				o |= builtText
 			}
 		case tokens.String:
@@ -251,9 +251,6 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	}
 	return o
 }
-
-// powers are the languages in which "^" is no exclusive or.
-var powers = scan.SetOf("r lua julia octave haskell ocaml scala")
 
 // codecNames are codecs that hide a text.
 var codecNames = scan.SetOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")

@@ -23,7 +23,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		}
 		r.feedsInput(args)
 	}
-	if chains[r.lang] {
+	if r.sh.Env.In("languages-with-chains", r.lang) {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
@@ -89,9 +89,6 @@ func decodesAny(toks []tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
-
-// chains are the languages that give a program its words by calls and settings of their own.
-var chains = scan.SetOf("csharp swift rust")
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".

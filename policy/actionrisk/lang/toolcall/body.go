@@ -15,11 +15,12 @@ import (
 
 // RequestBodies judges what a client sends.
 func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
-	if v.Exe == "gh" || v.Exe == "glab" {
+	e := sh.Env
+	if e.In("git-hosts", v.Exe) {
 		apiFields(sh, v)
 		return false
 	}
-	if !hosts.Clients[v.Exe] || v.Dry {
+	if !e.In("http-clients", v.Exe) || v.Dry {
 		return false
 	}
 	if slices.ContainsFunc(v.Operands, searchAddress) {
@@ -39,7 +40,7 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 			optionBody(sh, v, o, words)
 		}
 	}
-	if v.Exe == "http" || v.Exe == "https" || v.Exe == "xh" || v.Exe == "xhs" || v.Exe == "httpie" {
+	if e.In("httpies", v.Exe) {
 		items(sh, v, words)
 	}
 	return false

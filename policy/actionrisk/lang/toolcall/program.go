@@ -40,7 +40,7 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !alsoNouns[w] {
+		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {
@@ -49,9 +49,6 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 	}
 	return "", nil
 }
-
-// alsoNouns are programs whose names tools use for what they are about.
-var alsoNouns = scan.SetOf("http https x xh service host link mail at split pass op security account passwd")
 
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {

@@ -75,17 +75,6 @@ func TestEverySightHasARule(t *testing.T) {
 	}
 }
 
-// source is the name that an expression of one is, with its package.
-func source(e ast.Expr) string {
-	switch x := e.(type) {
-	case *ast.Ident:
-		return x.Name
-	case *ast.SelectorExpr:
-		return source(x.X) + "." + x.Sel.Name
-	}
-	return ""
-}
-
 // TestProgramsAreNamedInTables: which programs or languages are alike is a fact for
 // groups.json. A list of words in Go is one of programs if most of them are names that the
 // tables know.

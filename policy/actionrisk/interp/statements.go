@@ -29,6 +29,11 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 		}
 		matched = e.Match(&it) || matched
 	}
+	for _, f := range r.Files {
+		span, _ := src.Where(f.Start, f.End)
+		path := act.Word{Text: f.Path, At: -1, Span: span, Taint: src.Taint}
+		(&Process{Env: e, Src: src}).Emit(src, f.Via, act.Effect{Op: f.Op, On: []act.Word{path}, Writes: f.Writes, From: f.Start, To: f.End})
+	}
 	for _, c := range r.Shell {
 		span, _ := src.Where(c.Start, c.End)
 		inner := act.Source{Text: c.Text, At: -1, Span: span, Via: append(append([]string(nil), src.Via...), c.Via), Depth: src.Depth + 1, Taint: src.Taint}

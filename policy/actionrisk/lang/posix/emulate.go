@@ -149,7 +149,7 @@ func archive(e *interp.Env, sh *interp.Process, v *act.Invocation, file act.Word
 			file = v.Redirs[len(v.Redirs)-1].File
 		}
 	}
-	sh.Write(act.Redir{Op: ">", File: file}, f, nil)
+	sh.Write(act.Redir{Op: ">", File: file}, f)
 }
 
 // largestNumber is what cast max-uint and cast max-int print.

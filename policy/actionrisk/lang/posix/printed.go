@@ -170,7 +170,7 @@ func outputFile(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	case "diff", "log", "show", "shortlog", "whatchanged", "archive", "diff-tree", "diff-index", "rev-list", "reflog":
 		for i := range v.Opts {
 			if o := &v.Opts[i]; o.Name == "--output" && o.Given {
-				sh.Write(act.Redir{Op: ">", File: o.Value}, act.Flow{}, nil)
+				sh.Write(act.Redir{Op: ">", File: o.Value}, act.Flow{})
 			}
 		}
 	}
@@ -429,7 +429,7 @@ func downloads(e *interp.Env, sh *interp.Process, v *act.Invocation, f act.Flow)
 	}
 	if w, ok := v.Value("-o", "--output", "-O", "--output-document", "-OutFile", "--out"); ok {
 		if c := e.ClassOf(w, sh.Cwd); c&(paths.IsSystem|paths.IsAccounts|paths.IsDevice) != 0 {
-			sh.Write(act.Redir{Op: ">", File: w}, f, nil)
+			sh.Write(act.Redir{Op: ">", File: w}, f)
 		}
 		e.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 		return

@@ -121,7 +121,7 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 	out := command(sh, s.Cmd, in, files, s)
 	for _, f := range files {
 		if f.Op != "<" {
-			sh.Write(f, out, s)
+			sh.WriteAt(f, out, int(s.Pos().Offset()), int(s.End().Offset()))
 		}
 	}
 	if quiet {

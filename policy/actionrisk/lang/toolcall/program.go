@@ -242,9 +242,12 @@ func mounts(n *tree.Node) []string {
 
 // runWords runs a command that the text writes in parts.
 func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
-	src := act.Source{Text: shellWords(argv), At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
-	src.Span, _ = w.src.Where(at.Start, at.End)
-	w.e.Front.Script(&interp.Process{Env: w.e}, &src, act.Flow{})
+	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), "")
+	words := make([]act.Word, len(argv))
+	for i, a := range argv {
+		words[i] = act.Word{Text: a, At: -1, Span: src.Span, Taint: src.Taint}
+	}
+	(&interp.Process{Env: w.e, Src: &src}).Start(words, &act.Invocation{To: len(src.Text)})
 	return true
 }
 

@@ -574,7 +574,7 @@ func (w *winShell) write(file string, v psValue, op string, to int) {
 	}
 	at := *w.src
 	w.sh.Src = &at
-	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f, nil)
+	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f)
 }
 
 // writeBy writes what a command is told to.

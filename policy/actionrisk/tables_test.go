@@ -5,13 +5,18 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // literals calls do with every text that stands in the engine's files, and where.
@@ -125,4 +130,53 @@ func dotted(e ast.Expr) string {
 		return dotted(x.X) + "." + x.Sel.Name
 	}
 	return ""
+}
+
+// TestAProgramIsDescribedOnce: no two rows say the same of a program.
+func TestAProgramIsDescribedOnce(t *testing.T) {
+	var table struct {
+		Programs []map[string]jsontext.Value `json:"programs"`
+	}
+	if err := json.Unmarshal([]byte(rules.Tables()["programs"]), &table); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, row := range table.Programs {
+		var names []string
+		if err := json.Unmarshal(row["exe"], &names); err != nil {
+			t.Fatal(err)
+		}
+		delete(row, "exe")
+		for column, value := range row {
+			var facts []jsontext.Value
+			if err := json.Unmarshal(value, &facts); err != nil {
+				t.Fatal(err)
+			}
+			for _, fact := range facts {
+				if err := fact.Canonicalize(); err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range names {
+					key := name + " " + column + " " + string(fact)
+					if said[key] {
+						t.Errorf("programs.json says twice: %s", key)
+					}
+					said[key] = true
+				}
+			}
+		}
+	}
+}
+
+// TestGroupsAreDifferent: what is known under one name has no other.
+func TestGroupsAreDifferent(t *testing.T) {
+	named := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(facts.Tables().Groups)) {
+		members := slices.Sorted(slices.Values(facts.Tables().Groups[name]))
+		key := strings.Join(slices.Compact(members), " ")
+		if named[key] != "" {
+			t.Errorf("the groups %s and %s are the same", named[key], name)
+		}
+		named[key] = name
+	}
 }

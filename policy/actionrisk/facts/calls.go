@@ -1,9 +1,11 @@
 package facts
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
-	"strings"
 )
 
 // Calls is calls.json: what functions do to stores and contracts, by what they are
@@ -12,6 +14,7 @@ import (
 type Calls struct {
 	Drivers    map[string]Driver // methods of drivers and object mappers
 	Mappers    []Mapper
+	Everything []string                     // filters that pick all rows, without blanks
 	Filters    []string                     // parts of a chain that pick rows
 	Contracts  map[string]string            // functions that mean money or control, by the rule of any call; "" where the arguments decide
 	Mongo      map[string]string            // methods of MongoDB's shell
@@ -50,6 +53,7 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 		Drivers    []callRow `json:"drivers"`
 		Mappers    []Mapper  `json:"mappers"`
 		Filters    []string  `json:"filters"`
+		Everything []string  `json:"everything"`
 		Contracts  []callRow `json:"contracts"`
 		Mongo      []callRow `json:"mongo"`
 		Redis      []callRow `json:"redis"`
@@ -58,7 +62,7 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 	if err := read("calls", &t); err != nil {
 		return nil, err
 	}
-	c := &Calls{Drivers: map[string]Driver{}, Mappers: t.Mappers, Filters: t.Filters, Contracts: map[string]string{}, Mongo: map[string]string{},
+	c := &Calls{Drivers: map[string]Driver{}, Mappers: t.Mappers, Filters: t.Filters, Everything: t.Everything, Contracts: map[string]string{}, Mongo: map[string]string{},
 		Redis: map[string]map[string]string{}, Statements: scan.SetOf(strings.Join(t.Statements, " "))}
 	for _, r := range t.Drivers {
 		for _, n := range r.Names {
@@ -86,6 +90,18 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 		}
 	}
 	return c, nil
+}
+
+// Filtered: a filter that picks some rows stands in a chain of calls.
+func (c *Calls) Filtered(chain string) bool {
+	if !slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(chain, f) }) {
+		return false
+	}
+	rest := strings.Join(strings.Fields(chain), "")
+	for _, f := range c.Everything {
+		rest = strings.ReplaceAll(rest, f, "")
+	}
+	return slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(rest, f) })
 }
 
 // IsContractVerb tells whether a function's calls mean money or control. A text is read as

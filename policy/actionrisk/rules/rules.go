@@ -11,12 +11,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 )
 
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
-// holds each table under its name.
+// holds each table under its name. A table that stands there by itself is what the program
+// knew without one before it had it.
 //
 //go:embed past
 var past embed.FS
@@ -55,19 +55,16 @@ func Past(version string) (TableReader, error) {
 		}
 	}
 	return func(name string, into any) error {
-		if slices.Contains(cameFromGo, name) && all[name] == nil {
-			return DecodeTable(name, into)
-		}
 		if all[name] == nil {
-			return nil // it came later
+			was, err := past.ReadFile("past/" + name + ".json")
+			if err != nil {
+				return nil // it came later
+			}
+			return decode(string(was), into) // what stood in the program then
 		}
 		return decode(string(all[name]), into)
 	}, nil
 }
-
-// cameFromGo are the tables of what stood in the program before; an earlier rule set
-// that has none of its own means those of today.
-var cameFromGo = []string{"calls", "seen"}
 
 // pastGroups are the groups of an earlier rule set and those whose names stood in the
 // program then: past/moved.json has them by version.

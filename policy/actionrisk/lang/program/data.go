@@ -108,7 +108,7 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
 		rest = rest[:end]
 	}
-	if slices.ContainsFunc(r.sh.Env.Calls().Filters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) }) {
+	if r.sh.Env.Calls().Filtered(chain + rest) {
 		return false
 	}
 	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")

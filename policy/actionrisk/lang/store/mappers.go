@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -71,7 +70,7 @@ func runORM(e *interp.Env, src *act.Source) {
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1
 		effect, chain := o.Whole, text[from:at]
-		if o.Scoped != "" && slices.ContainsFunc(e.Calls().Filters, func(f string) bool { return strings.Contains(chain, f) }) {
+		if o.Scoped != "" && e.Calls().Filtered(chain) {
 			effect = o.Scoped
 		}
 		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.Text)})

@@ -197,7 +197,7 @@ func compileJSON(t *testing.T, name string, schema any) *jsonschema.Schema {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	compiler.UseRegexpEngine(ecmaRegexp)
+	compiler.UseRegexpEngine(libraryRegexp)
 	if err := compiler.AddResource("tool.json", document); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (n *node) openAPIAt(path string) openAPIDocument {
 	d := openAPIDocument{text: a.body, root: a.members(n.t), compiler: jsonschema.NewCompiler()}
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
 	d.compiler.AssertFormat()
-	d.compiler.UseRegexpEngine(ecmaRegexp)
+	d.compiler.UseRegexpEngine(libraryRegexp)
 	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
 	if err == nil {
 		err = d.compiler.AddResource("openapi.json", resource)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -34,9 +32,9 @@ type reading struct {
 
 type textReading struct {
 	enum                 []string
-	format               *jsonschema.Format
+	format               *format
 	minLength, maxLength int // characters; none: 0 and math.MaxInt
-	pattern, not         jsonschema.Regexp
+	pattern, not         textPattern
 }
 
 type numberReading struct {
@@ -121,7 +119,7 @@ func (k *keywords) length(name string, otherwise int) int {
 	return otherwise
 }
 
-func (k *keywords) pattern(name string) (compiled jsonschema.Regexp) {
+func (k *keywords) pattern(name string) (compiled textPattern) {
 	if text, has := k.take(name).(string); has {
 		var err error
 		compiled, err = ecmaRegexp(text)
@@ -229,23 +227,14 @@ func (k *keywords) text() *textReading {
 		k.fail(inner.rest())
 	}
 	if name, has := k.take("format").(string); has {
-		var err error
-		t.format, err = formatNamed(name)
-		k.fail(err)
+		known := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+		if known < 0 {
+			k.fail(fmt.Errorf("the format %s is not known", name))
+			return t
+		}
+		t.format = &formats[known]
 	}
 	return t
-}
-
-// formatNamed is what the library knows of a format.
-func formatNamed(name string) (*jsonschema.Format, error) {
-	compiled, err := compileSchema(map[string]any{"format": name})
-	if err != nil {
-		return nil, err
-	}
-	if compiled.Format == nil {
-		return nil, fmt.Errorf("the format %s is not known", name)
-	}
-	return compiled.Format, nil
 }
 
 func (k *keywords) object() *objectReading {
@@ -353,11 +342,11 @@ func (t *textReading) read(in *canon.Reader) *offence {
 	if t.enum != nil && !slices.Contains(t.enum, text) {
 		return notListed()
 	}
-	if t.format != nil && t.format.Validate(text) != nil {
-		if strings.HasPrefix(t.format.Name, "date") {
-			return &offence{code: "invalid_date", message: "does not have the format " + t.format.Name}
+	if t.format != nil && !t.format.holds(text) {
+		if strings.HasPrefix(t.format.name, "date") {
+			return &offence{code: "invalid_date", message: "does not have the format " + t.format.name}
 		}
-		return &offence{code: "out_of_range", message: "does not have the format " + t.format.Name}
+		return &offence{code: "out_of_range", message: "does not have the format " + t.format.name}
 	}
 	if found := t.length(octets); found != nil {
 		return found

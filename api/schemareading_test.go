@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -254,6 +255,60 @@ func TestNumbersAreDoubles(t *testing.T) {
 type library struct {
 	document map[string]any
 	compiled *jsonschema.Schema
+}
+
+// libraryRegexp is how the library reads our patterns.
+func libraryRegexp(pattern string) (jsonschema.Regexp, error) { return ecmaRegexp(pattern) }
+
+// compileSchema makes of a schema what the library knows of it.
+func compileSchema(document map[string]any) (*jsonschema.Schema, error) {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiler.UseRegexpEngine(libraryRegexp)
+	if err := compiler.AddResource("request.json", resource); err != nil {
+		return nil, err
+	}
+	return compiler.Compile("request.json")
+}
+
+// A text has a format where the library says so: texts that have one, and what becomes
+// of them by a few changed characters.
+func TestATextHasAFormatAsTheLibrarySays(t *testing.T) {
+	for _, f := range formats {
+		by := newLibrary(t, map[string]any{"format": f.name}).compiled.Format
+		t.Run(f.name, rapid.MakeCheck(func(t *rapid.T) {
+			text := []byte(rapid.SampledFrom(formatted).Draw(t, "text"))
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				at := rapid.IntRange(0, len(text)).Draw(t, "at")
+				by := rapid.SampledFrom([]string{"", "-", ".", "..", ":", "@", "[", "]", "0", "6", "9", "+", " ", "t", "z", "ü", `"`, `\`, "/", "%", ","}).Draw(t, "by")
+				text = slices.Replace(text, at, min(at+rapid.IntRange(0, 2).Draw(t, "less"), len(text)), []byte(by)...)
+			}
+			if signedNumber.Match(text) {
+				t.Skip("the library takes a number with a sign of its own, which no format has")
+			}
+			if got, want := f.holds(string(text)), by.Validate(string(text)) == nil; got != want {
+				t.Errorf("%q: %v", text, got)
+			}
+		}))
+	}
+}
+
+var signedNumber = regexp.MustCompile(`[^0-9][+-][0-9]`)
+
+var formatted = []string{
+	"2026-01-02", "2024-02-29", "2023-02-29", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.123z", "2016-12-31T23:59:60Z", "2016-12-31T15:59:60.5-08:00",
+	"2017-01-01T00:59:60+01:00", "2026-01-02T03:04:05+24:00", "ann@example.org", "a.b+c@x-y.example.", `"a b"@example.org`, "ann@[192.0.2.1]", "ann@[IPv6:2001:db8::1]",
+	"@example.org", "https://example.org/a?b#c", "http://[2001:db8::1]:80/", "http://2001:db8::1/", "urn:a:b", "//example.org", "mailto:ann@example.org",
+	strings.Repeat("a", 64) + "@" + strings.Repeat("b", 63) + ".example", strings.Repeat("a.", 126) + "b",
 }
 
 func newLibrary(t interface{ Fatal(...any) }, document map[string]any) library {

@@ -88,7 +88,7 @@ func (d *Edition) Assess(a Action) (out Assessment) {
 			e := d.environment(a)
 			e.Unparsed, e.Unproven = true, true
 			e.Doubt("the action could not be looked through")
-			e.Raise("parse.too-deep", &act.Source{Text: a.Command}, 0, len(a.Command), "")
+			e.See(act.TooDeep, &act.Source{Text: a.Command}, 0, len(a.Command), "")
 			out = judge.Conclude(e, "unknown")
 		}
 	}()
@@ -115,7 +115,7 @@ func (d *Edition) assess(a Action) (Assessment, int) {
 		top(e, whole)
 	}
 	if e.Budget.Spent || e.TooDeep {
-		e.Raise("parse.too-deep", &whole, 0, len(a.Command), "")
+		e.See(act.TooDeep, &whole, 0, len(a.Command), "")
 	}
 	return judge.Conclude(e, route), scan.MaxSteps - e.Budget.Left
 }

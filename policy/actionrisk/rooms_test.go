@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"act":      {"paths", "scan"},
 	"tree":     {"act", "scan"},
 	"hosts":    {"act", "scan"},
-	"lang/sql": {"paths", "scan"},
+	"lang/sql": {"act", "paths", "scan"},
 	"stores":   {"act", "facts", "lang/sql", "scan", "tree"},
 	"facts":    {"act", "hosts", "paths", "rules", "scan", "tree"},
 	"amounts":  {"act", "facts", "hosts", "rules", "scan", "stores", "tree"},

@@ -54,7 +54,7 @@ func route(e *interp.Env, src *act.Source) string {
 	}
 	posix.Script(&interp.Process{Env: e}, src, act.Flow{})
 	if name == "" && len(e.Findings) == 0 && instructs(e, text) {
-		e.Raise("text.instruction", src, 0, len(src.Text), "")
+		e.See(act.Instruction, src, 0, len(src.Text), "")
 	}
 	if name == "" && program {
 		return "program"

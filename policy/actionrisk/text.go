@@ -20,10 +20,10 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 	}
 	e.Budget.Spend(len(text) / 8)
 	seen := [4]bool{}
-	note := func(kind int, id string, from, to int) {
+	note := func(kind int, what act.Sight, from, to int) {
 		if !seen[kind] {
 			seen[kind] = true
-			e.Raise(id, src, from, to, "")
+			e.See(what, src, from, to, "")
 		}
 	}
 	var b strings.Builder
@@ -35,12 +35,12 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 		}
 		switch {
 		case scan.Bidi(r):
-			note(1, "text.bidi", i, i+size)
+			note(1, act.TurnsText, i, i+size)
 		case r == 0x1b || r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			note(2, "text.terminal-escape", i, i+size)
+			note(2, act.Escapes, i, i+size)
 		case scan.Invisible(r):
 			if !scan.Joins(previous, r, text[i+size:]) {
-				note(0, "text.invisible", i, i+size)
+				note(0, act.Invisible, i, i+size)
 			}
 		default:
 			b.WriteRune(r)
@@ -49,7 +49,7 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 	}
 	folded := norm.NFKC.String(b.String())
 	if from, to, ok := scan.MixedWord(text); ok {
-		note(3, "text.homoglyph", from, to)
+		note(3, act.LooksAlike, from, to)
 	}
 	folded = strings.Map(func(r rune) rune {
 		if c, ok := scan.Confusable[r]; ok {

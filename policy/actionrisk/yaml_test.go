@@ -47,6 +47,10 @@ func TestYAML(t *testing.T) {
 		"- hosts: all\n  tasks:\n    - x.y: {name: n}\n":           `[{hosts="all",tasks=[{x.y={name="n"}}]}]`,
 		"{spec:{replicas:0,image:a:1},\"x\":[{a:b}]}":              `{spec={replicas=0,image="a:1"},x=[{a="b"}]}`,
 		"just text": `"just text"`,
+		"a: &x rm -rf /\nb: *x\nc: \"*x\"\nd: *y":              `{a="rm -rf /",b="rm -rf /",c="*x",d="*y"}`,
+		"x: &x\n  a: 1\n  b: 2\ny:\n  <<: *x\n  b: 3":          `{x={a=1,b=2},y={b=3,a=1}}`,
+		"- &x [a, b]\n- *x\n- &y\n  k: v\n- {<<: *y, l: [*x]}": `[["a","b"],["a","b"],{k="v"},{l=[["a","b"]],k="v"}]`,
+		"- !t &x\n  k: v\n- <<: [*x, *z]\n  m: *x":             `[{k="v"},{m={k="v"},k="v"}]`,
 	} {
 		b := act.Budget{Left: scan.MaxSteps}
 		docs := tree.YAML(text, &b)
@@ -99,4 +103,29 @@ func FuzzOperations(f *testing.F) {
 			e.Read(lang, &src, v)
 		}
 	})
+}
+
+// TestAliasesRun: what an alias names runs where the alias stands, and aliases of aliases
+// come to an end.
+func TestAliasesRun(t *testing.T) {
+	const play = "ansible-playbook /dev/stdin <<'Y'\n"
+	for text, want := range map[string]Level{
+		play + "- hosts: localhost\n  vars:\n    c: &a rm -rf /srv/data\n  tasks:\n    - shell: *a\nY":                                             High,
+		play + "- hosts: localhost\n  vars:\n    t: &a\n      shell: rm -rf /srv/data\n  tasks:\n    - <<: *a\nY":                                  High,
+		play + "- hosts: localhost\n  vars:\n    c: &a ls /srv/data\n  tasks:\n    - shell: *a\nY":                                                 Medium,
+		"docker compose -f - up <<'Y'\nx-all: &a\n  privileged: true\n  volumes: ['/:/host']\nservices:\n  web:\n    <<: *a\n    image: alpine\nY": High,
+	} {
+		if got := Assess(Action{Command: text}); got.Risk < want || want < High && got.Risk >= High {
+			t.Errorf("%v %v: %s", got.Risk, got.RuleIDs(), text)
+		}
+	}
+	bomb := "a0: &a0 [x, x, x, x]\n"
+	for i := range 12 {
+		bomb += fmt.Sprintf("a%d: &a%d [*a%d, *a%d, *a%d, *a%d]\n", i+1, i+1, i, i, i, i)
+	}
+	b := act.Budget{Left: scan.MaxSteps}
+	tree.YAML(bomb, &b)
+	if !b.Spent {
+		t.Error("aliases of aliases cost nothing")
+	}
 }

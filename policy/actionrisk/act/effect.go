@@ -10,8 +10,12 @@ const (
 	DeleteFileAnyway
 	DeleteTree
 	ReadFile
-	MoveFile // the second object is where to
+	MoveFile // the second object is where to; so for the next two
+	CopyFile
+	LinkFile
 	ChangeMode
+	ChangeOwner
+	Fetch // an address
 	KillAll
 	Overwrite
 	AppendTo
@@ -21,14 +25,15 @@ const (
 type Effect struct {
 	Op       Op
 	On       []Word // what it is done to, as the text gives it
-	Mode     string // of ChangeMode, in octal digits
+	Mode     string // of ChangeMode, as chmod takes it; of ChangeOwner, who
+	Writes   string // what Overwrite and AppendTo write, if that is known
 	From, To int    // where its source says so
 }
 
 // programs are the command lines of the same effect. The rules speak of programs, and
 // what a rule says is promised; so that is the form in which effects are judged.
 var programs = [...][]string{DeleteFile: {"rm"}, DeleteFileAnyway: {"rm", "-f"}, DeleteTree: {"rm", "-rf"}, ReadFile: {"cat"},
-	MoveFile: {"mv"}, ChangeMode: {"chmod"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
+	MoveFile: {"mv"}, CopyFile: {"cp"}, LinkFile: {"ln", "-s"}, ChangeMode: {"chmod"}, ChangeOwner: {"chown"}, Fetch: {"curl"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
 
 // Argv are the words of the program that has the effect, where in a command src stands.
 func (f *Effect) Argv(src *Source) []Word {

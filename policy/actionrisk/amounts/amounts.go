@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
@@ -213,11 +214,11 @@ func (a Amount) IsLarge() bool {
 func (a Amount) TransferRule() string {
 	switch {
 	case a.All:
-		return "wallet.drain"
+		return act.Drains
 	case a.IsLarge():
-		return "wallet.transfer-large"
+		return act.TransfersMuch
 	}
-	return "wallet.transfer"
+	return act.Transfers
 }
 
 // PayRule is the rule of an x402 payment of this amount. complete says that
@@ -226,26 +227,26 @@ func (a Amount) PayRule(complete bool) string {
 	t := amounts()
 	switch {
 	case a.Unlimited:
-		return "x402.no-limit"
+		return act.PaysAny
 	case a.All:
-		return "x402.pay-very-large"
+		return act.PaysVeryLarge
 	case a.Value == nil:
-		return "x402.unknown-amount"
+		return act.PaysUnknown
 	case a.Asset == nil || !a.Asset.Pegged:
 		if a.IsLarge() {
-			return "x402.pay-very-large"
+			return act.PaysVeryLarge
 		}
-		return "x402.unknown-amount"
+		return act.PaysUnknown
 	case a.Value.Cmp(t.large) > 0:
-		return "x402.pay-very-large"
+		return act.PaysVeryLarge
 	case a.Value.Cmp(t.medium) > 0:
-		return "x402.pay-large"
+		return act.PaysLarge
 	case a.Value.Cmp(t.small) > 0:
-		return "x402.pay-medium"
+		return act.PaysMedium
 	case complete:
-		return "x402.pay-small"
+		return act.PaysSmall
 	}
-	return "x402.pay-small-partial"
+	return act.PaysSmallPart
 }
 
 var (

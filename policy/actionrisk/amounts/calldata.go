@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
@@ -118,11 +119,11 @@ func guessUnits(n *big.Rat) *big.Rat {
 func ApproveRule(a Amount) string {
 	switch {
 	case a.Unlimited:
-		return "wallet.approve-unlimited"
+		return act.ApprovesAny
 	case a.Value != nil && a.Value.Sign() == 0:
-		return "wallet.approve-revoke"
+		return act.Revokes
 	}
-	return "wallet.approve-bounded"
+	return act.ApprovesSome
 }
 
 // PermitRule judges a signed permit by the largest value its text states.
@@ -130,19 +131,19 @@ func PermitRule(text string) string {
 	low := strings.ToLower(text)
 	if !strings.Contains(low, "permit") && !strings.Contains(low, "spender") {
 		if strings.Contains(low, "order") || strings.Contains(low, "delegat") {
-			return "wallet.blind-sign"
+			return act.SignsBlindly
 		}
-		return "wallet.sign-text"
+		return act.SignsText
 	}
 	if slices.ContainsFunc([]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"}, func(w string) bool { return strings.Contains(low, w) }) {
-		return "wallet.permit-unlimited"
+		return act.PermitsAny
 	}
 	for _, number := range strings.FieldsFunc(low, func(r rune) bool { return !(r >= '0' && r <= '9' || r == 'x' || r >= 'a' && r <= 'f') }) {
 		if number = number[max(strings.IndexAny(number, "0123456789"), 0):]; len(number) >= 48 && IsUnlimited(ParseNumber(number), true) {
-			return "wallet.permit-unlimited"
+			return act.PermitsAny
 		}
 	}
-	return "wallet.permit-bounded"
+	return act.PermitsSome
 }
 
 // SelectorNames are the 4-byte selectors of the functions that have rules.
@@ -212,19 +213,19 @@ func CalldataRules(data string, token *asset, depth int) []string {
 		return c.transfer(1, 2)
 	case "setApprovalForAll":
 		if n := c.number(1); n != nil && n.Sign() == 0 {
-			return []string{"wallet.approve-revoke"}
+			return []string{act.Revokes}
 		}
-		return []string{"wallet.approve-all"}
+		return []string{act.ApprovesAll}
 	case "permit":
 		if IsUnlimited(c.number(2), false) {
-			return []string{"wallet.permit-unlimited"}
+			return []string{act.PermitsAny}
 		}
-		return []string{"wallet.permit-bounded"}
+		return []string{act.PermitsSome}
 	case "multicall":
 		return innerCalldata(c.data, token, depth)
 	case "":
 		if ReadSelectors[selector] {
-			return []string{"wallet.sign-text"}
+			return []string{act.SignsText}
 		}
 		return nil
 	default:
@@ -247,7 +248,7 @@ func innerCalldata(data string, token *asset, depth int) []string {
 		}
 	}
 	if len(ids) == 0 {
-		ids = []string{"wallet.blind-sign"}
+		ids = []string{act.SignsBlindly}
 	}
 	return ids
 }

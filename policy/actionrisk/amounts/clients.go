@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
@@ -13,17 +14,17 @@ import (
 func (l *RuleList) CastWallet(v *act.Invocation) {
 	switch v.Operand(1) {
 	case "private-key", "decrypt-keystore", "pk", "dk", "derive-private-key", "dpk":
-		l.Add("wallet.key-export")
+		l.Add(act.ExportsKey)
 	case "sign-auth", "sa":
-		l.Add("wallet.ownership")
+		l.Add(act.ChangesOwner)
 	case "sign", "s":
 		switch {
 		case v.Has("--no-hash"):
-			l.Add("wallet.blind-sign")
+			l.Add(act.SignsBlindly)
 		case v.Has("--data"):
-			l.Add("wallet.permit-bounded")
+			l.Add(act.PermitsSome)
 		default:
-			l.Add("wallet.sign-text")
+			l.Add(act.SignsText)
 		}
 	}
 }
@@ -32,7 +33,7 @@ func (l *RuleList) CastWallet(v *act.Invocation) {
 func (ids *RuleList) CastSend(v *act.Invocation) {
 	to, rest := v.Operand(1), v.Operands[min(2, len(v.Operands)):]
 	if v.Has("--create") {
-		ids.Add("wallet.blind-sign")
+		ids.Add(act.SignsBlindly)
 		return
 	}
 	if len(rest) > 0 {
@@ -40,7 +41,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 		if data, ok := strings.CutPrefix(signature, "0x"); ok && IsHexText(data) {
 			found := CalldataRules(data, AssetOf(to), 0)
 			if len(found) == 0 {
-				found = []string{"wallet.blind-sign"}
+				found = []string{act.SignsBlindly}
 			}
 			for _, id := range found {
 				ids.Add(id)
@@ -59,7 +60,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 			ids.Add(id)
 		}
 		if len(*ids) == 0 {
-			ids.Add("wallet.transfer") // some function that writes
+			ids.Add(act.Transfers) // some function that writes
 		}
 	}
 	if value, ok := v.Value("--value"); ok && value.Text != "0" {
@@ -67,7 +68,7 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 			ids.Add(id)
 		}
 	} else if len(rest) == 0 {
-		for _, id := range WithZero(to, "wallet.transfer") {
+		for _, id := range WithZero(to, act.Transfers) {
 			ids.Add(id)
 		}
 	}
@@ -82,12 +83,9 @@ func AmountText(w act.Word) string {
 	return w.Text
 }
 
-// numberMakers are programs that compute or build what they print.
-var numberMakers = scan.SetOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
-
 // ComputedNumber: another program computes the word in a way that is not followed.
 func ComputedNumber(w act.Word) bool {
-	return numberMakers[strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")] || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
+	return facts.Tables().In("number-makers", strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")) || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
 }
 
 // weiText reads "1ether", "5gwei" and plain wei.
@@ -128,16 +126,13 @@ func PayClientRules(v *act.Invocation, ids *RuleList) {
 		words = "x402 " + rest
 	}
 	p := ReadPhrase(words)
-	if baseUnitClients[v.Exe] {
+	if facts.Tables().In("base-unit-clients", v.Exe) {
 		if w, ok := v.Value("--max-amount"); ok && p.Amount.Value != nil && !strings.ContainsAny(w.Text, ".$") {
 			p.Amount.Value = Scaled(p.Amount.Value, AssetOf("usdc").Decimals)
 		}
 	}
 	ids.AddAll(p.Rules())
 }
-
-// baseUnitClients take their limit in millionths of a dollar.
-var baseUnitClients = scan.SetOf("awal purl")
 
 // HeaderRules: an HTTP request that carries a payment.
 func HeaderRules(v *act.Invocation, ids *RuleList) {
@@ -153,7 +148,7 @@ func HeaderRules(v *act.Invocation, ids *RuleList) {
 		}
 		found := payloadRules(strings.TrimSpace(value))
 		if found == nil {
-			found = []string{"x402.unknown-amount"}
+			found = []string{act.PaysUnknown}
 		}
 		for _, id := range found {
 			ids.Add(id)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
@@ -17,39 +18,9 @@ type ContractCall struct {
 	Start, End int
 }
 
-// contractFunctions are the functions whose calls mean money or control, by the rule that
-// a call has whatever its arguments; "" where these decide, or none has.
-var contractFunctions = functionsOf([]struct{ rule, names string }{
-	{"", `approve increaseAllowance safeApprove forceApprove approveChecked setApprovalForAll transfer safeTransfer transferChecked transferFrom safeTransferFrom
-		permit permitSingle permitBatch signTypedData sendTransaction sendEth sendCalls multicall writeContract requestAirdrop closeAccount`},
-	{"wallet.ownership", `transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner
-		swapOwner changeThreshold signAuthorization enableModule disableModule setGuard setFallbackHandler selfdestruct destroy kill setAuthority`},
-	{"wallet.role-admin", "grantRole revokeRole renounceRole setupRole"},
-	{"wallet.upgrade", "upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation diamondCut"},
-	{"wallet.burn", "burn burnFrom"},
-	{"wallet.drain", "emergencyWithdraw withdrawAll sweep sweepToken drain"},
-	{"wallet.contract-run", "execute executeBatch schedule scheduleBatch propose queue"},
-	{"wallet.blind-sign", "execTransaction signTransaction sendRawTransaction sendUserOperation eth_sign sendAndConfirmTransaction"},
-	{"wallet.sign-text", "signMessage personal_sign"},
-	{"wallet.key-export", "exportPrivateKey"},
-})
-
-func functionsOf(rows []struct{ rule, names string }) map[string]string {
-	out := map[string]string{}
-	for _, row := range rows {
-		for name := range strings.FieldsSeq(row.names) {
-			out[name] = row.rule
-		}
-	}
-	return out
-}
-
-// IsContractVerb tells whether a function's calls mean money or control. A text is read as
-// a call only if it names one of them.
-func IsContractVerb(name string) bool {
-	_, known := contractFunctions[name]
-	return known
-}
+// names are what calls.json says of called functions. As with the assets of amounts.json,
+// those of today count for earlier rule sets, too.
+func names() *facts.Calls { return facts.Tables().Calls() }
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -75,7 +46,7 @@ func LooksCall(text string) bool {
 	switch {
 	case contractMakers[name]:
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
-	case !IsContractVerb(name):
+	case !names().IsContractVerb(name):
 		return MemberCall(text) != ""
 	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
@@ -105,7 +76,7 @@ func MemberCall(text string) string {
 	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
 		return ""
 	}
-	if stores.DriverEffects[name[strings.LastIndexByte(name, '.')+1:]].Scoped != "" {
+	if names().Drivers[name[strings.LastIndexByte(name, '.')+1:]].Scoped != "" {
 		return "" // its filter says more than its name
 	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
@@ -163,7 +134,7 @@ func RecognizeCall(text string) ([]ContractCall, bool) {
 func findCalls(text string) []ContractCall {
 	var out []ContractCall
 	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
-		if !IsContractVerb(c.Method) {
+		if !names().IsContractVerb(c.Method) {
 			continue
 		}
 		start := max(c.Start-1, 0)
@@ -203,9 +174,9 @@ func (c *ContractCall) Rules(text string) []string {
 		return []string{ApproveRule(CallAmount(c.arg(len(c.Args)-1-nestedOptions(c.Args)), token))}
 	case "setApprovalForAll":
 		if strings.Contains(strings.ToLower(c.arg(1)), "false") || c.arg(1) == "0" {
-			return []string{"wallet.approve-revoke"}
+			return []string{act.Revokes}
 		}
-		return []string{"wallet.approve-all"}
+		return []string{act.ApprovesAll}
 	case "transfer", "safeTransfer", "transferChecked":
 		return WithZero(c.arg(0), CallAmount(c.arg(1), token).TransferRule())
 	case "transferFrom", "safeTransferFrom":
@@ -219,7 +190,7 @@ func (c *ContractCall) Rules(text string) []string {
 	case "writeContract":
 		return writeContractRules(c)
 	}
-	if rule := contractFunctions[c.Name]; rule != "" {
+	if rule := names().Contracts[c.Name]; rule != "" {
 		return []string{rule}
 	}
 	return nil
@@ -236,7 +207,7 @@ func nestedOptions(args []string) int {
 // WithZero adds the rule of the zero address if that is where something goes.
 func WithZero(to, rule string) []string {
 	if to != "" && IsZeroAddress(to) {
-		return []string{rule, "wallet.zero-address"}
+		return []string{rule, act.ToNobody}
 	}
 	return []string{rule}
 }
@@ -273,7 +244,7 @@ func transactionRules(c *ContractCall) []string {
 	if strings.HasPrefix(data, "0x") && len(data) >= 10 {
 		ids = CalldataRules(data[2:], AssetOf(to), 0)
 		if len(ids) == 0 {
-			ids = []string{"wallet.blind-sign"}
+			ids = []string{act.SignsBlindly}
 		}
 	}
 	if value != "" && value != "0" && value != "0x0" {
@@ -281,7 +252,7 @@ func transactionRules(c *ContractCall) []string {
 		ids = append(ids, WithZero(to, a.TransferRule())...)
 	}
 	if len(ids) == 0 {
-		ids = WithZero(to, "wallet.transfer")
+		ids = WithZero(to, act.Transfers)
 	}
 	return ids
 }
@@ -300,7 +271,7 @@ func writeContractRules(c *ContractCall) []string {
 	if ids := inner.Rules(object); len(ids) > 0 && inner.Name != "writeContract" {
 		return ids
 	}
-	return []string{"wallet.blind-sign"}
+	return []string{act.SignsBlindly}
 }
 
 // multicallRules reads multicall([…]): encoded calls or calldata.
@@ -322,16 +293,16 @@ func multicallRules(c *ContractCall) []string {
 		}
 		i = j
 	}
-	for _, w := range [...]struct{ name, rule string }{{"setApprovalForAll", "wallet.approve-all"}, {"transferOwnership", "wallet.ownership"}, {"grantRole", "wallet.role-admin"}} {
+	for _, w := range [...]struct{ name, rule string }{{"setApprovalForAll", act.ApprovesAll}, {"transferOwnership", act.ChangesOwner}, {"grantRole", act.ChangesRole}} {
 		if strings.Contains(text, w.name) {
 			ids = append(ids, w.rule)
 		}
 	}
 	if strings.Contains(text, "approve") && strings.Contains(strings.ToLower(text), "maxuint") {
-		ids = append(ids, "wallet.approve-unlimited")
+		ids = append(ids, act.ApprovesAny)
 	}
 	if len(ids) == 0 {
-		ids = []string{"wallet.blind-sign"}
+		ids = []string{act.SignsBlindly}
 	}
 	return ids
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 )
 
@@ -19,13 +20,13 @@ func (p *Phrase) Rules() []string {
 	}
 	var ids RuleList
 	if p.switchesOff() {
-		ids.Add("x402.policy-off")
+		ids.Add(act.DropsSpendLimits)
 		if p.To == "" && p.Url == "" {
 			return ids // a limit is changed, nothing is paid
 		}
 	}
 	if p.Has("replay", "reuse", "re-use", "resend", "resubmit") && p.Has("payment", "x-payment", "signature", "authorization", "nonce", "payload", "payment-signature", "x402") {
-		ids.Add("x402.replay")
+		ids.Add(act.PaysTwice)
 	}
 	if rule := cmp.Or(p.allowanceRule(), p.controlRule()); rule != "" {
 		return append(ids, rule)
@@ -47,17 +48,17 @@ func (p *Phrase) switchesOff() bool {
 func (p *Phrase) moveRules(ids *RuleList) {
 	pays := p.isPayment()
 	if p.To != "" && IsZeroAddress(p.To) || p.Has("zero address", "burn address", "null address", "dead address") {
-		ids.Add(map[bool]string{true: "x402.zero-payto", false: "wallet.zero-address"}[pays])
+		ids.Add(map[bool]string{true: act.PaysNobody, false: act.ToNobody}[pays])
 	}
 	if !pays {
 		p.Amount.All = p.Amount.All || p.Amount.Unlimited
 		ids.Add(p.Amount.TransferRule())
-		p.loopRule(ids.Add, "wallet.transfer-large")
+		p.loopRule(ids.Add, act.TransfersMuch)
 		return
 	}
 	ids.Add(p.Amount.PayRule(p.network && (p.Url != "" || p.bareHost() != "" || p.To != "")))
 	ids.AddAll(AddressRules(p.Url))
-	p.loopRule(ids.Add, "x402.pay-very-large")
+	p.loopRule(ids.Add, act.PaysVeryLarge)
 }
 
 // RuleList is rule ids, each once, in the order found.
@@ -82,7 +83,7 @@ func (p *Phrase) loopRule(add func(string), large string) {
 	if p.times == nil {
 		return
 	}
-	add("x402.loop")
+	add(act.PaysAgain)
 	if p.Amount.Value != nil && p.Amount.Asset != nil {
 		total := Amount{Value: new(big.Rat).Mul(p.Amount.Value, p.times), Asset: p.Amount.Asset}
 		if total.IsLarge() {
@@ -102,10 +103,10 @@ func AddressRules(url string) []string {
 		return nil
 	}
 	if strings.EqualFold(scheme, "http") && !hosts.LocalHost(host) {
-		ids = append(ids, "x402.insecure-transport")
+		ids = append(ids, act.PaysOpenly)
 	}
 	if oddHost(url, host) {
-		ids = append(ids, "x402.odd-host")
+		ids = append(ids, act.PaysOddHost)
 	}
 	return ids
 }
@@ -186,27 +187,27 @@ func (p *Phrase) namesAsset() bool {
 func (p *Phrase) keyRules() []string {
 	switch p.Words[0] {
 	case "eth_sign", "eth_sendrawtransaction":
-		return []string{"wallet.blind-sign"}
+		return []string{act.SignsBlindly}
 	case "personal_sign":
-		return []string{"wallet.sign-text"}
+		return []string{act.SignsText}
 	case "eth_signtypeddata_v4":
 		return []string{PermitRule(p.text)}
 	}
 	key := p.Has("private key", "private keys", "seed phrase", "mnemonic", "recovery phrase", "secret key", "keystore", "wallet key", "privatekey")
 	switch {
 	case key && p.Has("export", "reveal", "show", "print", "send", "dump", "copy", "post", "share", "upload", "give"):
-		return []string{"wallet.key-export"}
+		return []string{act.ExportsKey}
 	case key && p.Has("import", "use", "set"):
-		return []string{"wallet.key-in-argv"}
+		return []string{act.KeyInView}
 	case p.Words[0] == "sign" && p.Has("permit", "permit2", "permitsingle", "permitbatch"):
 		if p.Amount.Unlimited || p.Amount.Value == nil && p.Has("max", "unlimited") || IsUnlimited(p.Amount.Value, false) {
-			return []string{"wallet.permit-unlimited"}
+			return []string{act.PermitsAny}
 		}
-		return []string{"wallet.permit-bounded"}
+		return []string{act.PermitsSome}
 	case p.Words[0] == "sign" && p.Has("raw", "hash", "blind", "unknown", "calldata", "eth_sign", "transaction", "tx", "blindly", "digest"):
-		return []string{"wallet.blind-sign"}
+		return []string{act.SignsBlindly}
 	case p.Words[0] == "sign" && p.Has("message", "typed data", "eip-712", "eip712", "login", "siwe"):
-		return []string{"wallet.sign-text"}
+		return []string{act.SignsText}
 	}
 	return nil
 }
@@ -217,22 +218,22 @@ func (p *Phrase) allowanceRule() string {
 	switch {
 	case p.Has("approval for all", "setapprovalforall", "approve all nfts", "approve all tokens", "approve all"):
 		if p.Has("revoke", "false", "remove") {
-			return "wallet.approve-revoke"
+			return act.Revokes
 		}
-		return "wallet.approve-all"
+		return act.ApprovesAll
 	case first == "revoke" && p.Has("approval", "allowance", "approvals", "usdc", "usdt", "dai", "spender"):
-		return "wallet.approve-revoke"
+		return act.Revokes
 	case first == "approve" || p.Has("allowance", "approval") && (first == "set" || first == "increase" || first == "grant" || first == "give" || first == "allow"):
 		if p.Has("pull request", "pr", "merge", "release", "deployment", "review", "workflow") {
 			return ""
 		}
 		if p.Amount.Unlimited || p.Amount.All || p.Has("max", "maximum", "full") || IsUnlimited(p.Amount.Value, false) {
-			return "wallet.approve-unlimited"
+			return act.ApprovesAny
 		}
 		if p.Amount.Value != nil && p.Amount.Value.Sign() == 0 {
-			return "wallet.approve-revoke"
+			return act.Revokes
 		}
-		return "wallet.approve-bounded"
+		return act.ApprovesSome
 	}
 	return ""
 }
@@ -241,13 +242,13 @@ func (p *Phrase) allowanceRule() string {
 func (p *Phrase) controlRule() string {
 	switch first := p.Words[0]; {
 	case p.Has("ownership", "transferownership", "renounceownership") && (p.To != "" || p.Has("contract", "proxy", "token", "vault", "multisig")):
-		return "wallet.ownership"
+		return act.ChangesOwner
 	case first == "grant" && p.Has("role", "minter_role", "admin_role", "default_admin_role") && p.Has("contract", "0x", "minter", "admin", "default_admin_role") && p.To != "":
-		return "wallet.role-admin"
+		return act.ChangesRole
 	case first == "upgrade" && p.Has("proxy", "implementation", "contract"):
-		return "wallet.upgrade"
+		return act.Upgrades
 	case first == "burn" && p.Amount.Value != nil:
-		return "wallet.burn"
+		return act.Burns
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package amounts
 import (
 	"cmp"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
@@ -14,7 +15,7 @@ func X402Rules(n *tree.Node) []string {
 	ids.ways(n, findString(n, "network", 0) != "" && resource != "", 0)
 	ids.AddAll(AddressRules(resource))
 	if len(ids) == 0 {
-		ids.Add("x402.unknown-amount")
+		ids.Add(act.PaysUnknown)
 	}
 	return ids
 }
@@ -32,7 +33,7 @@ func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 	if to != "" || n.Get("payTo") != nil {
 		l.Add(wayAmount(n, value).PayRule(bound))
 		if IsZeroAddress(to) {
-			l.Add("x402.zero-payto")
+			l.Add(act.PaysNobody)
 		}
 	}
 	for _, k := range n.Kids {

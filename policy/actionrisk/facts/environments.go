@@ -42,8 +42,3 @@ func Environments(text string) (production, development bool) {
 
 // LabelOptions are options whose value says where a command works.
 var LabelOptions = scan.SetOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")
-
-// LocalStore: tools whose --local means a copy on this machine.
-func LocalStore(exe string) bool {
-	return exe == "wrangler" || exe == "supabase" || exe == "convex"
-}

@@ -73,11 +73,11 @@ var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
-const RulesetVersion = "2026.11.20"
+const RulesetVersion = "2026.11.21"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "5b233e8f73393eafd346d1e19d72b7c24f05025395fcf874c786b5442bd8a549"
+const RulesetHash = "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad"
 
 // Set is everything read from the tables, made once.
 type Set struct {
@@ -86,7 +86,8 @@ type Set struct {
 	programs  map[string]*Program
 	Other     map[string][]*Way // what rules say of anything else, by kind + " " + name
 	Anything  []*Way            // what they say of every program
-	Ways      int               // how many ways there are
+	Seen      map[act.Sight]*Rule
+	Ways      int // how many ways there are
 	Groups    map[string][]string
 	members   map[string]map[string]bool // of Groups
 	variables map[string]*variable       // by name
@@ -97,6 +98,7 @@ type Set struct {
 	Resources func() map[string][]*resourceEntry // what configuration tools describe, by kind
 	SDKs      func() []SDK
 	Code      func() *code
+	Calls     func() *Calls
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
 	Lifecycle                    []string
@@ -146,7 +148,20 @@ func Compile(read rules.TableReader) (*Set, error) {
 			c.Ways++
 		}
 	}
-	return c, nil
+	return c, c.readSeen(read)
+}
+
+// readSeen reads which rule speaks of what front-ends see.
+func (c *Set) readSeen(read rules.TableReader) error {
+	ids := map[string]string{}
+	if err := read("seen", &ids); err != nil {
+		return err
+	}
+	c.Seen = make(map[act.Sight]*Rule, len(ids))
+	for what, id := range ids {
+		c.Seen[act.Sight(what)] = c.ByID[id]
+	}
+	return nil
 }
 
 // about notes what a way to a rule is about.
@@ -209,7 +224,7 @@ func (c *Set) support(read rules.TableReader) error {
 			return err
 		}
 	}
-	c.Resources, c.SDKs, c.Code = later(read, readResources), later(read, readSDKs), later(read, readCode)
+	c.Resources, c.SDKs, c.Code, c.Calls = later(read, readResources), later(read, readSDKs), later(read, readCode), later(read, readCalls)
 	return nil
 }
 

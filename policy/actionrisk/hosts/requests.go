@@ -4,15 +4,11 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What an HTTP request carries: SQL in its body, its form or its address, a
 // GraphQL mutation, a tool call, a deletion in a search engine's own language.
 // Other text in a body is data, whatever it says.
-
-// Clients send requests.
-var Clients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
 
 // SecretVariable tells whether a variable of that name holds a credential.
 func SecretVariable(name string) bool {

@@ -83,10 +83,13 @@ func (e *Env) Report(r *facts.Rule, it *act.Item, about act.Word) {
 	e.add(Finding{Rule: r, Base: r.Level, Span: span, Via: it.Src.Via, Decoded: decoded, Target: target}, it)
 }
 
-// Raise adds a finding that the engine makes itself, by the rule's id.
-func (e *Env) Raise(id string, src *act.Source, from, to int, target string) {
-	r := e.ByID[id]
-	if r == nil {
+// See adds a finding of the rule that speaks of what was seen at text[from:to].
+func (e *Env) See(what act.Sight, src *act.Source, from, to int, target string) {
+	e.found(e.Seen[what], src, from, to, target)
+}
+
+func (e *Env) found(r *facts.Rule, src *act.Source, from, to int, target string) {
+	if r == nil { // an earlier rule set had none
 		return
 	}
 	span, decoded := src.Where(from, to)

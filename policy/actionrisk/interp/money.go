@@ -14,7 +14,7 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 	found := false
 	for _, id := range ids {
 		if e.Other[act.KindMoney+" "+id] == nil { // an effect of another domain
-			e.Raise(id, src, from, to, act.Printable(target))
+			e.found(e.ByID[id], src, from, to, act.Printable(target))
 			found = true
 			continue
 		}
@@ -42,11 +42,11 @@ func (e *Env) ServiceCall(method, url, body, all string) []string {
 	}
 	switch {
 	case known && class == "destructive":
-		return []string{"cloud.service.delete"}
+		return []string{act.DeletesAtService}
 	case known && (class == "money" || strings.Contains(rest, "intents") && facts.Confirms(rest, body)):
-		return []string{"wallet.service-move"}
+		return []string{act.ServiceMoves}
 	case !known && class == "money" && strings.Contains(strings.ToLower(body), "amount") && facts.MovesByPath(t, rest) && !facts.DevelopmentHost(host):
-		return []string{"wallet.service-move"}
+		return []string{act.ServiceMoves}
 	}
 	return nil
 }

@@ -78,15 +78,14 @@ func Join(a, b act.Flow) act.Flow {
 	return a
 }
 
-// Write is what happens to a file that output is sent to.
-func (sh *Process) Write(r act.Redir, out act.Flow, s *syntax.Stmt) {
+// Write is what happens to a file that the output of a text is sent to.
+func (sh *Process) Write(r act.Redir, out act.Flow) { sh.WriteAt(r, out, 0, len(sh.Src.Text)) }
+
+// WriteAt is that of the output of Text[from:to].
+func (sh *Process) WriteAt(r act.Redir, out act.Flow, from, to int) {
 	e := sh.Env
 	if !e.Budget.Spend(10) {
 		return
-	}
-	from, to := 0, len(sh.Src.Text)
-	if s != nil {
-		from, to = int(s.Pos().Offset()), int(s.End().Offset())
 	}
 	v := &act.Invocation{Exe: r.Op, Operands: []act.Word{r.File}, Argv: []act.Word{{Text: r.Op}, r.File}, After: -1,
 		Stdin: out, Cwd: sh.Cwd, Remote: sh.Remote, Root: sh.Root, Src: sh.Src, From: from, To: to}
@@ -118,7 +117,9 @@ func (sh *Process) Reading(src *act.Source) *Process {
 // Behalf is the shell in which a text of src runs on behalf of another program.
 func (sh *Process) Behalf(src *act.Source, via string) *Process {
 	s := *src
-	s.Via = append(slices.Clip(src.Via), via)
+	if via != "" {
+		s.Via = append(slices.Clip(src.Via), via)
+	}
 	s.Depth++
 	return sh.Reading(&s)
 }
@@ -134,11 +135,16 @@ func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 // Emit judges an effect that a text has which via carries.
 func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
 	argv, at := f.Argv(src), &act.Invocation{Src: src, From: f.From, To: f.To}
-	if f.Op == act.Overwrite || f.Op == act.AppendTo {
+	switch {
+	case f.Op != act.Overwrite && f.Op != act.AppendTo:
+		return sh.Behalf(src, via).Start(argv, at)
+	case f.Writes == "":
 		sh.WritesTo(argv[0].Text, argv[1], at)
 		return act.Flow{}
 	}
-	return sh.Behalf(src, via).Start(argv, at)
+	sh.Env.Ran = true
+	sh.Behalf(src, via).WriteAt(act.Redir{Op: argv[0].Text, File: argv[1]}, act.Flow{Word: act.Word{Text: f.Writes, At: -1, Span: argv[1].Span}, Known: true}, f.From, f.To)
+	return act.Flow{}
 }
 
 // StartNode runs what a member "command" or "args" of a description holds: a list of

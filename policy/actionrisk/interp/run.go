@@ -84,7 +84,7 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 	}
 	if act.StoreLanguage(lang) {
 		if w.Taint&(act.FromNetwork|act.FromDecoder|act.FromBuilt) != 0 {
-			e.Raise("sql.dynamic", sh.Src, v.From, v.To, "")
+			e.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
 		}
 		return act.Flow{}
 	}
@@ -93,7 +93,7 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 	}
 	e.Doubt("text that is interpreted is not known")
 	if lang == "shell" {
-		e.Raise("obf.dynamic-structure", sh.Src, v.From, v.To, "")
+		e.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
 	}
 	return act.Flow{}
 }

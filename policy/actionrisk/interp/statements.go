@@ -29,6 +29,11 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 		}
 		matched = e.Match(&it) || matched
 	}
+	for _, f := range r.Files {
+		span, _ := src.Where(f.Start, f.End)
+		path := act.Word{Text: f.Path, At: -1, Span: span, Taint: src.Taint}
+		(&Process{Env: e, Src: src}).Emit(src, f.Via, act.Effect{Op: f.Op, On: []act.Word{path}, Writes: f.Writes, From: f.Start, To: f.End})
+	}
 	for _, c := range r.Shell {
 		span, _ := src.Where(c.Start, c.End)
 		inner := act.Source{Text: c.Text, At: -1, Span: span, Via: append(append([]string(nil), src.Via...), c.Via), Depth: src.Depth + 1, Taint: src.Taint}
@@ -48,7 +53,7 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 		e.Unproven = true
 		if r.Unknown {
 			e.Doubt("a statement of an unknown dialect")
-			e.Raise("parse.dialect-unknown", src, 0, len(src.Text), "")
+			e.See(act.UnknownDialect, src, 0, len(src.Text), "")
 		}
 	}
 }
@@ -65,7 +70,7 @@ func ruleOf(effect string) string {
 // schema. A table called test_results is not a test.
 func factWords(f *sql.Fact) string {
 	switch f.Effect {
-	case "drop.database", "drop.schema", "nosql.database-drop":
+	case "drop.database", "drop.schema", act.DropsDatabase:
 		return " " + f.Target
 	}
 	if n := strings.LastIndexByte(f.Target, '.'); n > 0 {
@@ -76,12 +81,12 @@ func factWords(f *sql.Fact) string {
 
 // Mongo judges a text for MongoDB's shell.
 func (e *Env) Mongo(src *act.Source, text, words string) {
-	r := stores.MongoResult(text)
+	r := stores.MongoResult(e.Calls(), text)
 	e.Statements(src, &r, words)
 }
 
 // Redis judges a text for Redis.
 func (e *Env) Redis(src *act.Source, text, words string) {
-	r := stores.RedisResult(text)
+	r := stores.RedisResult(e.Calls(), text)
 	e.Statements(src, &r, words)
 }

@@ -49,7 +49,7 @@ func Conclude(e *interp.Env, route string) Assessment {
 	a.Coverage.ReadOnly = len(e.Findings) == 0 && !e.Unproven && !e.Unparsed && e.Ran
 	a.Coverage.Unmatched = !a.Coverage.ReadOnly && !slices.ContainsFunc(e.Findings, understood)
 	if e.Action.FailClosedOnUnmatched && (a.Coverage.Unmatched || e.Loose) {
-		e.Raise("gate.unmatched-fail-closed", &act.Source{Text: e.Action.Command}, 0, len(e.Action.Command), "")
+		e.See(act.NotKnown, &act.Source{Text: e.Action.Command}, 0, len(e.Action.Command), "")
 	}
 	slices.SortStableFunc(e.Findings, func(a, b interp.Finding) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Span.Start, b.Span.Start),

@@ -77,7 +77,7 @@ func environment(e *interp.Env, it *act.Item) (production, development string) {
 	var p, d bool
 	switch {
 	case it != nil && it.Inv != nil:
-		p, d = wordsEnvironment(it.Inv)
+		p, d = wordsEnvironment(e, it.Inv)
 		d = d || emulated(e, it.Inv)
 	case it != nil && it.Words != "":
 		p, d = facts.Environments(it.Words)
@@ -108,7 +108,7 @@ func emulated(e *interp.Env, v *act.Invocation) bool {
 // wordsEnvironment reads the environment from the words of the command itself.
 // Production is believed wherever it stands; development only where a label
 // stands: an option made for it, a variable, or a name that is one ("dev-db").
-func wordsEnvironment(v *act.Invocation) (production, development bool) {
+func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development bool) {
 	says := func(p, d bool) { production, development = production || p, development || d }
 	for _, w := range v.Operands {
 		p, _ := facts.Environments(w.Text)
@@ -123,7 +123,7 @@ func wordsEnvironment(v *act.Invocation) (production, development bool) {
 		}
 	}
 	says(facts.Environments(v.Host))
-	says(false, v.Has("--local") && facts.LocalStore(v.Exe) || hosts.Clients[v.Exe] && hosts.Local(v) && namesTest(v))
+	says(false, v.Has("--local") && e.In("local-stores", v.Exe) || e.In("http-clients", v.Exe) && hosts.Local(v) && namesTest(v))
 	return production, development
 }
 

@@ -161,24 +161,22 @@ func generated(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, len(named) > 0
 }
 
-func configValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+func configValue(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if len(v.Operands) > 2 && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") && !strings.HasPrefix(v.Operands[2].Text, "!") {
 		return act.Word{}, false // another name of a git command, which is judged itself
 	}
-	if len(v.Operands) > 2 && usualProgram(v.Operands[2].Text) {
+	if len(v.Operands) > 2 && usualProgram(e, v.Operands[2].Text) {
 		return act.Word{}, false
 	}
 	return act.Word{}, len(v.Operands) > 2 && !v.Has("--get") && !v.Has("--unset")
 }
 
-var usualPrograms = scan.SetOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
-
 // usualProgram: a program people set for Git, by its bare name and with nothing of
 // the shell behind it.
-func usualProgram(value string) bool {
+func usualProgram(e *interp.Env, value string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(value, "!gh"), " ")
-	return usualPrograms[first] && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
+	return e.In("git-programs", first) && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
 }
 
 // ownSettings: what is appended to one's own shell's start file only puts folders of

@@ -558,7 +558,7 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for i := 1; i < len(it.Inv.Argv); i++ {
 		w := it.Inv.Argv[i]
 		j := strings.IndexByte(w.Text, '@')
-		httpie := j > 0 && (it.Inv.Exe == "http" || it.Inv.Exe == "https" || it.Inv.Exe == "xh" || it.Inv.Exe == "xhs") // field@file
+		httpie := j > 0 && e.In("httpies", it.Inv.Exe) // field@file
 		if j < 0 {
 			j = strings.IndexByte(w.Text, '<')
 		}

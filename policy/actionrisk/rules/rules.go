@@ -15,7 +15,8 @@ import (
 )
 
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
-// holds each table under its name.
+// holds each table under its name. A table that stands there by itself is what the program
+// knew without one before it had it.
 //
 //go:embed past
 var past embed.FS
@@ -55,7 +56,11 @@ func Past(version string) (TableReader, error) {
 	}
 	return func(name string, into any) error {
 		if all[name] == nil {
-			return nil // it came later
+			was, err := past.ReadFile("past/" + name + ".json")
+			if err != nil {
+				return nil // it came later
+			}
+			return decode(string(was), into) // what stood in the program then
 		}
 		return decode(string(all[name]), into)
 	}, nil

@@ -7,6 +7,8 @@ import _ "embed" // the tables
 var (
 	//go:embed amounts.json
 	amountsTable string
+	//go:embed calls.json
+	callsTable string
 	//go:embed clients.json
 	clientsTable string
 	//go:embed cloud.json
@@ -49,6 +51,8 @@ var (
 	sdkTable string
 	//go:embed secret.json
 	secretTable string
+	//go:embed seen.json
+	seenTable string
 	//go:embed shell.json
 	shellTable string
 	//go:embed sql.json
@@ -70,12 +74,12 @@ var (
 // Tables are the tables of this release by their names, as JSON.
 func Tables() map[string]string {
 	return map[string]string{
-		"amounts": amountsTable, "clients": clientsTable, "cloud": cloudTable, "code": codeTable,
+		"amounts": amountsTable, "calls": callsTable, "clients": clientsTable, "cloud": cloudTable, "code": codeTable,
 		"deploy": deployTable, "env": envTable, "git": gitTable, "groups": groupsTable, "http": httpTable,
 		"infra": infraTable, "k8s": k8sTable, "mcp": mcpTable, "nosql": nosqlTable, "orm": ormTable,
 		"priv": privTable, "programs": programsTable, "rce": rceTable, "reads": readsTable,
 		"resources": resourcesTable, "safer": saferTable, "sdk": sdkTable, "secret": secretTable,
-		"shell": shellTable, "sql": sqlTable, "text": textTable, "verbs": verbsTable, "wallet": walletTable,
+		"seen": seenTable, "shell": shellTable, "sql": sqlTable, "text": textTable, "verbs": verbsTable, "wallet": walletTable,
 		"win": winTable, "windows": windowsTable, "x402": x402Table,
 	}
 }

@@ -1,9 +1,10 @@
 package stores
 
 import (
-	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 )
 
@@ -134,41 +135,23 @@ func callAt(text, method string, start, open int, closing []int) MongoCall {
 	return MongoCall{Method: method, Args: strings.TrimSuffix(text[min(open+1, end):end], ")"), Receiver: text[from:start], Start: from, End: end}
 }
 
-// mongoEffects are methods whose effect does not depend on their arguments.
-var mongoEffects = map[string]string{
-	"dropDatabase": "nosql.database-drop", "drop": "nosql.collection-drop", "dropCollection": "nosql.collection-drop",
-	"deleteOne": "nosql.delete-scoped", "findOneAndDelete": "nosql.delete-scoped", "findAndModify": "update.scoped",
-	"dropIndex": "drop.other", "dropIndexes": "drop.other", "dropUser": "drop.other", "dropRole": "drop.other", "dropAllUsers": "drop.other",
-	"renameCollection": "ddl.rename", "updateOne": "update.scoped", "replaceOne": "update.scoped", "findOneAndUpdate": "update.scoped", "findOneAndReplace": "update.scoped",
-	"insertOne": "insert", "insertMany": "insert", "insert": "insert", "save": "replace", "bulkWrite": "update.scoped",
-	"truncate": "nosql.delete-all", "_truncate": "nosql.delete-all", "_drop": "nosql.collection-drop", "_dropDatabase": "nosql.database-drop", "_remove": "nosql.delete-scoped",
-	"createIndex": "ddl.additive", "ensureIndex": "ddl.additive", "createCollection": "ddl.additive", "createView": "ddl.additive",
-	"shutdownServer": "server.shutdown", "killOp": "server.kill-session", "fsyncLock": "server.config", "changeUserPassword": "privilege.password",
-	"setProfilingLevel": "server.config", "resync": "server.config",
-}
-
-// mongoReads only show something.
-var mongoReads = []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct", "explain", "stats",
-	"getIndexes", "getCollectionNames", "getCollectionInfos", "getSiblingDB", "getCollection", "getUsers", "getMongo", "serverStatus", "limit", "sort",
-	"skip", "pretty", "toArray", "forEach", "map", "projection", "hint", "isMaster", "hello", "version", "dataSize", "storageSize", "totalSize", "status", "conf", "printReplicationInfo", "currentOp", "listDatabases", "itcount", "hasNext", "next", "size", "filter", "validate"}
-
 // MongoResult says what a text for MongoDB's shell does.
-func MongoResult(text string) sql.Result {
+func MongoResult(names *facts.Calls, text string) sql.Result {
 	var r sql.Result
 	r.ReadOnly = true
 	for _, c := range MongoCalls(text) {
 		r.Steps++
-		effect := MongoEffect(&c)
+		effect := MongoEffect(names, &c)
 		if effect == "" {
-			r.ReadOnly = r.ReadOnly && slices.Contains(mongoReads, c.Method)
+			r.ReadOnly = r.ReadOnly && names.Mongo[c.Method] == facts.Shows
 			continue
 		}
 		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.Receiver, Start: c.Start, End: c.End})
 	}
 	if eachRemoved(text, r.Facts) {
 		for i := range r.Facts {
-			if r.Facts[i].Effect == "nosql.delete-scoped" {
-				r.Facts[i].Effect = "nosql.delete-all"
+			if r.Facts[i].Effect == act.DeletesSome {
+				r.Facts[i].Effect = act.DeletesAll
 			}
 		}
 	}
@@ -190,19 +173,19 @@ func eachRemoved(text string, facts []sql.Fact) bool {
 }
 
 // MongoEffect is the effect of one call, "" if it only reads or is not known.
-func MongoEffect(c *MongoCall) string {
+func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	first, _ := SplitArg(c.Args)
 	first = strings.Join(strings.Fields(first), "")
 	switch c.Method {
 	case "drop":
 		if looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
-			return "nosql.delete-scoped"
+			return act.DeletesSome
 		}
 	case "deleteMany", "remove":
 		if MongoAll(first) && !(c.Method == "remove" && strings.Contains(c.Args, "justOne")) {
-			return "nosql.delete-all"
+			return act.DeletesAll
 		}
-		return "nosql.delete-scoped"
+		return act.DeletesSome
 	case "updateMany", "update":
 		if MongoAll(first) {
 			return "update.unbounded"
@@ -214,14 +197,17 @@ func MongoEffect(c *MongoCall) string {
 		return bulkEffect(c.Args)
 	case "renameCollection":
 		if strings.HasSuffix(strings.ReplaceAll(c.Args, " ", ""), ",true") { // what had the name is dropped
-			return "nosql.collection-drop"
+			return act.DropsCollection
 		}
 	case "createUser", "grantRolesToUser", "updateUser":
 		return grantEffect(c.Args)
 	case "adminCommand", "runCommand":
 		return mongoCommand(first)
 	}
-	return mongoEffects[c.Method]
+	if effect := names.Mongo[c.Method]; effect != facts.Shows {
+		return effect
+	}
+	return ""
 }
 
 // grantEffect is the effect of giving a user roles.
@@ -240,14 +226,14 @@ func mongoCommand(doc string) string {
 	name, _, _ = strings.Cut(name, ":")
 	switch strings.Trim(name, `"'`) {
 	case "dropDatabase":
-		return "nosql.database-drop"
+		return act.DropsDatabase
 	case "drop":
-		return "nosql.collection-drop"
+		return act.DropsCollection
 	case "delete":
 		if strings.Contains(doc, "q:{}") || strings.Contains(doc, `"q":{}`) {
-			return "nosql.delete-all"
+			return act.DeletesAll
 		}
-		return "nosql.delete-scoped"
+		return act.DeletesSome
 	case "shutdown":
 		return "server.shutdown"
 	case "setParameter", "fsync", "replSetReconfig", "replSetStepDown":

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
@@ -147,17 +148,17 @@ func pipelineEffect(c *MongoCall) string {
 		if m := stage.Get("$match"); m != nil {
 			narrowed = true
 			if filterTruth(m, 0) == sql.NoRows {
-				effect = "nosql.collection-drop" // what is left is empty
+				effect = act.DropsCollection // what is left is empty
 			}
 		}
 		if stage.Get("$limit", "$sample", "$skip") != nil {
 			narrowed = true
 			if stage.Str("$limit") == "0" {
-				effect = "nosql.collection-drop"
+				effect = act.DropsCollection
 			}
 		}
 		if out := stage.Str("$out"); out != "" && narrowed && strings.HasSuffix(c.Receiver, "."+out) {
-			effect = "nosql.collection-drop" // a collection is written over by a part of itself
+			effect = act.DropsCollection // a collection is written over by a part of itself
 		}
 	}
 	return effect
@@ -168,7 +169,7 @@ func bulkEffect(args string) string {
 	plain := strings.NewReplacer(`"`, "", "'", "").Replace(strings.Join(strings.Fields(args), ""))
 	switch {
 	case strings.Contains(plain, "deleteMany:{filter:{}"):
-		return "nosql.delete-all"
+		return act.DeletesAll
 	case strings.Contains(plain, "updateMany:{filter:{}"):
 		return "update.unbounded"
 	}

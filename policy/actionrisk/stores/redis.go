@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 )
 
@@ -21,51 +23,8 @@ func LooksRedis(text string) bool {
 	return false
 }
 
-// redisShows marks a command that changes nothing, redisOther a change that no rule
-// knows.
-const (
-	redisShows = "shows"
-	redisOther = ""
-)
-
-// redisCommands are the effects of commands, by their subcommand where they have
-// some; "*" stands for the rest.
-var redisCommands = func() map[string]map[string]string {
-	m := map[string]map[string]string{}
-	whole := func(effect, names string) {
-		for name := range strings.FieldsSeq(names) {
-			m[name] = map[string]string{"*": effect}
-		}
-	}
-	const config = "nosql.redis.config-write"
-	whole(redisShows, "GET MGET KEYS SCAN TTL TYPE INFO PING DBSIZE HGET HGETALL HKEYS LRANGE LLEN SMEMBERS SCARD ZRANGE EXISTS STRLEN MONITOR SLOWLOG MEMORY CLIENT COMMAND ECHO TIME XRANGE XLEN LASTSAVE OBJECT SUBSCRIBE HSCAN SSCAN ZSCAN RANDOMKEY PTTL STATS QUIT AUTH SELECT HELLO READONLY XINFO XREAD XREVRANGE ZSCORE ZRANK HLEN HMGET GETRANGE BITCOUNT PFCOUNT LINDEX SISMEMBER")
-	whole("insert", "SET HSET LPUSH RPUSH SADD ZADD INCR DECR EXPIRE SETEX MSET RENAME PERSIST XADD PUBLISH HDEL LPOP RPOP SREM ZREM APPEND SETNX GETSET RESTORE MOVE COPY")
-	whole("nosql.redis.flush", "FLUSHALL FLUSHDB FLUSH_ALL") // the last one is memcached's
-	whole("nosql.delete-scoped", "MIGRATE")
-	whole("server.shutdown", "SHUTDOWN")
-	whole(config, "SLAVEOF REPLICAOF FAILOVER DEBUG SWAPDB")
-	for name, subs := range map[string]string{
-		"CONFIG":   "GET RESETSTAT HELP",
-		"CLUSTER":  "INFO NODES SLOTS KEYSLOT MYID SHARDS COUNTKEYSINSLOT GETKEYSINSLOT LINKS",
-		"ACL":      "LIST WHOAMI CAT GETUSER USERS LOG GENPASS DRYRUN",
-		"SENTINEL": "MASTERS MASTER SLAVES REPLICAS SENTINELS GET-MASTER-ADDR-BY-NAME CKQUORUM PING",
-	} {
-		m[name] = map[string]string{"*": config}
-		for sub := range strings.FieldsSeq(subs) {
-			m[name][sub] = redisShows
-		}
-	}
-	m["CONFIG"]["*"] = redisOther
-	m["CONFIG"]["SET"], m["CONFIG"]["REWRITE"] = config, config
-	m["MODULE"] = map[string]string{"LIST": redisShows, "*": "server.program"}
-	m["XGROUP"] = map[string]string{"DESTROY": "nosql.consumer-reset", "SETID": "nosql.consumer-reset", "*": "insert"}
-	m["SCRIPT"] = map[string]string{"FLUSH": "drop.other", "KILL": "drop.other", "EXISTS": redisShows, "*": "insert"}
-	m["FUNCTION"] = map[string]string{"FLUSH": config, "DELETE": config, "RESTORE": config, "KILL": config, "LIST": redisShows, "DUMP": redisShows, "STATS": redisShows, "*": "insert"}
-	return m
-}()
-
 // RedisResult says what lines of Redis commands do.
-func RedisResult(text string) sql.Result {
+func RedisResult(names *facts.Calls, text string) sql.Result {
 	r := sql.Result{ReadOnly: true}
 	at := 0
 	for line := range strings.SplitSeq(text, "\n") {
@@ -77,7 +36,7 @@ func RedisResult(text string) sql.Result {
 			}
 			start := at + len(line) - len(strings.TrimLeft(line, " \t"))
 			end := at + len(strings.TrimRight(line, " \t\r"))
-			effect, changes := redisEffect(fields)
+			effect, changes := redisEffect(names, fields)
 			r.ReadOnly = r.ReadOnly && !changes
 			if effect != "" {
 				r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: strings.Join(fields[1:min(2, len(fields))], ""), Start: start, End: end})
@@ -89,7 +48,7 @@ func RedisResult(text string) sql.Result {
 }
 
 // redisEffect names what one command does and tells whether it changes anything.
-func redisEffect(f []string) (effect string, changes bool) {
+func redisEffect(names *facts.Calls, f []string) (effect string, changes bool) {
 	second := ""
 	if len(f) > 1 {
 		second = strings.ToUpper(f[1])
@@ -99,18 +58,18 @@ func redisEffect(f []string) (effect string, changes bool) {
 		return trimEffect(verb, f), true
 	case "DEL", "UNLINK":
 		if strings.ContainsAny(second, "*") {
-			return "nosql.keys-delete-pattern", true
+			return act.DeletesKeys, true
 		}
-		return "nosql.delete-scoped", true
+		return act.DeletesSome, true
 	case "EVAL", "EVALSHA", "FCALL":
 		return scriptEffect(luaJoined(strings.ToLower(strings.Join(f[1:], " ")))), true
 	default:
-		subs := redisCommands[verb]
+		subs := names.Redis[verb]
 		effect, ok := subs[second]
 		if !ok {
-			effect = subs["*"]
+			effect = subs[""]
 		}
-		if effect == redisShows {
+		if effect == facts.Shows {
 			return "", false
 		}
 		return effect, true
@@ -121,13 +80,13 @@ func redisEffect(f []string) (effect string, changes bool) {
 func scriptEffect(script string) string {
 	switch {
 	case strings.Contains(script, "flushall"), strings.Contains(script, "flushdb"):
-		return "nosql.redis.flush"
+		return act.Flushes
 	case strings.Contains(script, "config") && strings.Contains(script, "'set'"):
-		return "nosql.redis.config-write"
+		return act.Reconfigures
 	case (strings.Contains(script, "del") || strings.Contains(script, "unlink")) && (strings.Contains(script, "keys'") || strings.Contains(script, "keys\"") || strings.Contains(script, "scan")):
-		return "nosql.keys-delete-pattern"
+		return act.DeletesKeys
 	}
-	return redisOther
+	return ""
 }
 
 // trimEffect: a list or stream that is cut to nothing is emptied.
@@ -146,7 +105,7 @@ func trimEffect(verb string, f []string) string {
 	empties := verb == "XTRIM" && len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (last(len(args)-1) == 0 || last(1) == 0)
 	empties = empties || verb == "LTRIM" && len(args) == 2 && (last(0) > last(1) && last(1) >= 0 || last(0) == -1 && args[0] == "-1" && args[1] == "0")
 	if empties {
-		return "nosql.queue-purge"
+		return act.EmptiesQueue
 	}
 	return "insert"
 }

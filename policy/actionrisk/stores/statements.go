@@ -44,11 +44,24 @@ func ClientWords(v *act.Invocation, text string) string {
 			b.WriteString(" " + a.Value.Text)
 		}
 	}
-	if v.Has("--local") && facts.LocalStore(v.Exe) {
+	if v.Has("--local") && facts.Tables().In("local-stores", v.Exe) || inMemory(v) {
 		b.WriteString(" local")
 	}
 	b.WriteString(" " + v.Host)
 	return b.String()
+}
+
+// inMemory: the client's database is gone with it, and it opens no other.
+func inMemory(v *act.Invocation) bool {
+	memory := false
+	for _, w := range v.Operands {
+		text := strings.ToLower(w.Text)
+		if strings.Contains(text, "attach") || strings.Contains(text, ".open") || strings.Contains(text, ".restore") {
+			return false
+		}
+		memory = memory || text == ":memory:" || strings.HasPrefix(text, "file::memory:")
+	}
+	return memory
 }
 
 // LooksSQL is the router's cheap test: do the first words begin a statement of

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -9,7 +10,8 @@ import (
 
 // YAML as the tools of operations read it: manifests, compose files, playbooks,
 // client settings. The reader is lenient, as that of JSON: what it does not know
-// (anchors, tags, directives) it passes over, and gives trees of the same nodes.
+// (tags, directives) it passes over, and gives trees of the same nodes. An alias stands
+// for the node at its anchor, which is then part of the tree twice.
 
 // yamlLine is one line that is neither empty nor a comment: text[from:to] is what
 // stands at its indent.
@@ -21,6 +23,13 @@ type yamlReader struct {
 	at    int // the next line
 	nodes int
 	b     *act.Budget
+	// anchors are the nodes that aliases may name, with how many nodes each is.
+	anchors map[string]anchored
+}
+
+type anchored struct {
+	node *Node
+	size int
 }
 
 // YAML gives the documents of a text, JSON or YAML.
@@ -96,6 +105,9 @@ func (r *yamlReader) block(outer, depth int) *Node {
 		return nil
 	}
 	content := r.text[l.from:l.to]
+	if content[0] == '&' || content[0] == '!' {
+		return r.named(&r.lines[r.at], outer, depth)
+	}
 	if isItem(content) {
 		return r.sequence(l.indent, depth)
 	}
@@ -104,6 +116,89 @@ func (r *yamlReader) block(outer, depth int) *Node {
 	}
 	r.at++
 	return r.scalar(l.from, l.to, outer, depth)
+}
+
+// named reads what an anchor or a tag stands before that begins a line.
+func (r *yamlReader) named(l *yamlLine, outer, depth int) *Node {
+	anchor, from := r.properties(l.from, l.to)
+	before := r.nodes
+	if l.indent, l.from = l.indent+from-l.from, from; from >= l.to {
+		r.at++
+	}
+	n := r.block(outer, depth+1)
+	r.anchor(anchor, n, before)
+	return n
+}
+
+// properties passes over the anchors and tags at from; what stands behind them is there.
+func (r *yamlReader) properties(from, to int) (anchor string, at int) {
+	for from < to && (r.text[from] == '&' || r.text[from] == '!') {
+		word := r.text[from:to]
+		if i := strings.IndexAny(word, " \t\r"); i >= 0 {
+			word = word[:i]
+		}
+		if word[0] == '&' {
+			anchor = word[1:]
+		}
+		for from += len(word); from < to && strings.IndexByte(" \t\r", r.text[from]) >= 0; from++ {
+		}
+	}
+	return anchor, from
+}
+
+// anchor notes the node at an anchor; there were so many nodes before it.
+func (r *yamlReader) anchor(name string, n *Node, before int) {
+	if name == "" || n == nil {
+		return
+	}
+	if r.anchors == nil {
+		r.anchors = map[string]anchored{}
+	}
+	r.anchors[name] = anchored{n, r.nodes - before}
+}
+
+// aliased is the node that a plain text "*name" stands for, else n. All nodes count as
+// often as they stand in the tree, so that aliases of aliases end.
+func (r *yamlReader) aliased(n *Node) *Node {
+	name, alias := strings.CutPrefix(n.Text, "*")
+	a := r.anchors[name]
+	if !alias || n.Kind != '"' || n.Verbatim || a.node == nil {
+		return n
+	}
+	if r.nodes += a.size; r.nodes >= maxJSONNodes || !r.b.Spend(a.size) {
+		r.b.Spend(r.b.Left + 1)
+		return n
+	}
+	return a.node
+}
+
+// aliases puts nodes at anchors for the aliases in a value written in one line.
+func (r *yamlReader) aliases(n *Node) {
+	for i, kid := range n.Kids {
+		r.aliases(kid)
+		n.Kids[i] = r.aliased(kid)
+	}
+	n.merge()
+}
+
+// merge takes the members of what stands under "<<" over, but for those it has itself.
+func (n *Node) merge() {
+	from := n.Get("<<")
+	if from == nil {
+		return
+	}
+	at := slices.Index(n.Keys, "<<")
+	n.Keys, n.Kids = slices.Delete(n.Keys, at, at+1), slices.Delete(n.Kids, at, at+1)
+	if from.Kind == '{' {
+		from = &Node{Kids: []*Node{from}}
+	}
+	for _, m := range from.Kids {
+		for i, key := range m.Keys {
+			if m.Kind == '{' && !slices.Contains(n.Keys, key) {
+				n.Keys, n.Kids = append(n.Keys, key), append(n.Kids, m.Kids[i])
+			}
+		}
+	}
 }
 
 func isItem(content string) bool {
@@ -162,6 +257,7 @@ func (r *yamlReader) mapping(indent, depth int) *Node {
 			break
 		}
 	}
+	n.merge()
 	return n
 }
 
@@ -186,7 +282,7 @@ func (r *yamlReader) sequence(indent, depth int) *Node {
 		if v == nil {
 			v = r.node('n', l.from)
 		}
-		n.Keys, n.Kids, n.End = append(n.Keys, ""), append(n.Kids, v), v.End
+		n.Keys, n.Kids, n.End = append(n.Keys, ""), append(n.Kids, v), max(n.End, v.End)
 		for r.at < len(r.lines) && r.lines[r.at].indent > indent {
 			r.at++
 		}
@@ -204,18 +300,16 @@ func (r *yamlReader) value(from, to, indent, depth int) *Node {
 	for from < to && strings.IndexByte(" \t\r", r.text[from]) >= 0 {
 		from++
 	}
-	for from < to && (r.text[from] == '&' || r.text[from] == '!') { // an anchor, a tag
-		i := strings.IndexAny(r.text[from:to], " \t")
-		if i < 0 {
-			from = to
-			break
-		}
-		from += i + 1
-	}
+	before := r.nodes
+	anchor, from := r.properties(from, to)
+	var n *Node
 	if from >= to || r.text[from] == '#' {
-		return r.block(indent, depth)
+		n = r.block(indent, depth)
+	} else {
+		n = r.scalar(from, to, indent, depth)
 	}
-	return r.scalar(from, to, indent, depth)
+	r.anchor(anchor, n, before)
+	return n
 }
 
 // scalar reads a text, a flow value or a block text that begins at from.
@@ -240,7 +334,7 @@ func (r *yamlReader) scalar(from, to, indent, depth int) *Node {
 	}
 	n.End = to
 	n.classify()
-	return n
+	return r.aliased(n)
 }
 
 // unquoted is a text without quotes, up to a comment.
@@ -296,6 +390,7 @@ func (r *yamlReader) flow(at, depth int) (*Node, int) {
 	if r.nodes = j.nodes; n == nil {
 		return nil, len(r.text)
 	}
+	r.aliases(n)
 	return n, j.pos
 }
 

@@ -63,7 +63,7 @@ func sendsSecret(sh *interp.Process) {
 	}
 	for _, name := range [...]string{"url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc"} {
 		if strings.Contains(text, name) {
-			sh.Env.Raise("secret.exfil-network", sh.Src, 0, len(text), "")
+			sh.Env.See(act.SendsSecret, sh.Src, 0, len(text), "")
 			return
 		}
 	}
@@ -75,9 +75,9 @@ func runsInput(sh *interp.Process, at int) {
 	case in.Known && in.Word.Text != "":
 		sh.Carried(at, at+1, in.Word.Text, "sed e")
 	case in.Taint&act.FromNetwork != 0:
-		sh.Env.Raise("rce.pipe-to-shell", sh.Src, at, at+1, "")
+		sh.Env.See(act.RunsNetworkText, sh.Src, at, at+1, "")
 	case in.Taint&(act.FromBuilt|act.FromStore|act.FromDecoder) != 0:
-		sh.Env.Raise("obf.dynamic-structure", sh.Src, at, at+1, "")
+		sh.Env.See(act.RunsUnknownText, sh.Src, at, at+1, "")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func runOther(sh *interp.Process) {
 	sh.Env.Doubt("a program text in a language that is not known")
 	sh.Env.Loose = true
-	sh.Env.Raise("parse.dialect-unknown", sh.Src, 0, len(sh.Src.Text), "")
+	sh.Env.See(act.UnknownDialect, sh.Src, 0, len(sh.Src.Text), "")
 	text := sh.Src.Text
 	if !sh.Env.Budget.Spend(1 + len(text)/8) {
 		return
@@ -173,7 +173,7 @@ func runTcl(sh *interp.Process) {
 			sh.Carried(from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
 		}
 		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(sh.Src.Text, "geturl") {
-			sh.Env.Raise("rce.inline-exec", sh.Src, from, to, "")
+			sh.Env.See(act.ProgramRuns, sh.Src, from, to, "")
 		}
 		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
 			if rest, ok := strings.CutPrefix(line, verb); ok {

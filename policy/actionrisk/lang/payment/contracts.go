@@ -19,7 +19,7 @@ func Calls(e *interp.Env, src *act.Source) bool {
 	if strings.HasPrefix(trimmed, "0x") && len(trimmed) >= 10 && amounts.IsHexText(trimmed[2:]) {
 		ids := amounts.CalldataRules(trimmed[2:], nil, 0)
 		if len(ids) == 0 {
-			ids = []string{"wallet.blind-sign"}
+			ids = []string{act.SignsBlindly}
 		}
 		return e.Money(src, 0, len(text), trimmed[:10], ids...)
 	}
@@ -69,7 +69,7 @@ func castRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	case "send":
 		ids.CastSend(v)
 	case "publish", "mktx", "batch-mktx", "batch-send":
-		ids.Add("wallet.blind-sign")
+		ids.Add(act.SignsBlindly)
 	case "rpc":
 		castRPC(e, v)
 	case "erc20", "erc20-token":
@@ -83,7 +83,7 @@ func castRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 		ids.CastWallet(v)
 	}
 	if v.Has("--auth") {
-		ids.Add("wallet.ownership") // EIP-7702: the account runs that contract's code from then on
+		ids.Add(act.ChangesOwner) // EIP-7702: the account runs that contract's code from then on
 	}
 }
 

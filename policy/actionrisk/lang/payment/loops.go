@@ -25,13 +25,13 @@ func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
 	e := sh.Env
 	moves := false
 	for _, id := range ids {
-		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, "wallet.transfer") || id == "x402.unknown-amount"
+		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, act.Transfers) || id == act.PaysUnknown
 	}
 	text := e.Action.Command
 	if !moves || !slices.ContainsFunc(loopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
 		return nil
 	}
-	out := []string{"x402.loop"}
+	out := []string{act.PaysAgain}
 	if n := loopCount(text); n != nil && slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "x402.pay") }) {
 		p := amounts.ReadPhrase(act.ArgvText(v))
 		if p.Amount.Value != nil && p.Amount.Asset != nil {
@@ -74,7 +74,7 @@ func loopCount(text string) *big.Rat {
 // payingScript: a script whose name or variables say that it pays is given an address.
 // What its variables say that it may spend is its amount.
 func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
-	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "ts-node" || v.Has("-e") || v.Has("-c") {
+	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) || v.Has("-e") || v.Has("-c") {
 		return
 	}
 	a, told := amounts.Amount{Asset: amounts.AssetOf("usdc")}, false

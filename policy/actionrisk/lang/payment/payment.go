@@ -71,19 +71,19 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	}
 	payingScript(e, v, &ids)
 	if liveScript(e, v) {
-		ids.Add("wallet.service-move")
+		ids.Add(act.ServiceMoves)
 	}
 	for _, l := range e.Program(v.Exe).Clients {
 		if clientHolds(e, l, v) {
 			rules(l, v, &ids)
-			if l.Rule == "wallet.upgrade" && interp.TestChain(e, &act.Item{Src: v.Src}) {
-				ids = amounts.RuleList{"wallet.contract-run"} // nobody uses what is deployed there
+			if l.Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
+				ids = amounts.RuleList{act.RunsContract} // nobody uses what is deployed there
 			}
 			break
 		}
 	}
 	if p := e.Program(v.Exe); p.Judged && e.LiteralKey(v) && (len(p.Clients) > 0 || len(ids) > 0 || v.Exe == "cast") {
-		ids.Add("wallet.key-in-argv")
+		ids.Add(act.KeyInView)
 	}
 	return ids
 }
@@ -200,7 +200,7 @@ func liveScript(e *interp.Env, v *act.Invocation) bool {
 	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
-	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "go" {
+	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) && v.Exe != "go" {
 		return false
 	}
 	i := 0

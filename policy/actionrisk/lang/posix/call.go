@@ -75,7 +75,7 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	}
 	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
-		e.Raise("obf.dynamic-executable", sh.Src, v.From, v.To, act.Printable(v.Exe))
+		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, act.Printable(v.Exe))
 		for _, name := range e.Groups["glob-programs"] {
 			if paths.GlobMatch(v.Exe, name) {
 				v.Exe = name
@@ -84,7 +84,7 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 		}
 	}
 	if first.Quoted && !strings.ContainsAny(v.Exe, "./ ") {
-		e.Raise("obf.excess-quoting", sh.Src, v.From, v.To, act.Printable(v.Exe))
+		e.See(act.NameInPieces, sh.Src, v.From, v.To, act.Printable(v.Exe))
 	}
 	return true
 }
@@ -177,7 +177,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if out.Known {
 		return computed(v, noted(v, out))
 	}
-	if v.Exe == "ssh" || v.Exe == "mosh" { // what another machine prints
+	if e.In("remote-shells", v.Exe) { // what another machine prints
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
 	}
 	if fromStore(e, v) {
@@ -186,7 +186,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if f, ok := filter(e, sh, v); ok {
 		return f
 	}
-	if (v.Exe == "awk" || v.Exe == "gawk" || hasProgramOption(v)) && !slices.Contains(e.Groups["shells"], v.Exe) && prints(e, v.Exe) {
+	if (e.In("awks", v.Exe) || hasProgramOption(v)) && !e.In("shells", v.Exe) && prints(e, v.Exe) {
 		out.Taint |= act.FromBuilt
 	}
 	return computed(v, noted(v, out))
@@ -213,7 +213,7 @@ func moduleWords(v *act.Invocation, module act.Word) []act.Word {
 // fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
 // open there, as if it were its input.
 func fromDescriptor(sh *interp.Process, v *act.Invocation) {
-	if len(sh.Fds) == 0 || len(v.Operands) == 0 || v.Exe != "source" && v.Exe != "." && !slices.Contains(sh.Env.Groups["interpreters"], v.Exe) {
+	if len(sh.Fds) == 0 || len(v.Operands) == 0 || !sh.Env.In("file-runners", v.Exe) {
 		return
 	}
 	if fd, ok := act.Descriptor(v.Operands[0].Text); ok {
@@ -226,7 +226,7 @@ func fromDescriptor(sh *interp.Process, v *act.Invocation) {
 
 // addOptions puts the options that a program takes from its variables among its own.
 func addOptions(sh *interp.Process, v *act.Invocation) {
-	dashes(v)
+	dashes(sh.Env, v)
 	if v.Exe == "curl" {
 		curlConfig(sh, v)
 		return
@@ -273,8 +273,8 @@ func listedOptions(value act.Word) []act.Word {
 }
 
 // dashes writes the options of tar that have no dash, as in "tar czf", with one.
-func dashes(v *act.Invocation) {
-	if v.Exe != "tar" && v.Exe != "gtar" && v.Exe != "bsdtar" {
+func dashes(e *interp.Env, v *act.Invocation) {
+	if !e.In("tars", v.Exe) {
 		return
 	}
 	if t := v.Word(1).Text; t != "" && t[0] != '-' && strings.Trim(t, "ctxruvzjJpkfhaOUWSPAdmow") == "" && strings.ContainsAny(t, "ctxru") {
@@ -363,7 +363,7 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	inner := *sh
 	inner.Running++
 	if sh.Behind && slices.Contains(sh.Calls, first.Text) { // it starts itself beside itself
-		sh.Env.Raise("shell.proc.fork-bomb", sh.Src, v.From, v.To, act.Printable(first.Text))
+		sh.Env.See(act.CallsItself, sh.Src, v.From, v.To, act.Printable(first.Text))
 		return act.Flow{}, true
 	}
 	inner.Calls = append(slices.Clip(sh.Calls), first.Text)
@@ -397,8 +397,7 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	v.Exe = "?"
 	e.ReadArguments(v)
 	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
-		id := "obf.dynamic-executable"
-		e.Raise(id, sh.Src, v.From, v.To, "")
+		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, "")
 	}
 	matchCall(sh, v)
 	return act.Flow{Taint: v.Stdin.Taint}
@@ -572,7 +571,7 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 			unknown(sh, f, v)
 		}
 		if act.StoreLanguage(w.Lang) && f.Taint&(act.FromNetwork|act.FromBuilt) != 0 {
-			sh.Env.Raise("sql.dynamic", sh.Src, v.From, v.To, act.Printable(name.Text))
+			sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, act.Printable(name.Text))
 		}
 		return act.Flow{}
 	}
@@ -605,13 +604,13 @@ func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flo
 		sh.Env.Unproven = true
 		if in.Taint&(act.FromBuilt|act.FromStore) != 0 && w.Lang == "shell" {
 			sh.Env.Doubt("text that is interpreted is not known")
-			sh.Env.Raise("obf.dynamic-structure", sh.Src, v.From, v.To, "")
+			sh.Env.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
 		}
 		if in.Taint&act.FromDecoder != 0 && act.StoreLanguage(w.Lang) && decodesText(in.Via) {
-			sh.Env.Raise("sql.dynamic", sh.Src, v.From, v.To, "")
+			sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
 		}
 		if in.Taint&act.FromBuilt != 0 && act.StoreLanguage(w.Lang) && buildsStatements(sh.Src.Text) {
-			sh.Env.Raise("sql.dynamic", sh.Src, v.From, v.To, "")
+			sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
 		}
 		return act.Flow{Taint: in.Taint &^ act.FromStdin}, true
 	}

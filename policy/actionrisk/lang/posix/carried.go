@@ -111,7 +111,7 @@ func afterWord(sh *interp.Process, inner *interp.Process, w *facts.Wrapper, v *a
 			continue
 		}
 		words := slices.Clone(v.Argv[i+1 : end])
-		if v.Exe == "find" || v.Exe == "fd" || v.Exe == "fdfind" {
+		if sh.Env.In("file-finders", v.Exe) {
 			hit := foundBy(v)
 			for j := range words {
 				if strings.Contains(words[j].Text, "{}") {

@@ -146,7 +146,7 @@ func assigned(sh *interp.Process, v *act.Invocation, words []act.Word) {
 // loads: the program starts what the word names, or runs it as text.
 func loads(sh *interp.Process, v *act.Invocation, w act.Word) {
 	if facts.WorldWritable(w.Text) {
-		sh.Env.Raise("rce.library-preload", v.Src, v.From, v.To, act.Printable(w.Text))
+		sh.Env.See(act.LoadsLibrary, v.Src, v.From, v.To, act.Printable(w.Text))
 	}
 	sh.Interpret("shell", w, v, v.Exe, nil)
 }

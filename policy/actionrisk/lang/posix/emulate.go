@@ -149,7 +149,7 @@ func archive(e *interp.Env, sh *interp.Process, v *act.Invocation, file act.Word
 			file = v.Redirs[len(v.Redirs)-1].File
 		}
 	}
-	sh.Write(act.Redir{Op: ">", File: file}, f, nil)
+	sh.Write(act.Redir{Op: ">", File: file}, f)
 }
 
 // largestNumber is what cast max-uint and cast max-int print.
@@ -427,7 +427,7 @@ func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, name string, b
 		}
 	}
 	if out.Layer >= 3 {
-		e.Raise("obf.nested-encoding", v.Src, v.From, v.To, "")
+		e.See(act.EncodedTwice, v.Src, v.From, v.To, "")
 	}
 	return out, true
 }

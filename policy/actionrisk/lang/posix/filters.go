@@ -20,7 +20,7 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 	var program act.Word
 	rest := v.Operands
 	switch {
-	case takesProgram[v.Exe]:
+	case e.In("filters-by-program", v.Exe):
 		if v.Exe == "jq" {
 			rest = rest[min(len(rest), jqValues(v)):]
 			if out, ok := jqAlone(v, rest); ok {
@@ -28,7 +28,7 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 			}
 		}
 		program, rest = filterProgram(v, rest)
-	case !filtersText[v.Exe]:
+	case !e.In("text-filters", v.Exe):
 		return act.Flow{}, false
 	}
 	in := v.Stdin
@@ -53,12 +53,6 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 	}
 	return out, true
 }
-
-// takesProgram are the filters whose first operand is a program; filtersText are others.
-var (
-	takesProgram = scan.SetOf("sed awk gawk mawk grep egrep fgrep rg jq yq")
-	filtersText  = scan.SetOf("head tail sort uniq shuf cut nl paste fold fmt column tee iconv expand dos2unix od hexdump bc dc perl python3 python ruby node php")
-)
 
 // filterProgram is the program of a filter, and the operands behind it.
 func filterProgram(v *act.Invocation, rest []act.Word) (act.Word, []act.Word) {

@@ -32,10 +32,10 @@ func gitSettings(sh *interp.Process, v *act.Invocation) {
 		pushSettings(sh.Env, v)
 	}
 	if w, ok := v.Value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
-		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(w.Text))
+		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(w.Text))
 	}
 	if w, ok := v.Value("--template"); ok && facts.WorldWritable(w.Text) {
-		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(w.Text))
+		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(w.Text))
 	}
 	gitEnvironment(sh, v)
 }
@@ -177,7 +177,7 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 		return // they ask a keyring, or the forge's own tool
 	}
 	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
-		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(value.Text))
+		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	sh.Interpret("shell", value, v, "git setting", nil)
 }
@@ -203,13 +203,13 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 		return // a prompt
 	}
 	if amounts.OpensPayments(a.Name, a.Value.Text) {
-		sh.Env.Raise("x402.policy-off", sh.Src, v.From, v.To, act.Printable(a.Name))
+		sh.Env.See(act.DropsLimits, sh.Src, v.From, v.To, act.Printable(a.Name))
 	}
 	switch hook := hookVariable(a.Name); {
 	case hook:
 		if f, ok := fileOrInput(sh, v, a.Value); ok {
 			if f.Taint&act.FromNetwork != 0 {
-				sh.Env.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(a.Value.Text))
+				sh.Env.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(a.Value.Text))
 			}
 			if f.Known {
 				f.Word.Taint |= f.Taint
@@ -230,7 +230,7 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 		}
 	case a.Name == "LD_PRELOAD" || a.Name == "LD_AUDIT" || a.Name == "DYLD_INSERT_LIBRARIES":
 		if a.Value.Text != "" && !strings.Contains(a.Value.Text, "jemalloc") && !strings.Contains(a.Value.Text, "tcmalloc") && !strings.Contains(a.Value.Text, "mimalloc") {
-			sh.Env.Raise("rce.library-preload", sh.Src, v.From, v.To, act.Printable(a.Value.Text))
+			sh.Env.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(a.Value.Text))
 		}
 	default:
 		variableActs(sh, v, a.Name, a.Value)
@@ -241,7 +241,7 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 // notes those that it makes.
 func hostAlias(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e := sh.Env
-	if v.Exe != "gh" && v.Exe != "glab" || len(v.Operands) == 0 {
+	if !e.In("git-hosts", v.Exe) || len(v.Operands) == 0 {
 		return act.Flow{}, false
 	}
 	if v.Operands[0].Text == "alias" {

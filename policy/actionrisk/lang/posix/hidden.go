@@ -147,7 +147,7 @@ func callbacks(sh *interp.Process, v *act.Invocation) {
 		}
 	case "enable":
 		if w, ok := act.WordAfter(v, "-f"); ok {
-			sh.Env.Raise("rce.library-preload", v.Src, v.From, v.To, act.Printable(w.Text))
+			sh.Env.See(act.LoadsLibrary, v.Src, v.From, v.To, act.Printable(w.Text))
 		}
 	case "mapfile", "readarray":
 		callsForLines(sh, v)

@@ -89,7 +89,7 @@ func endless(s *syntax.Stmt, until bool) bool {
 // none of them.
 func spawns(sh *interp.Process, body []*syntax.Stmt, n syntax.Node) {
 	if left, _ := leaves(body); left {
-		sh.Env.Raise("shell.proc.spawn-loop", sh.Src, int(n.Pos().Offset()), int(n.End().Offset()), "")
+		sh.Env.See(act.StartsForEver, sh.Src, int(n.Pos().Offset()), int(n.End().Offset()), "")
 	}
 }
 
@@ -154,7 +154,7 @@ func declare(sh *interp.Process, c *syntax.FuncDecl) {
 		return true
 	})
 	if calls > 0 && splits {
-		sh.Env.Raise("shell.proc.fork-bomb", sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), "")
+		sh.Env.See(act.CallsItself, sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), "")
 	}
 }
 

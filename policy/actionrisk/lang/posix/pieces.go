@@ -61,7 +61,7 @@ func printsSecret(e *interp.Env, v *act.Invocation) bool {
 		f := &e.Findings[i]
 		if s, _ := v.Src.Where(v.From, v.To); f.Span == s {
 			switch f.Rule.ID {
-			case "secret.read-store", "secret.read-file", "secret.print-named", "secret.print-env":
+			case act.PrintsStored, act.PrintsFile, act.PrintsNamed, act.PrintsEnvironment:
 				return true
 			}
 		}

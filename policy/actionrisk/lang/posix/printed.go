@@ -111,11 +111,11 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 		if dropsFirst(v) {
 			f.Via += act.DropsMark
 		}
-	case variablePrinters[v.Exe]:
+	case e.In("variable-printers", v.Exe):
 		if len(v.Operands) == 0 && !(v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment"))) || v.Exe == "history" {
 			f.Taint |= act.FromEnviron
 		}
-	case inspectsContainer(v):
+	case inspectsContainer(e, v):
 		f.Taint |= act.FromEnviron
 	case e.In("summaries", v.Exe):
 		f.Taint = 0
@@ -126,12 +126,9 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 	}
 }
 
-// variablePrinters print all variables, unless they are told which.
-var variablePrinters = map[string]bool{"env": true, "printenv": true, "set": true, "export": true, "declare": true, "history": true}
-
 // inspectsContainer: all is shown of a container, with its variables.
-func inspectsContainer(v *act.Invocation) bool {
-	return (v.Exe == "docker" || v.Exe == "podman") && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format")
+func inspectsContainer(e *interp.Env, v *act.Invocation) bool {
+	return e.In("containers", v.Exe) && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format")
 }
 
 // ofFiles is what a program that prints or packs files gets from those it names.
@@ -173,7 +170,7 @@ func outputFile(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	case "diff", "log", "show", "shortlog", "whatchanged", "archive", "diff-tree", "diff-index", "rev-list", "reflog":
 		for i := range v.Opts {
 			if o := &v.Opts[i]; o.Name == "--output" && o.Given {
-				sh.Write(act.Redir{Op: ">", File: o.Value}, act.Flow{}, nil)
+				sh.Write(act.Redir{Op: ">", File: o.Value}, act.Flow{})
 			}
 		}
 	}
@@ -432,12 +429,12 @@ func downloads(e *interp.Env, sh *interp.Process, v *act.Invocation, f act.Flow)
 	}
 	if w, ok := v.Value("-o", "--output", "-O", "--output-document", "-OutFile", "--out"); ok {
 		if c := e.ClassOf(w, sh.Cwd); c&(paths.IsSystem|paths.IsAccounts|paths.IsDevice) != 0 {
-			sh.Write(act.Redir{Op: ">", File: w}, f, nil)
+			sh.Write(act.Redir{Op: ">", File: w}, f)
 		}
 		e.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 		return
 	}
-	if v.Exe == "scp" || v.Exe == "rsync" || v.Exe == "sftp" {
+	if e.In("copiers", v.Exe) {
 		name := act.Word{Text: "."}
 		if len(v.Operands) > 1 {
 			name = v.Operands[len(v.Operands)-1]
@@ -482,7 +479,7 @@ func spoken(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 			_, t, _ = strings.Cut(t, "=")
 		}
 		t = strings.TrimPrefix(t, "+")
-		if i := strings.IndexByte(t, '"'); i >= 0 && (v.Exe == "jq" || v.Exe == "yq" || v.Exe == "gojq") {
+		if i := strings.IndexByte(t, '"'); i >= 0 && e.In("jqs", v.Exe) {
 			t = t[i+1:]
 			if j := strings.LastIndexByte(t, '"'); j >= 0 {
 				t = t[:j]

@@ -147,11 +147,11 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 	}
 	w := v.Argv[0]
 	if strings.IndexByte(w.Text, '/') < 0 {
-		if v.Exe == "make" || v.Exe == "gmake" || v.Exe == "ninja" {
-			e.Raise("rce.download-exec", v.Src, v.From, v.To, v.Exe)
+		if e.In("makes", v.Exe) {
+			e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)
 			return
 		}
-		if !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "source" && v.Exe != "." || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
+		if !e.In("file-runners", v.Exe) || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
 			return
 		}
 		w = v.Operands[0]
@@ -159,5 +159,5 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 	if c, ok := paths.WindowsClass(w.Text); ok && c&paths.IsSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
 		return
 	}
-	e.Raise("rce.download-exec", v.Src, v.From, v.To, act.Printable(w.Text))
+	e.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(w.Text))
 }

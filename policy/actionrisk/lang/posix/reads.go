@@ -62,15 +62,15 @@ func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string,
 		}
 		e.RanFiles[once] = true
 		if f.Taint&act.FromDecoder != 0 {
-			e.Raise("obf.decode-exec", sh.Src, v.From, v.To, act.Printable(name))
+			e.See(act.RunsDecoded, sh.Src, v.From, v.To, act.Printable(name))
 		}
 		f.Word.Taint |= f.Taint
 		sh.Interpret(r.Lang, f.Word, v, v.Exe, nil)
 	case r.Compile:
 	case f.Taint&act.FromNetwork != 0:
-		e.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(name))
+		e.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(name))
 	case f.Taint&act.FromDecoder != 0:
-		e.Raise("obf.decode-exec", sh.Src, v.From, v.To, act.Printable(name))
+		e.See(act.RunsDecoded, sh.Src, v.From, v.To, act.Printable(name))
 	}
 }
 

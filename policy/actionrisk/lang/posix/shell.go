@@ -76,7 +76,7 @@ func Script(sh *interp.Process, src *act.Source, in act.Flow) act.Flow {
 		e.Unparsed = true
 		e.Unproven = true
 		e.Doubt("a part of the command could not be parsed")
-		e.Raise("parse.unparsed", src, 0, len(src.Text), "")
+		e.See(act.Unparsed, src, 0, len(src.Text), "")
 		scanTokens(e, src)
 	}
 	return out
@@ -121,7 +121,7 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 	out := command(sh, s.Cmd, in, files, s)
 	for _, f := range files {
 		if f.Op != "<" {
-			sh.Write(f, out, s)
+			sh.WriteAt(f, out, int(s.Pos().Offset()), int(s.End().Offset()))
 		}
 	}
 	if quiet {

@@ -18,7 +18,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 		return
 	}
 	if is.Loads && facts.WorldWritable(value.Text) {
-		e.Raise("rce.library-preload", sh.Src, v.From, v.To, act.Printable(value.Text))
+		e.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	switch {
 	case is.File != "":
@@ -62,7 +62,7 @@ func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Wor
 		return
 	}
 	if f.Taint&act.FromNetwork != 0 {
-		sh.Env.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(value.Text))
+		sh.Env.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	if f.Known {
 		f.Word.Taint |= f.Taint
@@ -116,7 +116,7 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 				w := text
 				w.Text, w.At = strings.TrimRight(trimmed, "\"'"), -1
 				if facts.WorldWritable(w.Text) && !strings.ContainsAny(w.Text, " \t") {
-					sh.Env.Raise("rce.library-preload", sh.Src, 0, len(sh.Src.Text), act.Printable(w.Text))
+					sh.Env.See(act.LoadsLibrary, sh.Src, 0, len(sh.Src.Text), act.Printable(w.Text))
 				}
 				w.Text = strings.NewReplacer("%%", "%", "%h", "host", "%p", "22", "%r", "user").Replace(w.Text)
 				sh.Interpret("shell", w, v, key, nil)

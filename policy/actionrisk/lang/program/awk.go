@@ -46,7 +46,7 @@ func (r *inlineRun) awkPipe(i int) {
 			r.shellText(left)
 		}
 		if !left.Exact || strings.IndexByte(left.Text, scan.Hole) >= 0 { // made of what it reads
-			r.sh.Env.Raise("obf.dynamic-structure", r.src, r.toks[i].From, r.toks[i].To, "")
+			r.sh.Env.See(act.RunsUnknownText, r.src, r.toks[i].From, r.toks[i].To, "")
 		}
 	}
 	if command.Text != string(scan.Hole) {

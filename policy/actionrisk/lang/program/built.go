@@ -31,7 +31,7 @@ func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 		}
 		t.Text, t.Exact, t.Holes = b.String(), false, nil
 	}
-	if strings.IndexByte(t.Text, '$') >= 0 && len(r.vars) > 0 && dollars[r.lang] {
+	if strings.IndexByte(t.Text, '$') >= 0 && len(r.vars) > 0 && r.sh.Env.In("languages-with-dollars", r.lang) {
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
 			v := r.vars[name]
 			if strings.Contains(t.Text, "$"+name) && strings.IndexByte(v.Text, scan.Hole) < 0 && len(t.Text)+len(v.Text) < scan.MaxValue {
@@ -41,9 +41,6 @@ func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 	}
 	return t
 }
-
-// dollars are the languages in which "$name" stands for a variable inside of a string.
-var dollars = scan.SetOf("perl php julia groovy kotlin dart scala raku tcl")
 
 // replaceName puts a value in the place of "$name", where the name ends there.
 func replaceName(text, name, value string) string {
@@ -124,7 +121,7 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 			return "", i, false
 		}
 	}
-	after, made := end+1, charLists[r.lang]
+	after, made := end+1, r.sh.Env.In("languages-with-char-lists", r.lang)
 	for depth := 0; after < min(len(toks), end+32); after++ {
 		t := toks[after]
 		switch t.Kind {
@@ -143,9 +140,6 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 	text, ok := numbered(toks[i+1 : end])
 	return text, min(after, len(toks)), ok && made
 }
-
-// charLists are the languages in which a list of numbers is an array of char, or bytes.
-var charLists = scan.SetOf("c java go csharp")
 
 // packed is Ruby's [hex].pack("H*") and its kin.
 func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, next int, ok bool) {

@@ -122,7 +122,7 @@ func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens
 	case facts.Unpickles:
 		r.unknown(name, args)
 	case facts.DropsIndex:
-		r.sh.Env.Raise("nosql.index-delete", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.RemovesIndex, r.src, name.From, name.To, "")
 	case facts.Queries:
 		if stores.LooksSQL(list[0].Text) {
 			src := r.src.Inside(r.word(list[0]), r.lang)
@@ -410,7 +410,7 @@ func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string)
 		}
 	}
 	if pieces > 1 && (method == "" || strings.IndexByte(method, scan.Hole) >= 0) {
-		r.sh.Env.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 	}
 }
 

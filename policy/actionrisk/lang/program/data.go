@@ -50,12 +50,12 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 			}
 		}
 	}
-	return stores.Calls[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
+	return r.sh.Env.Calls().Statements[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
 }
 
 // driverEffect is the effect that a method of a driver or an object mapper has, or "".
 func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, args []tokens.Token) string {
-	if d, ok := stores.DriverEffects[last]; ok && (method || d.Scoped == "") {
+	if d, ok := r.sh.Env.Calls().Drivers[last]; ok && (method || d.Scoped == "") {
 		if d.Scoped != "" && !r.wholeFilter(args) {
 			return d.Scoped
 		}
@@ -63,7 +63,7 @@ func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, ar
 	}
 	switch {
 	case last == "purge" && (strings.Contains(name.Text, "control.") || strings.Contains(name.Text, "ueue")):
-		return "nosql.queue-purge"
+		return act.EmptiesQueue
 	case last == "load" && r.mongo:
 		return ""
 	}
@@ -71,7 +71,7 @@ func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, ar
 		return effect
 	}
 	if last == "drop" && len(args) == 0 && (strings.Contains(r.chain(name), "ollection") || strings.HasPrefix(name.Text, "db.")) {
-		return "nosql.collection-drop"
+		return act.DropsCollection
 	}
 	return ""
 }
@@ -108,7 +108,7 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
 		rest = rest[:end]
 	}
-	if slices.ContainsFunc(stores.ChainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) }) {
+	if r.sh.Env.Calls().Filtered(chain + rest) {
 		return false
 	}
 	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")
@@ -121,7 +121,7 @@ func (r *inlineRun) tagged(i int) {
 		return
 	}
 	name := r.toks[i-1].Text
-	if stores.Calls[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
+	if r.sh.Env.Calls().Statements[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
 		src := r.src.Inside(r.word(t), r.lang)
 		if src.Depth <= scan.MaxDepth {
 			r.sh.Read("sql", &src, nil)
@@ -170,7 +170,7 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	}
 	if !ok || text.Text == string(scan.Hole) {
 		if decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "execute") {
-			r.sh.Env.Raise("sql.dynamic", r.src, name.From, name.To, "")
+			r.sh.Env.See(act.UnknownStatement, r.src, name.From, name.To, "")
 		}
 		return false
 	}

@@ -135,7 +135,7 @@ func (r *inlineRun) loads(name tokens.Token, args []tokens.Token, what tokens.To
 	if scheme, host, _, ok := hosts.Split(what.Text); ok {
 		if strings.HasPrefix(scheme, "http") || scheme == "ftp" {
 			if !hosts.LocalHost(host) && !hosts.ModuleHost(host) {
-				e.Raise("rce.inline-exec", r.src, name.From, name.To, act.Printable(what.Text))
+				e.See(act.ProgramRuns, r.src, name.From, name.To, act.Printable(what.Text))
 			}
 		}
 		return
@@ -164,7 +164,7 @@ func (r *inlineRun) module(at tokens.Token, name string) {
 		src := r.src.Inside(f.Word, r.lang)
 		runInline(e, r.sh, &src, r.lang)
 	case f.Taint&act.FromNetwork != 0:
-		e.Raise("rce.download-exec", r.src, at.From, at.To, act.Printable(name))
+		e.See(act.RunsDownload, r.src, at.From, at.To, act.Printable(name))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -203,7 +204,7 @@ func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 				o |= builtText // backwards
 			}
 		case '^':
-			if !powers[r.lang] {
+			if !r.sh.Env.In("languages-with-powers", r.lang) {
 				o |= builtText
 			}
 		case tokens.String:
@@ -251,9 +252,6 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	return o
 }
 
-// powers are the languages in which "^" is no exclusive or.
-var powers = scan.SetOf("r lua julia octave haskell ocaml scala")
-
 // codecNames are codecs that hide a text.
 var codecNames = scan.SetOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
 
@@ -267,9 +265,9 @@ func (r *inlineRun) unknown(name tokens.Token, args []tokens.Token) bool {
 	o := r.origin(args)
 	switch {
 	case o&fetchedText != 0:
-		r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	case o&builtText != 0:
-		r.sh.Env.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		r.sh.Env.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 	}
 	return o != 0
 }
@@ -283,7 +281,7 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	if *r.all&fetchedText == 0 {
 		return false
 	}
-	r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+	r.sh.Env.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	return true
 }
 

@@ -169,7 +169,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 		r.startedBy(i)
 	case value == tokens.Name:
 		r.givenName(i, t)
-	case value == tokens.String || value == '[' || value == '(' && r.lang == "perl" || value == '{' && braceLists[r.lang]:
+	case value == tokens.String || value == '[' || value == '(' && r.lang == "perl" || value == '{' && r.sh.Env.In("languages-with-brace-lists", r.lang):
 		r.assign(i, t)
 	case value == '{': // by name
 		var list []tokens.Token
@@ -323,9 +323,6 @@ func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 	}
 	r.each[strings.TrimLeft(name, "$@")] = list
 }
-
-// braceLists are the languages in which a brace begins a list.
-var braceLists = scan.SetOf("lua c java csharp go")
 
 // bareEnds end the arguments of a call without brackets.
 var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/amounts"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -19,13 +20,13 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 	var ids amounts.RuleList
 	switch {
 	case t.Send[last]:
-		ids.Add("wallet.contract-run")
+		ids.Add(act.RunsContract)
 		if strings.HasSuffix(last, "uthorization") {
-			ids.Add("wallet.ownership")
+			ids.Add(act.ChangesOwner)
 		}
 	case t.Pay[last]:
 		r.paying(args, &ids)
-	case computed && amounts.IsContractVerb(last):
+	case computed && e.Calls().IsContractVerb(last):
 		call := amounts.ContractCall{Receiver: name.Text[:len(name.Text)-len(last)], Name: last, Args: r.argTexts(args)}
 		ids.AddAll(call.Rules(r.src.Text))
 	}
@@ -33,7 +34,7 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 		ids.Add(rule)
 	}
 	if t.Print[last] && r.showsKey(args) {
-		ids.Add("wallet.key-export")
+		ids.Add(act.ExportsKey)
 	}
 	if len(ids) == 0 {
 		r.service(name.Text, name.From, last, args, &ids)
@@ -94,7 +95,7 @@ func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 	for _, text := range r.argTexts(args) {
 		low := strings.ToLower(text)
 		if strings.Contains(low, "max_safe") || strings.Contains(low, "infinity") || strings.Contains(low, "maxsize") || strings.Contains(low, `"inf"`) || amounts.IsUnlimitedWord(text) {
-			ids.Add("x402.no-limit")
+			ids.Add(act.PaysAny)
 			return
 		}
 		number := low
@@ -107,7 +108,7 @@ func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 	}
 	ids.Add(a.PayRule(false))
 	if r.repeats() {
-		ids.Add("x402.loop")
+		ids.Add(act.PaysAgain)
 	}
 }
 
@@ -153,9 +154,9 @@ func (r *inlineRun) service(name string, at int, last string, args []tokens.Toke
 	}
 	switch class {
 	case "money":
-		ids.Add("wallet.service-move")
+		ids.Add(act.ServiceMoves)
 	case "destructive":
-		ids.Add("cloud.service.delete")
+		ids.Add(act.DeletesAtService)
 	}
 }
 

@@ -167,11 +167,11 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	fetches := o&fetchedText != 0 || slices.ContainsFunc(args, fetchesText) || hasAnyPrefix(literal, "http://", "https://", "ftp://") // whatever the function is called
 	switch {
 	case decodes || fetches:
-		e.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+		e.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	case strings.IndexByte(list[0].Text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)):
 		return
 	case literal == "" && r.fromInput():
-		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		e.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 		return
 	}
 	text, ok := r.evaluated(list, literal, decodes)
@@ -247,20 +247,20 @@ func (r *inlineRun) has(names ...string) bool {
 // whole looks at the text as a whole: processes that make processes, a socket joined to
 // a shell, credentials read and something sent.
 func (r *inlineRun) whole() {
-	raise := func(id string) { r.sh.Env.Raise(id, r.src, 0, len(r.src.Text), "") }
+	see := func(what act.Sight) { r.sh.Env.See(what, r.src, 0, len(r.src.Text), "") }
 	if r.forks() && r.has("while", "loop", "until", "for") && !r.mentions("wait") {
-		raise("shell.proc.fork-bomb")
+		see(act.CallsItself)
 	}
 	for i, t := range r.toks {
 		if t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '(' && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
-			r.sh.Env.Raise("rce.inline-exec", r.src, t.From, t.To, "") // handed to what fetches
+			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // handed to what fetches
 		}
 	}
 	if r.joinsSocket() || r.runsReceived() {
-		raise("rce.inline-reverse-shell")
+		see(act.ShellOnSocket)
 	}
 	if (r.secret || r.wholeEnvironment()) && r.mentions(sendNames...) {
-		raise("secret.exfil-network")
+		see(act.SendsSecret)
 	}
 }
 

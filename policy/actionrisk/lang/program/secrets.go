@@ -81,7 +81,7 @@ func (r *inlineRun) plainEnd(j int) bool {
 
 // shown reports a credential that is printed.
 func (r *inlineRun) shown(t tokens.Token) {
-	r.sh.Env.Raise("secret.print-named", r.src, t.From, t.To, act.Printable(t.Text))
+	r.sh.Env.See(act.ShowsSecret, r.src, t.From, t.To, act.Printable(t.Text))
 }
 
 // joinedPath reads the file of a path that is written as home / "x" / "y".

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -14,7 +15,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 	e := r.sh.Env
 	first := list[0].Text
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == facts.RunsText) && first != string(scan.Hole) && decodesAny(args) {
-		e.Raise("obf.decode-exec", r.src, name.From, name.To, "")
+		e.See(act.RunsDecoded, r.src, name.From, name.To, "")
 	}
 	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
 		if r.feeds = true; r.unknown(name, args) {
@@ -22,7 +23,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		}
 		r.feedsInput(args)
 	}
-	if chains[r.lang] {
+	if r.sh.Env.In("languages-with-chains", r.lang) {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
@@ -65,7 +66,7 @@ func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
 		return
 	}
 	if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
-		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		e.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 	}
 	e.Doubt("a program text runs a command that is not known")
 }
@@ -88,9 +89,6 @@ func decodesAny(toks []tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
-
-// chains are the languages that give a program its words by calls and settings of their own.
-var chains = scan.SetOf("csharp swift rust")
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".

@@ -92,9 +92,9 @@ func (r *inlineRun) unknownCall(at tokens.Token, args []tokens.Token) {
 	moves := slices.ContainsFunc([]string{"amount", "destination", "payout", "recipient", "parseether", "parseunits", "lamports", "maxuint", "spender"}, func(s string) bool { return strings.Contains(low, s) })
 	switch {
 	case moves && r.usesService():
-		r.sh.Env.Money(r.src, at.From, at.To, "", "wallet.service-move")
+		r.sh.Env.Money(r.src, at.From, at.To, "", act.ServiceMoves)
 	case (moves || addressIn(low)) && r.aboutWallets():
-		r.sh.Env.Money(r.src, at.From, at.To, "", "wallet.contract-run")
+		r.sh.Env.Money(r.src, at.From, at.To, "", act.RunsContract)
 	}
 }
 
@@ -129,9 +129,9 @@ func (r *inlineRun) walletMethod(method string) string {
 func methodRule(kind string) string {
 	switch kind {
 	case "transaction", "bitcoin":
-		return "wallet.transfer"
+		return act.Transfers
 	case "typed":
-		return "wallet.blind-sign"
+		return act.SignsBlindly
 	}
 	return kind
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
@@ -364,7 +365,7 @@ func (p *parser) copies(target string, i, end int) {
 	at := p.find(i, end, p.toks[i].depth, "from", "to")
 	if at < 0 || p.is(i+1, "into") {
 		if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
-			p.add("secret.exfil-network", p.stringAt(i+2), i, end)
+			p.add(act.SendsAway, p.stringAt(i+2), i, end)
 		}
 		p.add("insert", target, i, end)
 		return

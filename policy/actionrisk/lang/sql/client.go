@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -138,7 +139,7 @@ func (p *parser) clientAct(action clientAction, rest string, i int) {
 	case clientWrites:
 		name := strings.Trim(lastField(rest), `'";`)
 		if name != "" && name != "stdout" && !strings.HasPrefix(name, "-") {
-			p.programText("echo x > "+scan.Quote(name), "client-file", i, i+1)
+			p.fileUse(FileUse{Op: act.Overwrite, Path: name, Via: "client-file"}, i, i+1)
 		}
 	case clientReads:
 		for _, w := range scan.OptionWords(rest) {
@@ -205,7 +206,7 @@ func (p *parser) copyMeta(rest string, i int) {
 	}
 	if at := strings.LastIndex(lower, " to "); at >= 0 {
 		if name, _, _ := strings.Cut(strings.TrimSpace(rest[at+len(" to "):]), " "); strings.ContainsAny(name, "/~") {
-			p.programText("echo x > "+scan.Quote(strings.Trim(name, `'`)), "client-file", i, i+1)
+			p.fileUse(FileUse{Op: act.Overwrite, Path: strings.Trim(name, `'`), Via: "client-file"}, i, i+1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sql
 import (
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -101,6 +102,13 @@ func (p *parser) programText(text, via string, lo, hi int) {
 	}
 }
 
+// fileUse notes what the tokens from lo to hi do to a file.
+func (p *parser) fileUse(f FileUse, lo, hi int) {
+	lo = min(lo, len(p.toks)-1)
+	f.Start, f.End = p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End
+	p.out.Files = append(p.out.Files, f)
+}
+
 // jobStep: a step of an agent's job is SQL unless its subsystem says otherwise.
 func (p *parser) jobStep(i, args, end int) {
 	command := p.argument(args, end, "command")
@@ -132,7 +140,7 @@ var functionEffects = map[string]string{
 	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
 	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
 	"dbms_rls.drop_policy": "privilege.rls-off", "dbms_fga.drop_policy": "privilege.rls-off", "dbms_redact.drop_policy": "privilege.rls-off",
-	"dbms_aqadm.purge_queue_table": "nosql.queue-purge", "dbms_aqadm.drop_queue_table": "nosql.queue-purge", "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
+	"dbms_aqadm.purge_queue_table": act.EmptiesQueue, "dbms_aqadm.drop_queue_table": act.EmptiesQueue, "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
 	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
 }
 
@@ -224,7 +232,8 @@ func (p *parser) special(name string, i, close int) bool {
 		}
 		text, _ := p.literal(list[0][0], list[0][1])
 		program, _ := p.literal(list[1][0], list[1][1])
-		p.programText("printf %s "+scan.Quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
+		p.fileUse(FileUse{Op: act.Overwrite, Path: "/tmp/edit", Writes: text, Via: "edit"}, i, close+1)
+		p.programText(program+" /tmp/edit", "edit", i, close+1)
 		return true
 	case "utl_file.fopen":
 		effect := "server.file-read"
@@ -288,21 +297,20 @@ func (p *parser) schedulerJob(i, close int) {
 	}
 }
 
-// clientFile hands the reading or writing of a file on as a shell's: what it is,
-// its path says.
+// clientFile notes the reading or writing of a file, or what runs in its place.
 func (p *parser) clientFile(path string, write bool, lo, hi int) {
 	if path == "" || strings.Contains(path, "://") {
 		return
 	}
-	command, via := "cat "+scan.Quote(path), "file"
 	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
 		p.programText(program, "file", lo, hi)
 		return
 	}
+	use := FileUse{Op: act.ReadFile, Path: path, Via: "file"}
 	if write {
-		command = "echo " + scan.Quote(p.written(lo)) + " > " + scan.Quote(path)
+		use.Op, use.Writes = act.Overwrite, p.written(lo)
 	}
-	p.programText(command, via, lo, hi)
+	p.fileUse(use, lo, hi)
 }
 
 // written are the literals of the VALUES or SELECT behind token i, which a table

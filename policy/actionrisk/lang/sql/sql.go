@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // Fact is one effect of one statement: the part of a rule id after "sql.".
@@ -28,10 +30,20 @@ type carried struct {
 	Start, End int
 }
 
+// FileUse is what a statement, or the client that is given it, does to a file.
+type FileUse struct {
+	Op         act.Op
+	Path       string
+	Writes     string // what it writes, if the text says so
+	Via        string
+	Start, End int
+}
+
 // Result is what a text of SQL does.
 type Result struct {
 	Facts    []Fact
 	Shell    []carried
+	Files    []FileUse
 	ReadOnly bool // every statement was recognised and only reads
 	Unknown  bool // at least one statement was not recognised
 	TooDeep  bool
@@ -112,6 +124,11 @@ func classifyNested(text string, reads Reading, client Client, nesting int, left
 				merged.Shell = append(merged.Shell, c)
 			}
 		}
+		for _, f := range p.out.Files {
+			if !slices.Contains(merged.Files, f) {
+				merged.Files = append(merged.Files, f)
+			}
+		}
 		for _, name := range p.out.Includes {
 			if !slices.Contains(merged.Includes, name) {
 				merged.Includes = append(merged.Includes, name)
@@ -179,7 +196,7 @@ func (p *parser) run() {
 	if list := lineCommands[cmp.Or(sameLines[p.of.Name], p.of.Name)]; p.nesting == 0 && len(list) > 0 {
 		p.clientLines(list)
 	}
-	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || p.out.Unknown {
+	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || len(p.out.Files) > 0 || p.out.Unknown {
 		p.out.ReadOnly = false
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // summary writes a result the way testdata/effects.txt does.
@@ -24,6 +26,9 @@ func summary(r Result) string {
 	}
 	slices.Sort(words)
 	words = slices.Compact(words)
+	for _, f := range r.Files {
+		words = append(words, map[act.Op]string{act.ReadFile: "reads:", act.Overwrite: "writes:"}[f.Op]+f.Path)
+	}
 	for _, c := range r.Shell {
 		words = append(words, "sh:"+c.Text)
 	}

@@ -3,6 +3,8 @@ package sql
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // statement names the effects of the statement [i,end) that begins with verb.
@@ -134,10 +136,10 @@ func (p *parser) cypher(i, end int) {
 		p.out.ReadOnly = p.out.ReadOnly || !p.has(i, end, "set", "create", "merge", "remove")
 		return
 	}
-	effect := "nosql.delete-all"
+	effect := act.DeletesAll
 	for j := i; j < at; j++ {
 		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // (n {id: 5}), not CALL { … }
-			effect = "nosql.delete-scoped"
+			effect = act.DeletesSome
 		}
 	}
 	p.add(effect, "", i, end)
@@ -149,9 +151,9 @@ func (p *parser) aql(i, end int) {
 	if at == end || !p.has(i, at, "in") {
 		return
 	}
-	effect := "nosql.delete-all"
+	effect := act.DeletesAll
 	if p.has(i, at, "filter", "limit", "search") {
-		effect = "nosql.delete-scoped"
+		effect = act.DeletesSome
 	}
 	p.add(effect, p.raw(end-1), i, end)
 }
@@ -321,7 +323,7 @@ func (p *parser) insertion(verb string, i, end int) {
 	}
 	p.add(effect, target, i, end)
 	if p.is(j, "function") && p.raw(j+1) == "url" && p.firstOf(next, end, "from") > 0 {
-		p.add("secret.exfil-network", p.stringAt(j+3), i, end)
+		p.add(act.SendsAway, p.stringAt(j+3), i, end)
 	}
 	p.systemTable(target, i, end)
 	p.functions(i, end)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -11,64 +10,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
-
-// ormEffects are what the methods of object mappers do to a whole table unless
-// a filter stands before them in the chain.
-var ormEffects = []struct {
-	text           string
-	whole, limited string
-	needs          string // a word that the text must hold as well
-}{
-	{".delete_all", "delete.unbounded", "delete.scoped", ""},
-	{".destroy_all", "delete.unbounded", "delete.scoped", ""},
-	{".update_all", "update.unbounded", "update.scoped", ""},
-	{".objects.all().delete()", "delete.unbounded", "delete.unbounded", ""},
-	{".objects.all().update(", "update.unbounded", "update.unbounded", ""},
-	{").delete()", "delete.scoped", "delete.scoped", ""},
-	{"->truncate()", "truncate", "truncate", ""},
-	{"::truncate()", "truncate", "truncate", ""},
-	{"->delete()", "delete.unbounded", "delete.scoped", ""},
-	{"truncate: true", "truncate", "truncate", ""},
-	{".deleteMany()", "delete.unbounded", "delete.unbounded", ""},
-	{".deleteMany({})", "delete.unbounded", "delete.unbounded", ""},
-	{"drop_all(", "drop.schema", "drop.schema", ""},
-	{"drop_table(", "drop.table", "drop.table", ""},
-	{"dropSchema(", "drop.schema", "drop.schema", ""},
-	{".dropTable(", "drop.table", "drop.table", ""},
-	{"->dropIfExists(", "drop.table", "drop.table", ""},
-	{"::dropIfExists(", "drop.table", "drop.table", ""},
-	{"dropAllTables", "drop.schema", "drop.schema", ""},
-	{"].delete", "delete.unbounded", "delete.scoped", "Sequel"},
-	{"].truncate", "truncate", "truncate", "Sequel"},
-	{"EnsureDeleted(", "drop.database", "drop.database", ""},
-	{"EnsureDeletedAsync(", "drop.database", "drop.database", ""},
-	{".truncate({", "truncate", "truncate", ""},
-	{".query.delete()", "delete.unbounded", "delete.unbounded", ""},
-	{".all().delete()", "delete.unbounded", "delete.scoped", ""},
-	{".delete().execute()", "delete.unbounded", "delete.scoped", ""},
-	{".delete()", "nosql.collection-drop", "nosql.delete-scoped", "dynamodb"},
-	{".delete_prefix(", "nosql.delete-all", "nosql.delete-all", "etcd"},
-	{".reset()", "nosql.database-drop", "nosql.database-drop", "chromadb"},
-	{"delete_all=True", "nosql.delete-all", "nosql.delete-all", ""},
-	{", recursive=True)", "nosql.delete-all", "nosql.delete-all", "azoo"},
-	{".delete('", "nosql.database-drop", "nosql.database-drop", "couchdb.Server"},
-	{`.delete("`, "nosql.database-drop", "nosql.database-drop", "couchdb.Server"},
-	{"(&:delete_all)", "delete.unbounded", "delete.unbounded", ""},
-	{"(&:destroy_all)", "delete.unbounded", "delete.unbounded", ""},
-	{"each(&:destroy", "delete.unbounded", "delete.scoped", ""},
-	{"each(&:delete)", "delete.unbounded", "delete.scoped", ""},
-	{".flushall", "nosql.redis.flush", "nosql.redis.flush", "edis"},
-	{".flushdb", "nosql.redis.flush", "nosql.redis.flush", "edis"},
-	{".database.drop", "nosql.database-drop", "nosql.database-drop", "Mongo"},
-	{".collections.each(&:drop)", "nosql.database-drop", "nosql.database-drop", "Mongo"},
-	{".reference.delete()", "nosql.delete-all", "nosql.delete-scoped", "stream("},
-	{"ref('/').remove(", "nosql.database-drop", "nosql.database-drop", ""},
-	{`ref("/").remove(`, "nosql.database-drop", "nosql.database-drop", ""},
-	{".ref().remove(", "nosql.database-drop", "nosql.database-drop", ""},
-	{"ref('/').set(null", "nosql.database-drop", "nosql.database-drop", ""},
-	{`ref("/").set(null`, "nosql.database-drop", "nosql.database-drop", ""},
-	{"Repo.delete_all", "delete.unbounded", "delete.scoped", ""},
-}
 
 // runStringSQL runs the SQL in the strings of a text in a language without a scanner,
 // where a function that takes SQL stands before them.
@@ -110,7 +51,7 @@ func givenSQL(e *interp.Env, before string) bool {
 		before = before[:open+1]
 	}
 	name := tokens.CalledBefore(before)
-	return stores.Calls[name[strings.LastIndexAny(name, "./!-")+1:]]
+	return e.Calls().Statements[name[strings.LastIndexAny(name, "./!-")+1:]]
 }
 
 // runORM finds calls of object mappers in program text, and SQL in its strings
@@ -122,17 +63,17 @@ func runORM(e *interp.Env, src *act.Source) {
 	}
 	var r sql.Result
 	r.ReadOnly = true
-	for _, o := range ormEffects {
-		at := strings.Index(text, o.text)
-		if at < 0 || o.needs != "" && !strings.Contains(text, o.needs) || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
+	for _, o := range e.Calls().Mappers {
+		at := strings.Index(text, o.Text)
+		if at < 0 || o.Needs != "" && !strings.Contains(text, o.Needs) || at > 0 && text[at-1] <= ' ' && o.Text[0] == '.' {
 			continue
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1
-		effect, chain := o.whole, text[from:at]
-		if slices.ContainsFunc(stores.ChainFilters, func(f string) bool { return strings.Contains(chain, f) }) {
-			effect = o.limited
+		effect, chain := o.Whole, text[from:at]
+		if o.Scoped != "" && e.Calls().Filtered(chain) {
+			effect = o.Scoped
 		}
-		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.text)})
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.Text)})
 		r.Steps += len(text) / 16
 	}
 	if len(r.Facts) > 0 {

@@ -49,7 +49,7 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 		carrier.Text, carrier.At = whole, -1
 		src, text = &carrier, whole
 	}
-	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: transactionalDDL[name], Embedded: embeddedSQL[name]})
+	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: e.In("transactional-ddl", name), Embedded: e.In("embedded-databases", name)})
 	result.Root = client != nil && client.Root
 	e.Statements(src, &result, words)
 	includedSQL(e, src, result.Includes, client)
@@ -76,7 +76,7 @@ func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Inv
 		}
 		if !f.Known {
 			if f.Taint&act.FromNetwork != 0 {
-				e.Raise("sql.dynamic", src, 0, len(src.Text), name)
+				e.See(act.UnknownStatement, src, 0, len(src.Text), name)
 			}
 			continue
 		}
@@ -84,9 +84,3 @@ func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Inv
 		e.Read("sql", &inner, client)
 	}
 }
-
-// embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = scan.SetOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
-
-// transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
-var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}

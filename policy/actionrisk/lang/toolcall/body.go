@@ -15,11 +15,12 @@ import (
 
 // RequestBodies judges what a client sends.
 func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
-	if v.Exe == "gh" || v.Exe == "glab" {
+	e := sh.Env
+	if e.In("git-hosts", v.Exe) {
 		apiFields(sh, v)
 		return false
 	}
-	if !hosts.Clients[v.Exe] || v.Dry {
+	if !e.In("http-clients", v.Exe) || v.Dry {
 		return false
 	}
 	if slices.ContainsFunc(v.Operands, searchAddress) {
@@ -39,7 +40,7 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 			optionBody(sh, v, o, words)
 		}
 	}
-	if v.Exe == "http" || v.Exe == "https" || v.Exe == "xh" || v.Exe == "xhs" || v.Exe == "httpie" {
+	if e.In("httpies", v.Exe) {
 		items(sh, v, words)
 	}
 	return false
@@ -172,7 +173,7 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 		return
 	}
 	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
-		e.Raise("nosql.delete-all", src, 0, len(src.Text), "") // what was there is replaced by nothing
+		e.See(act.EmptiesStore, src, 0, len(src.Text), "") // what was there is replaced by nothing
 		return
 	}
 	if text[0] == '{' || text[0] == '[' {
@@ -265,10 +266,10 @@ func (w *bodyWalk) deletion(n *tree.Node) {
 	}
 	removes := n.Get("delete", "remove")
 	if all("deleteAll", "delete_all", "drop_all", "dropAll") || removes.Str("query") == "*:*" || n.Str("drop_op") == "ALL" {
-		w.e.Raise("nosql.delete-all", w.src, n.Start, n.End, "")
+		w.e.See(act.EmptiesStore, w.src, n.Start, n.End, "")
 	}
 	if n.Get("remove_index") != nil {
-		w.e.Raise("nosql.index-delete", w.src, n.Start, n.End, "")
+		w.e.See(act.RemovesIndex, w.src, n.Start, n.End, "")
 	}
 }
 

@@ -73,11 +73,11 @@ func (w *jsonWalk) contractRun(n, args *tree.Node, to, name, data string) bool {
 	switch {
 	case len(ids) > 0:
 	case data != "":
-		ids = []string{"wallet.blind-sign"}
+		ids = []string{act.SignsBlindly}
 	case readsContract(n, name), args != n && readsContract(args, name):
 		return w.e.Match(&act.Item{Kind: act.KindTool, Name: "read", Src: w.src, From: n.Start, To: n.End, Target: act.Printable(name)})
 	default:
-		ids = []string{"wallet.contract-run"}
+		ids = []string{act.RunsContract}
 	}
 	if value := amounts.ParseNumber(args.Str("value", "amountEth", "ethValue")); value != nil && value.Sign() > 0 {
 		ids = append(slices.Clone(ids), amounts.WithZero(to, amounts.CallAmount(args.Str("value", "amountEth", "ethValue"), amounts.AssetOf("eth")).TransferRule())...)

@@ -29,11 +29,11 @@ func (w *jsonWalk) iamPolicy(n *tree.Node) bool {
 		action, resource, principal := wildcards(s.Get("Action")), wildcards(s.Get("Resource")), s.Get("Principal")
 		switch {
 		case action == "*" && (resource == "*" || resource == ""):
-			w.e.Raise("cloud.aws.iam-admin", w.src, s.Start, s.End, "*")
+			w.e.See(act.GrantsEverything, w.src, s.Start, s.End, "*")
 		case principal != nil && (principal.Text == "*" || wildcards(principal.Get("AWS")) == "*"):
-			w.e.Raise("cloud.aws.public-acl", w.src, s.Start, s.End, "*")
+			w.e.See(act.GrantsEverybody, w.src, s.Start, s.End, "*")
 		case strings.HasPrefix(action, "iam:"):
-			w.e.Raise("cloud.aws.iam-change", w.src, s.Start, s.End, action)
+			w.e.See(act.GrantsRight, w.src, s.Start, s.End, action)
 		}
 	}
 	return true

@@ -86,10 +86,10 @@ func (j *fileJudge) text(key string, v *tree.Node) {
 		}
 	}
 	if scheme, host, rest, ok := hosts.Split(v.Text); ok && scheme == "file" {
-		w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
+		w.does(v, act.ReadFile, "", filePath(host, rest))
 		return
 	} else if ok && hosts.MetadataHost(host) {
-		w.shell(v, "curl "+scan.Quote(v.Text))
+		w.does(v, act.Fetch, "", v.Text)
 		return
 	}
 	if !pathKeys[tree.PlainKey(key)] || v.Text == "" || len(v.Text) > 512 || strings.Contains(v.Text, "\n") || j.paths > 16 {
@@ -101,16 +101,16 @@ func (j *fileJudge) text(key string, v *tree.Node) {
 
 // path judges what becomes of a file.
 func (j *fileJudge) path(v *tree.Node) {
-	file := scan.Quote(outOfTree(v.Text))
+	file := outOfTree(v.Text)
 	switch {
 	case j.class == "destructive":
-		j.w.shell(v, "rm -rf "+file)
+		j.w.does(v, act.DeleteTree, "", file)
 	case j.class == "read":
-		j.w.shell(v, "cat "+file)
+		j.w.does(v, act.ReadFile, "", file)
 	case j.content != "" && !j.posts:
-		j.w.shell(v, "printf %s "+scan.Quote(j.content)+" > "+file)
+		j.w.writes(v, file, j.content)
 	case j.mayWrite && (j.posts || j.content == ""):
-		j.w.sends(v, outOfTree(v.Text), j.posts)
+		j.w.sends(v, file, j.posts)
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 	}
 	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
 		if strings.Contains(pattern, sign) {
-			w.e.Raise("secret.hunt", w.src, args.Start, args.End, act.Printable(pattern))
+			w.e.See(act.SeeksSecrets, w.src, args.Start, args.End, act.Printable(pattern))
 			return
 		}
 	}
@@ -133,38 +133,57 @@ func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 
 // moves judges a tool that moves or copies a file, or changes who may use it.
 func (w *jsonWalk) moves(name string, args *tree.Node) bool {
-	program := ""
+	op, named := act.Op(0), false
 	for _, word := range facts.ToolWords(bareToolName(name)) {
-		if p := fileVerbs[word]; p != "" && program == "" {
-			program = p
+		if !named {
+			op, named = fileVerbs[word]
 		}
 	}
 	from, to := args.Get("source", "src", "from", "old_path", "oldPath", "source_path", "path", "file_path", "file"), args.Get("destination", "dest", "to", "target", "new_path", "newPath", "destination_path", "mode", "permissions", "owner")
-	if program == "" || from == nil || to == nil || from.Kind != '"' || to.Text == "" {
+	if !named || from == nil || to == nil || from.Kind != '"' || to.Text == "" {
 		return false
 	}
-	first, second := outOfTree(from.Text), outOfTree(to.Text)
-	if program == "chmod" || program == "chown" {
-		first, second = to.Text, first
+	if op == act.ChangeMode || op == act.ChangeOwner {
+		w.does(from, op, to.Text, outOfTree(from.Text))
+	} else {
+		w.does(from, op, "", outOfTree(from.Text), outOfTree(to.Text))
 	}
-	w.shell(from, program+" "+scan.Quote(first)+" "+scan.Quote(second))
 	return true
 }
 
-// fileVerbs are words of tools that handle whole files, with the program that does so.
-var fileVerbs = map[string]string{"move": "mv", "rename": "mv", "mv": "mv", "copy": "cp", "cp": "cp", "chmod": "chmod", "permissions": "chmod", "permission": "chmod", "chown": "chown", "owner": "chown", "symlink": "ln -s", "link": "ln -s"}
+// fileVerbs are words of tools that handle whole files, with what they do.
+var fileVerbs = map[string]act.Op{"move": act.MoveFile, "rename": act.MoveFile, "mv": act.MoveFile, "copy": act.CopyFile, "cp": act.CopyFile, "chmod": act.ChangeMode, "permissions": act.ChangeMode,
+	"permission": act.ChangeMode, "chown": act.ChangeOwner, "owner": act.ChangeOwner, "symlink": act.LinkFile, "link": act.LinkFile}
 
-// shell runs a command that stands for what is done to the member v.
-func (w *jsonWalk) shell(v *tree.Node, command string) {
-	src := v.Source(w.src, "")
-	src.Via, src.At, src.Text = w.src.Via, -1, command
-	w.e.Route(&src)
+// does judges what a tool does to the files that the member v names.
+func (w *jsonWalk) does(v *tree.Node, op act.Op, mode string, on ...string) {
+	w.emit(w.effect(v, op, mode, on))
+}
+
+// writes judges a tool that writes a text to a file.
+func (w *jsonWalk) writes(v *tree.Node, file, content string) {
+	f := w.effect(v, act.Overwrite, "", []string{file})
+	f.Writes = content
+	w.emit(f)
+}
+
+func (w *jsonWalk) effect(v *tree.Node, op act.Op, mode string, on []string) act.Effect {
+	f := act.Effect{Op: op, Mode: mode, From: v.Start, To: v.End}
+	span, _ := w.src.Where(v.Start, v.End)
+	for _, text := range on {
+		f.On = append(f.On, act.Word{Text: text, At: -1, Span: span, Taint: w.src.Taint})
+	}
+	return f
+}
+
+func (w *jsonWalk) emit(f act.Effect) {
+	(&interp.Process{Env: w.e, Src: w.src}).Emit(w.src, "", f)
 }
 
 // sends: a file of credentials is handed to a tool that sends it out.
 func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
 	if c := w.e.ClassOf(act.Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
-		w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, act.Printable(file))
+		w.e.See(act.PublishesSecret, w.src, v.Start, v.End, act.Printable(file))
 	}
 }
 
@@ -233,7 +252,7 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 			return // what is looked for
 		}
 		if showsSecret(v.Text) || class != "read" && seedPhrase(v.Text) {
-			w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, "")
+			w.e.See(act.PublishesSecret, w.src, v.Start, v.End, "")
 		}
 	})
 }
@@ -305,20 +324,20 @@ type setting struct {
 	about  []string // words of the tool's name, one of which must stand there
 	unless string   // with this one nothing that was there before changes
 	holds  func(args *tree.Node) bool
-	rule   string
+	what   act.Sight
 }
 
 // settings are the changes of repositories, stores and networks that a tool makes
 // by a member of its arguments.
 var settings = []setting{
-	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
-	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
-	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
-	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
-	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
-	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
-	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, "cloud.service.access-change"},
-	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
+	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, act.OpensProject},
+	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, act.DropsBranchGuard},
+	{[]string{"merge"}, "", overridesRules, act.MergesAnyway},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, act.OpensStore},
+	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, act.DropsGuard},
+	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, act.OpensNetwork},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, act.ChangesAccess},
+	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, act.ChangesAccess},
 }
 
 // changesSettings raises what the members of a writing tool change for everybody.
@@ -328,11 +347,11 @@ func (w *jsonWalk) changesSettings(name string, args *tree.Node) {
 	}
 	words := facts.ToolWords(bareToolName(name))
 	if promotes(words) {
-		w.e.Raise("cloud.service.access-change", w.src, args.Start, args.End, act.Printable(name))
+		w.e.See(act.ChangesAccess, w.src, args.Start, args.End, act.Printable(name))
 	}
 	for _, s := range settings {
 		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
-			w.e.Raise(s.rule, w.src, args.Start, args.End, act.Printable(name))
+			w.e.See(s.what, w.src, args.Start, args.End, act.Printable(name))
 		}
 	}
 }
@@ -490,7 +509,7 @@ func pageData(e *interp.Env, src *act.Source) {
 	}
 	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
 		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.Text) {
-		e.Raise("secret.exfil-network", src, 0, len(src.Text), "")
+		e.See(act.SendsSecret, src, 0, len(src.Text), "")
 	}
 }
 

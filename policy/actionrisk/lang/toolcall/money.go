@@ -37,7 +37,7 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 			a.Value = new(big.Rat).Mul(a.Value, times)
 		}
 		if loop {
-			w.e.Money(w.src, args.Start, args.End, to, "x402.loop")
+			w.e.Money(w.src, args.Start, args.End, to, act.PaysAgain)
 		}
 	}
 	if url := firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"); url != "" || strings.Contains(words, "x402") {
@@ -105,11 +105,11 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	switch {
 	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
-		return w.e.Money(w.src, args.Start, args.End, name, "wallet.contract-run")
-	case amounts.IsContractVerb(camel(words)) && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
+		return w.e.Money(w.src, args.Start, args.End, name, act.RunsContract)
+	case w.e.Calls().IsContractVerb(camel(words)) && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
 		function = camel(words)
-	case namedAfter(words, args) != "":
-		function = namedAfter(words, args)
+	case w.namedAfter(words, args) != "":
+		function = w.namedAfter(words, args)
 	default:
 		return w.contractObject(args)
 	}
@@ -118,14 +118,14 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 
 // namedAfter is the function of a contract that the last words of a tool's name are, if
 // an address of a chain stands among the arguments: safe_add_owner is addOwner.
-func namedAfter(words []string, args *tree.Node) string {
+func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 	if !slices.ContainsFunc(args.Kids, func(k *tree.Node) bool {
 		return k.Kind == '"' && strings.HasPrefix(k.Text, "0x") && amounts.IsAddress(k.Text)
 	}) {
 		return ""
 	}
 	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
-		if f := camel(words[i:]); amounts.IsContractVerb(f) && !amounts.GeneralNames[f] {
+		if f := camel(words[i:]); w.e.Calls().IsContractVerb(f) && !amounts.GeneralNames[f] {
 			return f
 		}
 	}
@@ -154,16 +154,16 @@ func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 		switch tree.PlainKey(args.KeysAt(i)) {
 		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
 			if k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text) {
-				w.e.Money(w.src, k.Start, k.End, "", "wallet.key-in-argv")
+				w.e.Money(w.src, k.Start, k.End, "", act.KeyInView)
 			}
 		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
 			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
-				w.e.Money(w.src, k.Start, k.End, "", "wallet.blind-sign")
+				w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
 			}
 		case "message", "hash", "digest":
 			raw := args.Get("raw")
 			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.Text, "0x") && len(k.Text) == 66 && (raw != nil && raw.Kind == 't' || tree.PlainKey(args.KeysAt(i)) != "message") {
-				w.e.Money(w.src, k.Start, k.End, "", "wallet.blind-sign")
+				w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 	}
 	report := func(ids ...string) bool { return w.e.Money(w.src, n.Start, n.End, method, ids...) }
 	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // XRP Ledger
-		return report("wallet.transfer")
+		return report(act.Transfers)
 	}
 	switch rule := w.e.Clients.Method[method]; rule {
 	case "":
@@ -254,7 +254,7 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 // for the account.
 func (w *jsonWalk) calls(n *tree.Node) bool {
 	if n.Get("authorizationList", "authorization_list") != nil {
-		w.e.Money(w.src, n.Start, n.End, "", "wallet.ownership")
+		w.e.Money(w.src, n.Start, n.End, "", act.ChangesOwner)
 	}
 	list := n.Get("calls")
 	if list == nil {
@@ -278,7 +278,7 @@ func (w *jsonWalk) signTyped(params *tree.Node, report func(...string) bool) boo
 			}
 		}
 	}
-	return report("wallet.blind-sign")
+	return report(act.SignsBlindly)
 }
 
 // transaction judges {to, value, data}.
@@ -287,11 +287,11 @@ func (w *jsonWalk) transaction(n *tree.Node) bool {
 	var ids []string
 	if hex, ok := strings.CutPrefix(data, "0x"); ok && len(hex) >= 8 {
 		if ids = amounts.CalldataRules(hex, amounts.AssetOf(to), 0); len(ids) == 0 {
-			ids = []string{"wallet.blind-sign"}
+			ids = []string{act.SignsBlindly}
 		}
 	}
 	if to == "" && data != "" {
-		ids = []string{"wallet.blind-sign"} // creates a contract
+		ids = []string{act.SignsBlindly} // creates a contract
 	}
 	if v := amounts.ParseNumber(value); v != nil && v.Sign() > 0 {
 		a := amounts.Amount{Asset: amounts.AssetOf("eth"), Value: amounts.Scaled(v, 18)}
@@ -301,7 +301,7 @@ func (w *jsonWalk) transaction(n *tree.Node) bool {
 		ids = append(ids, amounts.WithZero(to, a.TransferRule())...)
 	}
 	if len(ids) == 0 {
-		ids = amounts.WithZero(to, "wallet.transfer")
+		ids = amounts.WithZero(to, act.Transfers)
 	}
 	return w.e.Money(w.src, n.Start, n.End, to, ids...)
 }
@@ -327,13 +327,13 @@ func typedRules(n *tree.Node, text string) []string {
 		}
 		ids := []string{a.PayRule(true)}
 		if amounts.IsZeroAddress(message.Str("to")) {
-			ids = append(ids, "x402.zero-payto")
+			ids = append(ids, act.PaysNobody)
 		}
 		return ids
 	case strings.Contains(kind, "Order"), strings.Contains(kind, "Delegation"), kind == "SafeTx", kind == "ForwardRequest", kind == "MetaTransaction", kind == "UserOperation":
-		return []string{"wallet.blind-sign"}
+		return []string{act.SignsBlindly}
 	}
-	return []string{"wallet.sign-text"}
+	return []string{act.SignsText}
 }
 
 // isAuthorization: the authorization of an x402 exact payment.

@@ -63,7 +63,7 @@ func patchHeader(line string) (filePatch, bool) {
 	return filePatch{}, false
 }
 
-// runPatch judges a patch as the commands that write and delete the same files, and
+// runPatch judges a patch as what it writes and deletes, and
 // tells whether the text is one.
 func runPatch(e *interp.Env, src *act.Source) bool {
 	if src.Depth >= scan.MaxDepth || !e.Budget.Spend(len(src.Text)/8) {
@@ -71,18 +71,13 @@ func runPatch(e *interp.Env, src *act.Source) bool {
 	}
 	list := patches(src.Text)
 	for _, p := range list {
-		inner := *src
-		inner.At, inner.Depth, inner.Span = -1, src.Depth+1, src.Span
-		file := scan.Quote(outOfTree(p.path))
-		switch {
-		case p.deletes:
-			inner.Text = "rm " + file
-		case p.added != "" && len(p.added) < scan.MaxDecoded:
-			inner.Text = "printf %s " + scan.Quote(p.added) + " >> " + file
-		default:
-			continue
+		f := act.Effect{Op: act.DeleteFile, On: []act.Word{{Text: outOfTree(p.path), At: -1, Span: src.Span}}, To: len(src.Text)}
+		if !p.deletes {
+			f.Op, f.Writes = act.AppendTo, p.added
 		}
-		e.Front.Script(&interp.Process{Env: e}, &inner, act.Flow{})
+		if p.deletes || p.added != "" && len(p.added) < scan.MaxDecoded {
+			(&interp.Process{Env: e, Src: src}).Emit(src, "", f)
+		}
 	}
 	return len(list) > 0
 }

@@ -40,7 +40,7 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !alsoNouns[w] {
+		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {
@@ -49,9 +49,6 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 	}
 	return "", nil
 }
-
-// alsoNouns are programs whose names tools use for what they are about.
-var alsoNouns = scan.SetOf("http https x xh service host link mail at split pass op security account passwd")
 
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {
@@ -245,9 +242,12 @@ func mounts(n *tree.Node) []string {
 
 // runWords runs a command that the text writes in parts.
 func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
-	src := act.Source{Text: shellWords(argv), At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
-	src.Span, _ = w.src.Where(at.Start, at.End)
-	w.e.Front.Script(&interp.Process{Env: w.e}, &src, act.Flow{})
+	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), "")
+	words := make([]act.Word, len(argv))
+	for i, a := range argv {
+		words[i] = act.Word{Text: a, At: -1, Span: src.Span, Taint: src.Taint}
+	}
+	(&interp.Process{Env: w.e, Src: &src}).Start(words, &act.Invocation{To: len(src.Text)})
 	return true
 }
 

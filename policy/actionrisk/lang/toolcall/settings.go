@@ -47,7 +47,7 @@ func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
 	e.EachLine(src.Text, "\n", func(from, to int) {
 		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(src.Text[from:to]), "export "), "=")
 		if ok && amounts.OpensPayments(name, strings.Trim(value, `"' `)) {
-			e.Raise("x402.policy-off", &src, from, to, act.Printable(name))
+			e.See(act.DropsLimits, &src, from, to, act.Printable(name))
 		}
 	})
 }
@@ -56,7 +56,7 @@ func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
 func paymentSettings(e *interp.Env, sh *interp.Process, file string, text act.Word) {
 	src := sh.Src.Inside(text, "settings")
 	if root, _ := tree.JSON(strings.TrimSpace(src.Text)); root != nil && e.Budget.Spend(len(src.Text)/4) && opensPolicy(file, "write", root) {
-		e.Raise("x402.policy-off", &src, 0, len(src.Text), act.Printable(file))
+		e.See(act.DropsLimits, &src, 0, len(src.Text), act.Printable(file))
 	}
 }
 
@@ -69,7 +69,7 @@ func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 	}
 	for _, w := range e.Groups["agent-unguarded"] {
 		if strings.Contains(strings.ReplaceAll(src.Text, " ", ""), w) {
-			e.Raise("priv.hardening-off", &src, 0, len(src.Text), act.Printable(w))
+			e.See(act.DropsProtection, &src, 0, len(src.Text), act.Printable(w))
 			break
 		}
 	}
@@ -121,7 +121,7 @@ func buildJob(e *interp.Env, sh *interp.Process, text act.Word) {
 		line := strings.ReplaceAll(src.Text[from:to], " ", "")
 		whole := strings.Contains(line, "toJSON(secrets)") || strings.Contains(line, "toJson(secrets)") || strings.Contains(line, "printenv|") || strings.Contains(line, "env|base64") || strings.Contains(line, "env|curl")
 		if whole && slices.ContainsFunc(e.Groups["netclients"], func(c string) bool { return strings.Contains(src.Text[from:to], c+" ") }) {
-			e.Raise("secret.exfil-network", &src, from, to, "")
+			e.See(act.SendsSecret, &src, from, to, "")
 		}
 	})
 }

@@ -104,15 +104,15 @@ func callClass(name string, args *tree.Node) string {
 func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
 	for _, s := range [...]struct {
 		holds bool
-		rule  string
+		what  act.Sight
 	}{
-		{facts.MakesKeyByName(name), "cloud.aws.credential-create"},
-		{facts.ShowsSecretByName(name), "secret.read-store"},
-		{facts.ShowsKeyByName(name), "wallet.key-export"},
-		{opensPolicy(name, class, args), "x402.policy-off"},
+		{facts.MakesKeyByName(name), act.MakesKey},
+		{facts.ShowsSecretByName(name), act.ReadsStore},
+		{facts.ShowsKeyByName(name), act.ShowsWalletKey},
+		{opensPolicy(name, class, args), act.DropsLimits},
 	} {
 		if s.holds {
-			w.e.Raise(s.rule, outer, n.Start, n.End, act.Printable(name))
+			w.e.See(s.what, outer, n.Start, n.End, act.Printable(name))
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 			list = append(list, w.src.Text[k.Start:k.End])
 		}
 	}
-	if stores.MongoEffect(&stores.MongoCall{Method: method, Args: strings.Join(list, ","), Receiver: "db." + collection}) == "" {
+	if stores.MongoEffect(w.e.Calls(), &stores.MongoCall{Method: method, Args: strings.Join(list, ","), Receiver: "db." + collection}) == "" {
 		return false
 	}
 	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")

@@ -37,7 +37,7 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	e.Ran = true
 	if !strict {
 		e.Unparsed = true
-		e.Raise("parse.unparsed", &inner, 0, len(text), "")
+		e.See(act.Unparsed, &inner, 0, len(text), "")
 	}
 	if scan.Nesting(text) >= scan.MaxJSONDepth {
 		e.TooDeep = true
@@ -211,7 +211,7 @@ func (w *jsonWalk) plainAction(n *tree.Node) (judged, is bool) {
 		return w.carry(n, text, "any", "typed"), true
 	}
 	if n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil {
-		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), "wallet.ownership"), true
+		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), act.ChangesOwner), true
 	}
 	if w.commandInParts(n) {
 		return true, true

@@ -13,9 +13,9 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 	if strings.IndexByte(args[0].Text, scan.Hole) >= 0 && strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
 		w.e.Unproven = true
 		if w.forTaint()&act.FromNetwork != 0 {
-			w.raise("rce.pipe-to-shell", c)
+			w.see(act.RunsNetworkText, c)
 		}
-		w.raise("obf.dynamic-executable", c)
+		w.see(act.RunsUnknownProgram, c)
 		return act.Flow{}
 	}
 	name := strings.ToLower(scan.Base(strings.TrimPrefix(args[0].Text, "@")))

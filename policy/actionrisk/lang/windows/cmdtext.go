@@ -169,7 +169,7 @@ func (w *winShell) cmdCommand(c cmdCall, in act.Flow) act.Flow {
 		if f.Op != "<" && !strings.EqualFold(f.File.Text, "nul") && f.File.Text != "" && f.File.Text[0] != '&' {
 			at := *w.src
 			w.sh.Src = &at
-			w.sh.Write(f, out, nil)
+			w.sh.Write(f, out)
 		}
 	}
 	return out

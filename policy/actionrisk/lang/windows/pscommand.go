@@ -449,7 +449,7 @@ func words(texts ...string) []act.Word {
 }
 
 // raise adds a finding about a command.
-func (w *winShell) raise(id string, c *psCall) { w.e.Raise(id, w.src, c.from, c.to, "") }
+func (w *winShell) see(what act.Sight, c *psCall) { w.e.See(what, w.src, c.from, c.to, "") }
 
 // dynamic is a command whose name is not known.
 func (w *winShell) dynamic(c *psCall) psValue {
@@ -460,10 +460,10 @@ func (w *winShell) dynamic(c *psCall) psValue {
 	case c.target.kind == psObject && c.target.text == "command" && len(c.values()) == 0:
 		return psUnknown(t)
 	case t&act.FromNetwork != 0:
-		w.raise("rce.pipe-to-shell", c)
+		w.see(act.RunsNetworkText, c)
 	default:
 		w.e.Doubt("which program runs is not known")
-		w.raise("obf.dynamic-executable", c)
+		w.see(act.RunsUnknownProgram, c)
 	}
 	return psUnknown(0)
 }
@@ -530,11 +530,11 @@ func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	}
 	switch f := w.e.Files[paths.FileKey(w.sh.Cwd, name)]; {
 	case hosts.ForeignShare(name):
-		w.raise("rce.download-exec", c)
+		w.see(act.RunsDownload, c)
 	case f.Taint&act.FromNetwork != 0:
-		w.raise("rce.download-exec", c)
+		w.see(act.RunsDownload, c)
 	case f.Taint&act.FromDecoder != 0:
-		w.raise("obf.decode-exec", c)
+		w.see(act.RunsDecoded, c)
 	}
 	for i := range argv {
 		if i > 0 && strings.Contains(argv[i].Text, `:\`) || strings.HasPrefix(argv[i].Text, `.\`) || strings.HasPrefix(argv[i].Text, `~\`) {
@@ -567,14 +567,14 @@ func (w *winShell) write(file string, v psValue, op string, to int) {
 	}
 	f := act.Flow{Taint: v.taints()}
 	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // on another machine
-		w.e.Raise("secret.exfil-network", w.src, 0, len(w.src.Text), act.Printable(file))
+		w.e.See(act.SendsSecret, w.src, 0, len(w.src.Text), act.Printable(file))
 	}
 	if v.kind != psObject && v.known() {
 		f.Known, f.Word = true, act.Word{Text: strings.Join(v.texts(), "\n"), At: -1, Taint: f.Taint}
 	}
 	at := *w.src
 	w.sh.Src = &at
-	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f, nil)
+	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f)
 }
 
 // writeBy writes what a command is told to.

@@ -50,7 +50,7 @@ func (w *winShell) removeItem(c *psCall) psValue {
 			w.posix(c, append(words("reg", "delete"), act.Word{Text: p, At: -1}), act.Flow{})
 		case d == "cert":
 			if strings.Contains(p, "*") || c.on("recurse") || !strings.Contains(strings.ToLower(p), "currentuser") {
-				w.raise("cloud.service.delete", c) // what services of the machine show to others
+				w.see(act.RemovesService, c) // what services of the machine show to others
 			}
 		case d == "env" || d == "function" || d == "alias" || d == "variable":
 		default:
@@ -91,7 +91,7 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
 		if filter != "" && paths.KindOfFile(filter)&paths.IsData != 0 && w.e.ClassOf(word, w.sh.Cwd)&paths.IsAbsolute != 0 {
-			w.raise("shell.storage.snapshot-delete", c) // databases and backups, wherever they are kept
+			w.see(act.RemovesBackup, c) // databases and backups, wherever they are kept
 		}
 		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter of its own
 			if i := strings.LastIndexByte(word.Text, '/'); strings.Trim(word.Text[i+1:], "*.") != "" {

@@ -238,12 +238,12 @@ func (w *winShell) runBlock(b psValue, c *psCall) psValue {
 // unknownBlock: code that was made at run time, and is not known, runs.
 func (w *winShell) unknownBlock(b psValue, c *psCall) psValue {
 	if b.taints()&act.FromNetwork != 0 {
-		w.raise("rce.pipe-to-shell", c)
+		w.see(act.RunsNetworkText, c)
 		return psUnknown(0)
 	}
 	if b.kind == psObject {
 		w.e.Doubt("text that is interpreted is not known")
-		w.raise("obf.dynamic-structure", c)
+		w.see(act.RunsUnknownText, c)
 	}
 	return psUnknown(0)
 }
@@ -301,7 +301,7 @@ func (w *winShell) dynamicBlock(v psValue) psValue {
 	}
 	if v.taints()&act.FromDecoder != 0 {
 		src.Layers++
-		w.e.Raise("obf.decode-exec", w.src, 0, len(w.src.Text), "")
+		w.e.See(act.RunsDecoded, w.src, 0, len(w.src.Text), "")
 	}
 	return psValue{kind: psBlock, block: &src, to: len(text), taint: v.taints()}
 }
@@ -315,7 +315,7 @@ func (w *winShell) wholeSpan() act.Span {
 func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 	t := v.taints()
 	if t&act.FromNetwork != 0 {
-		w.raise("rce.pipe-to-shell", c)
+		w.see(act.RunsNetworkText, c)
 	}
 	if v.kind == psBlock {
 		return w.runBlock(v, &psCall{from: c.from, to: c.to})
@@ -325,7 +325,7 @@ func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 		if text != "" && t&act.FromNetwork == 0 {
 			w.e.Unproven = true
 			w.e.Doubt("text that is interpreted is not known")
-			w.raise("obf.dynamic-structure", c)
+			w.see(act.RunsUnknownText, c)
 		}
 		return psUnknown(t)
 	}
@@ -342,11 +342,11 @@ func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	text := v.str()
 	if v.taints()&act.FromNetwork != 0 {
-		w.raise("rce.pipe-to-shell", c)
+		w.see(act.RunsNetworkText, c)
 	}
 	if strings.Trim(text, " \r\n\t"+string(scan.Hole)) == "" {
 		if text != "" {
-			w.raise("obf.dynamic-executable", c)
+			w.see(act.RunsUnknownProgram, c)
 		}
 		return
 	}
@@ -359,7 +359,7 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	}
 	if v.taints()&act.FromDecoder != 0 {
 		src.Layers++
-		w.raise("obf.decode-exec", c)
+		w.see(act.RunsDecoded, c)
 	}
 	w.sh.Read("cmd", &src, nil)
 }

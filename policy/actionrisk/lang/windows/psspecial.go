@@ -466,7 +466,7 @@ func (w *winShell) addType(c *psCall) psValue {
 			word := act.Word{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}
 			src := w.src.Inside(word, "Add-Type")
 			if v.taints()&act.FromNetwork != 0 {
-				w.raise("rce.pipe-to-shell", c)
+				w.see(act.RunsNetworkText, c)
 			} else if v.known() {
 				w.sh.Read("strings", &src, nil)
 			}

@@ -37,7 +37,7 @@ func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 		return sh.Interpret(lang, w, v, v.Exe, nil)
 	}
 	if v.Stdin.Taint&act.FromNetwork != 0 {
-		e.Raise("rce.pipe-to-shell", sh.Src, v.From, v.To, "")
+		e.See(act.RunsNetworkText, sh.Src, v.From, v.To, "")
 	}
 	e.Unproven = true
 	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
@@ -98,7 +98,7 @@ func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
 	switch {
 	case !ok:
 	case f.Taint&act.FromNetwork != 0:
-		sh.Env.Raise("rce.download-exec", v.Src, v.From, v.To, act.Printable(file.Text))
+		sh.Env.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(file.Text))
 	case f.Known:
 		f.Word.Taint |= f.Taint
 		sh.Interpret("powershell", f.Word, v, v.Exe+" -File", nil)
@@ -142,11 +142,11 @@ func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow 
 	text, ok := decodeUTF16(w.Text)
 	if !ok || e.Decoded+len(text) > scan.MaxDecodedTotal {
 		e.Unproven = true
-		e.Raise("obf.dynamic-structure", sh.Src, v.From, v.To, "")
+		e.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
 		return act.Flow{}
 	}
 	e.Decoded += len(text)
-	e.Raise("obf.decode-exec", sh.Src, v.From, v.To, "")
+	e.See(act.RunsDecoded, sh.Src, v.From, v.To, "")
 	w.Text, w.At, w.Taint = text, -1, w.Taint|act.FromDecoder
 	return sh.Interpret("powershell", w, v, v.Exe+" -EncodedCommand", nil)
 }

@@ -180,7 +180,7 @@ func load(sh *interp.Process, v *act.Invocation) {
 		switch {
 		case !ok:
 		case f.Taint&(act.FromNetwork|act.FromDecoder) != 0:
-			sh.Env.Raise("rce.download-exec", v.Src, v.From, v.To, act.Printable(name))
+			sh.Env.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(name))
 		case f.Known && scriptSuffixes[strings.ToLower(path.Ext(name))] != "":
 			src := sh.Src.Inside(f.Word, v.Exe)
 			src.At = -1

@@ -1,0 +1,112 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Calls is calls.json: what functions do to stores and contracts, by what they are
+// called in whatever language calls them. Effects have the names that the rules about
+// stores give them.
+type Calls struct {
+	Drivers    map[string]Driver // methods of drivers and object mappers
+	Mappers    []Mapper
+	Everything []string                     // filters that pick all rows, without blanks
+	Filters    []string                     // parts of a chain that pick rows
+	Contracts  map[string]string            // functions that mean money or control, by the rule of any call; "" where the arguments decide
+	Mongo      map[string]string            // methods of MongoDB's shell
+	Redis      map[string]map[string]string // commands, by their subcommand; "" stands for the rest
+	Statements map[string]bool              // functions that run the SQL in their first argument
+}
+
+// Shows is the effect of a call that changes nothing.
+const Shows = "shows"
+
+// Driver is the effect of a method on everything, and, if it takes a filter, on what the
+// filter picks.
+type Driver struct{ Whole, Scoped string }
+
+// Mapper is the effect of a text that calls an object mapper: on a whole table, and on a
+// part of it if a filter stands before it in the chain.
+type Mapper struct {
+	Text   string `json:"text"`
+	Whole  string `json:"whole"`
+	Scoped string `json:"scoped,omitempty"` // the same if none
+	Needs  string `json:"needs,omitempty"`  // a word that the text must hold as well
+}
+
+// callRow is a line of calls.json.
+type callRow struct {
+	Names  []string `json:"names"`
+	Whole  string   `json:"whole,omitempty"`
+	Scoped string   `json:"scoped,omitempty"`
+	Rule   string   `json:"rule,omitempty"`
+	Sub    []string `json:"sub,omitempty"`
+	Effect string   `json:"effect,omitempty"`
+}
+
+func readCalls(read rules.TableReader) (*Calls, error) {
+	var t struct {
+		Drivers    []callRow `json:"drivers"`
+		Mappers    []Mapper  `json:"mappers"`
+		Filters    []string  `json:"filters"`
+		Everything []string  `json:"everything"`
+		Contracts  []callRow `json:"contracts"`
+		Mongo      []callRow `json:"mongo"`
+		Redis      []callRow `json:"redis"`
+		Statements []string  `json:"statements"`
+	}
+	if err := read("calls", &t); err != nil {
+		return nil, err
+	}
+	c := &Calls{Drivers: map[string]Driver{}, Mappers: t.Mappers, Filters: t.Filters, Everything: t.Everything, Contracts: map[string]string{}, Mongo: map[string]string{},
+		Redis: map[string]map[string]string{}, Statements: scan.SetOf(strings.Join(t.Statements, " "))}
+	for _, r := range t.Drivers {
+		for _, n := range r.Names {
+			c.Drivers[n] = Driver{r.Whole, r.Scoped}
+		}
+	}
+	for _, r := range t.Contracts {
+		for _, n := range r.Names {
+			c.Contracts[n] = r.Rule
+		}
+	}
+	for _, r := range t.Mongo {
+		for _, n := range r.Names {
+			c.Mongo[n] = r.Effect
+		}
+	}
+	for _, r := range t.Redis {
+		for _, n := range r.Names {
+			if c.Redis[n] == nil {
+				c.Redis[n] = map[string]string{}
+			}
+			for _, s := range append(r.Sub, "")[:max(1, len(r.Sub))] {
+				c.Redis[n][s] = r.Effect
+			}
+		}
+	}
+	return c, nil
+}
+
+// Filtered: a filter that picks some rows stands in a chain of calls.
+func (c *Calls) Filtered(chain string) bool {
+	if !slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(chain, f) }) {
+		return false
+	}
+	rest := strings.Join(strings.Fields(chain), "")
+	for _, f := range c.Everything {
+		rest = strings.ReplaceAll(rest, f, "")
+	}
+	return slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(rest, f) })
+}
+
+// IsContractVerb tells whether a function's calls mean money or control. A text is read as
+// a call only if it names one of them.
+func (c *Calls) IsContractVerb(name string) bool {
+	_, known := c.Contracts[name]
+	return known
+}

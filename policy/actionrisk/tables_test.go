@@ -1,0 +1,182 @@
+package actionrisk
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// literals calls do with every text that stands in the engine's files, and where.
+func literals(t *testing.T, do func(path string, at token.Position, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				text, _ := strconv.Unquote(l.Value)
+				do(path, set.Position(l.Pos()), text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRulesAreNamedInTables: a front-end says what it sees, and a table which rule
+// speaks of it. Rule ids stand in the judge, and once each in the list of effects that
+// are found out by computing.
+func TestRulesAreNamedInTables(t *testing.T) {
+	named := facts.Tables().ByID
+	literals(t, func(path string, at token.Position, text string) {
+		if named[text] != nil && !strings.HasPrefix(path, "judge/") && path != "act/effectnames.go" {
+			t.Errorf("%s: %s is the id of a rule", at, text)
+		}
+	})
+}
+
+// TestEverySightHasARule: seen.json speaks of what package act lists, and of nothing else.
+func TestEverySightHasARule(t *testing.T) {
+	seen := facts.Tables().Seen
+	file, err := parser.ParseFile(token.NewFileSet(), "act/seen.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok {
+			what, _ := strconv.Unquote(l.Value)
+			if listed++; seen[act.Sight(what)] == nil {
+				t.Errorf("no rule speaks of %s", what)
+			}
+		}
+		return true
+	})
+	if listed != len(seen) {
+		t.Errorf("%d sights, %d in the table", listed, len(seen))
+	}
+}
+
+// TestProgramsAreNamedInTables: which programs or languages are alike is a fact for
+// groups.json. A list of words in Go is one of programs if most of them are names that the
+// tables know.
+func TestProgramsAreNamedInTables(t *testing.T) {
+	tables := facts.Tables()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 || !strings.HasSuffix(dotted(call.Fun), "SetOf") {
+				return true
+			}
+			list, ok := call.Args[0].(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			text, _ := strconv.Unquote(list.Value)
+			words, known := strings.Fields(text), 0
+			for _, w := range words {
+				if p := tables.Program(w); p.Known() || p.Options != nil && !p.Options.Made {
+					known++
+				}
+			}
+			if known > 2 && known*2 > len(words) {
+				t.Errorf("%s: a list of programs: %s", path, text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dotted is the name that an expression is, with its package.
+func dotted(e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return dotted(x.X) + "." + x.Sel.Name
+	}
+	return ""
+}
+
+// TestAProgramIsDescribedOnce: no two rows say the same of a program.
+func TestAProgramIsDescribedOnce(t *testing.T) {
+	var table struct {
+		Programs []map[string]jsontext.Value `json:"programs"`
+	}
+	if err := json.Unmarshal([]byte(rules.Tables()["programs"]), &table); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, row := range table.Programs {
+		var names []string
+		if err := json.Unmarshal(row["exe"], &names); err != nil {
+			t.Fatal(err)
+		}
+		delete(row, "exe")
+		for column, value := range row {
+			var facts []jsontext.Value
+			if err := json.Unmarshal(value, &facts); err != nil {
+				t.Fatal(err)
+			}
+			for _, fact := range facts {
+				if err := fact.Canonicalize(); err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range names {
+					key := name + " " + column + " " + string(fact)
+					if said[key] {
+						t.Errorf("programs.json says twice: %s", key)
+					}
+					said[key] = true
+				}
+			}
+		}
+	}
+}
+
+// TestGroupsAreDifferent: what is known under one name has no other.
+func TestGroupsAreDifferent(t *testing.T) {
+	named := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(facts.Tables().Groups)) {
+		members := slices.Sorted(slices.Values(facts.Tables().Groups[name]))
+		key := strings.Join(slices.Compact(members), " ")
+		if named[key] != "" {
+			t.Errorf("the groups %s and %s are the same", named[key], name)
+		}
+		named[key] = name
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -293,5 +294,5 @@ func addException(place string, e exception) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(place, append(whole, '\n'))
+	return files.Replace(place, append(whole, '\n'))
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -51,7 +52,7 @@ func (c *verdictCmd) batch(o *output) error {
 		text, err = os.Stdin, nil
 	}
 	if err != nil {
-		return fmt.Errorf("--batch: %w", withoutPath(err))
+		return fmt.Errorf("--batch: %w", files.WithoutPath(err))
 	}
 	defer text.Close()
 	result, err := c.judgeLines(text)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -70,7 +71,7 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(place, text); err != nil {
+		if err := files.Replace(place, text); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -83,7 +84,7 @@ func appendLog(folder string, line logged) error {
 	if text, err = canon.Marshal(head); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(folder, headName), text)
+	return files.Replace(filepath.Join(folder, headName), text)
 }
 
 // readHead reads a place in the log, which a file names; without one, its begin.

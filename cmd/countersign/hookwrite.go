@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
 // change merges the agent's entry into its settings, or takes it out. Everything
@@ -46,7 +48,7 @@ func (c *hookCmd) change(ctx context.Context, o *output) error {
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
 	}
-	if err := replaceFile(place, after); err != nil {
+	if err := files.Replace(place, after); err != nil {
 		return err
 	}
 	result := map[string]any{"agent": string(a), "settings": place, "copy": copied, "installed": c.Write}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
@@ -140,7 +141,7 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 			continue
 		}
-		if err := replaceFile(path, text); err != nil {
+		if err := files.Replace(path, text); err != nil {
 			return err
 		}
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -176,4 +178,11 @@ func firstRunes(text string, n int) string {
 		return string(runes[:n-1]) + "…"
 	}
 	return text
+}
+
+// sortedByCount are the names with the most first.
+func sortedByCount(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
 }

@@ -61,7 +61,7 @@ var requirements = []struct {
 		map[string]string{"cmd/countersign/testdata/script/config.txtar": `SIGNING_KEY\t\*{8}`}},
 	{17, "no secret and nothing of a caller in logs, metrics and errors", []string{
 		"api.TestCanariesAreNeitherEchoedNorLogged", "api.TestSecretsAreFound", "api.TestDatabaseGone", "policy/canon.TestErrorsNeverRepeatTheCaller",
-		"api.TestNoticesLeaveNoAddress", "api/webhook.TestErrorsTellNoAddress", "cmd/countersign.TestHookHidesSecrets"}, nil},
+		"api.TestNoticesLeaveNoAddress", "api/webhook.TestErrorsTellNoAddress", "cmd/countersign/guard.TestHookHidesSecrets"}, nil},
 	{18, "reading evidence is seen, exporting it is an event", []string{"api.TestReadingEvidenceIsSeen", "api.TestExportOverHTTP"}, nil},
 	{19, "dependencies are few, pinned and checked", nil,
 		map[string]string{".ci/run": "GOTOOLCHAIN=local", "go.sum": "h1:"}},

@@ -13,6 +13,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/backup"
 	"github.com/countersign/countersign/migrations"
@@ -265,17 +266,17 @@ func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
 		return err
 	}
 	defer leave()
-	files, err := backup.Restore(ctx, url, c.From, keys)
+	restored, err := backup.Restore(ctx, url, c.From, keys)
 	if err != nil || !c.private() {
 		return err
 	}
-	for name, content := range files {
+	for name, content := range restored {
 		if name != filepath.Base(name) {
 			return errors.New("the file of keys holds a name that is a path")
 		}
 		f, err := os.OpenFile(filepath.Join(c.dir(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", name, withoutPath(err))
+			return fmt.Errorf("keep %s: %w", name, files.WithoutPath(err))
 		}
 		_, err = f.Write(content)
 		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/projections"
@@ -42,7 +43,9 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	case c.Health != "":
 		findings = []finding{readiness(ctx, c.Health)}
 	case c.Hook:
-		findings = c.guards(ctx)
+		for _, f := range guard.Try(ctx, guard.Agent(c.Agent), c.HookCommand) {
+			findings = append(findings, finding{"hook", f.State, f.Detail})
+		}
 	default:
 		findings = c.examine(ctx)
 	}

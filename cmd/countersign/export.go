@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -182,7 +183,7 @@ func (c *verifyCmd) bundle(o *output) error {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
 	if head, err := opened.Text("checkpoint.txt"); result.Valid && c.Pin != "" && head != nil {
-		if err := errors.Join(err, replaceFile(c.Pin, head)); err != nil {
+		if err := errors.Join(err, files.Replace(c.Pin, head)); err != nil {
 			return err
 		}
 	}

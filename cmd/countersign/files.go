@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
 // readInput reads what the user names, - for standard input. It refuses what is
@@ -40,35 +42,12 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// replaceFile writes a file so that it is whole whatever happens: on the disk under
-// another name before it takes the place of the old one.
-func replaceFile(place string, text []byte) error {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(place); err == nil {
-		mode = info.Mode().Perm()
-	}
-	scratch, err := os.CreateTemp(filepath.Dir(place), ".new-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", place, withoutPath(err))
-	}
-	_, err = scratch.Write(text)
-	err = errors.Join(err, scratch.Chmod(mode), scratch.Sync(), scratch.Close())
-	if err == nil {
-		err = os.Rename(scratch.Name(), place)
-	}
-	if err != nil {
-		_ = os.Remove(scratch.Name())
-		return fmt.Errorf("write %s: %w", place, withoutPath(err))
-	}
-	return nil
-}
-
 // readOwnSecret reads a file that a setting names, which nobody else may read or
 // change. The files of a data folder belong to whoever owns that.
 func readOwnSecret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", withoutPath(err)
+		return "", files.WithoutPath(err)
 	}
 	if !ownedByUs(info) {
 		return "", fmt.Errorf("the file belongs to another user, who can change it: run this as that user, or chown %s", path)
@@ -80,24 +59,16 @@ func readOwnSecret(path string) (string, error) {
 func readSecret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", withoutPath(err)
+		return "", files.WithoutPath(err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("the file is open to others: chmod 600 %s", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", withoutPath(err)
+		return "", files.WithoutPath(err)
 	}
 	return strings.TrimSpace(string(text)), nil
-}
-
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // keepSecret writes a secret that nobody else may read, and returns it, or the one

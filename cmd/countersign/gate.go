@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -124,9 +125,9 @@ type judgedCommand struct {
 
 // appliedExceptions is what a .countersign.json says about a command.
 type appliedExceptions struct {
-	File     string `json:"file"`
-	Decision string `json:"decision"` // pass, ask or deny, as the guard would
-	Note     string `json:"note,omitempty"`
+	File     string         `json:"file"`
+	Decision guard.Decision `json:"decision"` // pass, ask or deny, as the guard would
+	Note     string         `json:"note,omitempty"`
 }
 
 // judge reads a command and asks the engine, then the exceptions that count in the
@@ -146,13 +147,12 @@ func judge(words []string, f verdictFlags) (judgedCommand, error) {
 	if where == "" {
 		where, _ = os.Getwd() // without a folder the home folder's file counts
 	}
-	x, err := readExceptions(where)
-	if err != nil || x.place == "" {
+	x, err := guard.ReadExceptions(where)
+	if err != nil || x.File == "" {
 		return v, err
 	}
-	left, note := x.lower(v.ScoreOutput, where, time.Now())
-	v.left = left
-	v.Exceptions = &appliedExceptions{x.place, string(x.verdict(levelOf(left.Risk), false)), note}
+	v.Exceptions = &appliedExceptions{File: x.File}
+	v.left, v.Exceptions.Decision, v.Exceptions.Note = x.Apply(v.ScoreOutput, where, time.Now())
 	return v, nil
 }
 
@@ -170,7 +170,7 @@ func commandOf(words []string) (string, error) {
 	}
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = shellWord(word)
+		quoted[i] = guard.ShellWord(word)
 	}
 	return strings.Join(quoted, " "), nil
 }
@@ -179,7 +179,7 @@ func commandOf(words []string) (string, error) {
 // are some.
 func (v judgedCommand) stopped() bool {
 	if v.Exceptions != nil {
-		return v.Exceptions.Decision != string(pass)
+		return v.Exceptions.Decision != guard.Pass
 	}
 	return v.RequiresApproval
 }
@@ -207,9 +207,9 @@ func (v judgedCommand) screen(o *output) string {
 		lines = append(lines, v.ruleLines(r, i > 0)...)
 	}
 	if x := v.Exceptions; x != nil {
-		said := x.Decision + " by " + x.File
+		said := string(x.Decision) + " by " + x.File
 		if x.Note != "" {
-			said = x.Decision + ", " + x.Note
+			said = string(x.Decision) + ", " + x.Note
 		}
 		lines = append(lines, [2]string{"here", said})
 	}

@@ -2,16 +2,19 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -51,7 +54,7 @@ func (c *verdictCmd) batch(o *output) error {
 		text, err = os.Stdin, nil
 	}
 	if err != nil {
-		return fmt.Errorf("--batch: %w", withoutPath(err))
+		return fmt.Errorf("--batch: %w", files.WithoutPath(err))
 	}
 	defer text.Close()
 	result, err := c.judgeLines(text)
@@ -175,4 +178,11 @@ func firstRunes(text string, n int) string {
 		return string(runes[:n-1]) + "…"
 	}
 	return text
+}
+
+// sortedByCount are the names with the most first.
+func sortedByCount(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
 }

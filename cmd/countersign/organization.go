@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -139,7 +140,7 @@ func readRemembered() (map[string]string, error) {
 		err = json.Unmarshal(text, &places)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: remove it, or name the organization with --org: %w", file, withoutPath(err))
+		return nil, fmt.Errorf("%s cannot be read: remove it, or name the organization with --org: %w", file, files.WithoutPath(err))
 	}
 	return places, nil
 }
@@ -156,5 +157,5 @@ func writeRemembered(places map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(file, append(text, '\n'))
+	return files.Replace(file, append(text, '\n'))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -87,7 +88,7 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if first {
 		said += "TRUSTED     the keys, which the service gave when you first asked it: bring them with --keys\n"
 	}
-	if err := replaceFile(c.Pin, text); err != nil {
+	if err := files.Replace(c.Pin, text); err != nil {
 		return err
 	}
 	return o.result(found, said)
@@ -218,7 +219,7 @@ func (c *pinCmd) trusted(ctx context.Context) (keys []ed25519.PublicKey, first b
 		}
 	}
 	if c.Keys != "" || first {
-		err = replaceFile(kept, text)
+		err = files.Replace(kept, text)
 	}
 	return keys, first, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -41,7 +42,7 @@ func (c *policyInitCmd) Run(o *output) error {
 	}
 	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", c.Out, withoutPath(err))
+		return fmt.Errorf("write %s: %w", c.Out, files.WithoutPath(err))
 	}
 	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Close()); err != nil {

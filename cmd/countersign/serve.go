@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -234,7 +235,7 @@ func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, er
 			err = file.Chmod(0o600) // it may have been there
 		}
 		if err != nil {
-			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, withoutPath(err))
+			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, files.WithoutPath(err))
 		}
 		config.Outbox = web.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
@@ -154,7 +155,7 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 			continue
 		}
-		if err := replaceFile(path, text); err != nil {
+		if err := files.Replace(path, text); err != nil {
 			return err
 		}
 	}

@@ -14,13 +14,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
-
-// guardKey signs this machine's reports. It lies beside the log, for its owner alone,
-// and is made by the first push.
-const guardKey = "gate.key"
 
 // pushWithin is how long one report may take on its way.
 const pushWithin = 30 * time.Second
@@ -31,31 +28,17 @@ type gateLogPushCmd struct {
 	Token string `required:"" help:"Token of the organization that may decide (svco_...)." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
 }
 
-// Run sends everything from the last line the ledger has of this machine. What the
-// ledger has is asked of nobody: the place is kept beside the log, and the service
-// refuses what does not follow.
+// Run sends everything from the last line the ledger has of this machine.
 func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
-	folder, err := stateFolder()
+	log, err := guard.OwnLog()
 	if err != nil {
 		return err
 	}
-	lines, wrong, err := ownLog()
-	switch {
-	case err != nil:
-		return err
-	case wrong != "":
-		return fmt.Errorf("the log is not whole, so nothing is sent: %s; countersign gate log shows it", wrong)
-	}
-	key, err := machineKey(folder)
+	lines, err := log.Unsent()
 	if err != nil {
 		return err
 	}
-	place := filepath.Join(folder, "gate.pushed")
-	pushed, err := readHead(place)
-	if err != nil {
-		return err
-	}
-	lines, err = behind(lines, pushed)
+	key, err := machineKey(log)
 	if err != nil {
 		return err
 	}
@@ -66,37 +49,23 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		sent += len(part)
-		text, err := canon.Marshal(logHead{part[len(part)-1].Number, part[len(part)-1].Hash})
-		if err != nil {
-			return err
-		}
-		if err := replaceFile(place, text); err != nil {
+		if err := log.Sent(part[len(part)-1]); err != nil {
 			return err
 		}
 	}
 	return o.result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
 }
 
-// behind are the lines after the last one that was sent.
-func behind(lines []logged, pushed logHead) ([]logged, error) {
-	if pushed.Number == 0 {
-		return lines, nil
-	}
-	if pushed.Number > int64(len(lines)) || lines[pushed.Number-1].Hash != pushed.Hash {
-		return nil, errors.New("the log is not the one that was sent before: it was replaced")
-	}
-	return lines[pushed.Number:], nil
-}
-
-func machineKey(folder string) (ed25519.PrivateKey, error) {
-	d := data{Data: folder, begins: true}
-	text, err := d.developmentKey(guardKey)
+// machineKey signs this machine's reports. It lies beside the log, for its owner alone.
+func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
+	d := data{Data: string(log), begins: true}
+	text, err := d.developmentKey(guard.KeyName)
 	if err != nil {
 		return nil, err
 	}
 	seed, err := parseSeed(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(folder, guardKey), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.Data, guard.KeyName), err)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -1,4 +1,4 @@
-package main
+package guard
 
 import (
 	"path"
@@ -14,7 +14,7 @@ import (
 var (
 	guardFolders  = []string{".claude", ".codex", ".cursor", ".gemini"}
 	guardSettings = []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml",
-		".cursor/hooks.json", ".gemini/settings.json", exceptionsFile, "etc/countersign.json", "countersign/" + logName, "countersign/" + headName, "countersign/" + guardKey, "countersign/gate.pushed"}
+		".cursor/hooks.json", ".gemini/settings.json", exceptionsFile, "etc/countersign.json", "countersign/" + logName, "countersign/" + headName, "countersign/" + KeyName, "countersign/" + pushedName}
 )
 
 var (
@@ -71,10 +71,10 @@ var opensInput = regexp.MustCompile(`(?:^|[;&|({\n]\s*)(?:(?:exec|sudo|env|comma
 // takesInput tells whether a command opens a shell or a console that would run
 // what is typed into it later: fed with a canary, it runs the canary. Codex
 // types with a tool of its own, which no event shows.
-func (g guard) takesInput(a actionrisk.Action) bool {
+func (g Guard) takesInput(a actionrisk.Action) bool {
 	command := a.Command
 	return opensInput.MatchString(command) && slices.ContainsFunc(unseenInputs, func(typed string) bool {
 		a.Command = "echo " + quotePath(typed) + " | {\n" + command + "\n}"
-		return levelOf(g.judge(a).Risk) == actionrisk.Critical
+		return levelOf(g.Judge(a).Risk) == actionrisk.Critical
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package guard
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -37,18 +38,19 @@ const (
 	operatorFile   = "/etc/countersign.json"
 )
 
-// exceptions is what such a file says.
-type exceptions struct {
+// Exceptions is what such a file says.
+type Exceptions struct {
+	File string `json:"-"` // where it says so; empty: there is none
+
 	AskFrom  string      `json:"askFrom,omitempty"`  // level from which the user is asked; high if absent
 	DenyFrom string      `json:"denyFrom,omitempty"` // level from which it is denied; critical if absent
-	Allow    []exception `json:"allow,omitempty"`
+	Allow    []Exception `json:"allow,omitempty"`
 
-	place string           // of the file
-	most  actionrisk.Level // the operator's word
+	most actionrisk.Level // the operator's word
 }
 
-// exception lets one rule, or one exact action, pass.
-type exception struct {
+// Exception lets one rule, or one exact action, pass.
+type Exception struct {
 	Rule   string `json:"rule,omitempty"`
 	Action string `json:"action,omitempty"` // its whole hash
 	Path   string `json:"path,omitempty"`   // the folder in and below which it counts; absent: everywhere
@@ -56,20 +58,19 @@ type exception struct {
 	Reason string `json:"reason"`
 }
 
-// readExceptions finds the file that counts for a folder. A file that cannot be
+// ReadExceptions finds the file that counts for a folder. A file that cannot be
 // read is an error: what it might allow is not guessed, and neither is what it
 // might deny.
-func readExceptions(cwd string) (exceptions, error) {
-	x := exceptions{most: actionrisk.High}
+func ReadExceptions(cwd string) (Exceptions, error) {
 	place := nearestExceptions(cwd)
 	if place == "" {
-		return x, nil
+		return Exceptions{}, nil
 	}
 	x, err := parseExceptions(place)
 	if err != nil {
 		return x, err
 	}
-	x.most, err = operatorAllows()
+	x.most, err = AllowedUpTo()
 	return x, err
 }
 
@@ -95,8 +96,8 @@ func nearestExceptions(cwd string) string {
 	return ""
 }
 
-func parseExceptions(place string) (exceptions, error) {
-	x := exceptions{place: place, most: actionrisk.High}
+func parseExceptions(place string) (Exceptions, error) {
+	x := Exceptions{File: place}
 	text, err := os.ReadFile(place)
 	if err != nil {
 		return x, fmt.Errorf("%s cannot be read", place)
@@ -104,10 +105,11 @@ func parseExceptions(place string) (exceptions, error) {
 	if err := canon.Decode(text, &x); err != nil {
 		return x, fmt.Errorf("%s: %w", place, err)
 	}
-	for name, level := range map[string]string{"askFrom": x.AskFrom, "denyFrom": x.DenyFrom} {
-		if level != "" && !slices.Contains([]string{"low", "medium", "high", "critical"}, level) {
-			return x, fmt.Errorf("%s: %s must be low, medium, high or critical", place, name)
-		}
+	switch {
+	case x.AskFrom != "" && !isLevel(x.AskFrom):
+		return x, fmt.Errorf("%s: askFrom must be low, medium, high or critical", place)
+	case x.DenyFrom != "" && !isLevel(x.DenyFrom):
+		return x, fmt.Errorf("%s: denyFrom must be low, medium, high or critical", place)
 	}
 	for i, e := range x.Allow {
 		if err := e.check(); err != nil {
@@ -117,7 +119,7 @@ func parseExceptions(place string) (exceptions, error) {
 	return x, nil
 }
 
-func (e exception) check() error {
+func (e Exception) check() error {
 	_, bad := time.Parse(time.RFC3339, e.Until)
 	switch {
 	case (e.Rule == "") == (e.Action == ""):
@@ -134,9 +136,9 @@ func (e exception) check() error {
 	return nil
 }
 
-// operatorAllows is the highest level that an exception may lower: high where the
-// operator has said nothing.
-func operatorAllows() (actionrisk.Level, error) {
+// AllowedUpTo is the highest level that an exception may lower: high where the operator
+// of the machine has said nothing.
+func AllowedUpTo() (actionrisk.Level, error) {
 	text, err := os.ReadFile(operatorFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return actionrisk.High, nil
@@ -147,14 +149,14 @@ func operatorAllows() (actionrisk.Level, error) {
 	if err == nil {
 		err = canon.Decode(text, &said)
 	}
-	if err != nil || !slices.Contains([]string{"low", "medium", "high", "critical"}, said.AllowUpTo) {
+	if err != nil || !isLevel(said.AllowUpTo) {
 		return actionrisk.Low, fmt.Errorf("%s: allowUpTo must be low, medium, high or critical", operatorFile)
 	}
 	return levelOf(said.AllowUpTo), nil
 }
 
 // counts says whether an exception is in force for a folder at a time.
-func (e exception) counts(cwd string, now time.Time) bool {
+func (e Exception) counts(cwd string, now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, e.Until); e.Until != "" && (err != nil || !now.Before(until)) {
 		return false
 	}
@@ -162,19 +164,25 @@ func (e exception) counts(cwd string, now time.Time) bool {
 	return e.Path == "" || cwd == filepath.Clean(e.Path) || strings.HasPrefix(cwd, strings.TrimSuffix(filepath.Clean(e.Path), "/")+"/")
 }
 
+// Apply is what the exceptions make of a verdict in a folder: what is left of it, and the
+// guard's decision on that. note says which exceptions were used.
+func (x Exceptions) Apply(score actionrisk.ScoreOutput, cwd string, now time.Time) (left actionrisk.ScoreOutput, d Decision, note string) {
+	left, note = x.lower(score, cwd, now)
+	return left, x.verdict(levelOf(left.Risk), false), note
+}
+
 // lower takes the rules that are excepted out of a verdict. What is left decides:
 // the worst rule that is not excepted. note says which exceptions were used.
-func (x exceptions) lower(score actionrisk.ScoreOutput, cwd string, now time.Time) (left actionrisk.ScoreOutput, note string) {
-	used := func(e exception) string { return fmt.Sprintf("allowed by %s (%s)", x.place, e.Reason) }
+func (x Exceptions) lower(score actionrisk.ScoreOutput, cwd string, now time.Time) (left actionrisk.ScoreOutput, note string) {
 	left = score
 	left.MatchedRules = nil
 	level := actionrisk.Low
 	for _, r := range score.MatchedRules {
-		i := slices.IndexFunc(x.Allow, func(e exception) bool {
+		i := slices.IndexFunc(x.Allow, func(e Exception) bool {
 			return e.counts(cwd, now) && (e.Action != "" && e.Action == score.ActionHash || e.Rule != "" && e.Rule == r.ID)
 		})
 		if i >= 0 && levelOf(r.Severity) <= x.most {
-			note = used(x.Allow[i])
+			note = fmt.Sprintf("allowed by %s (%s)", x.File, x.Allow[i].Reason)
 			continue
 		}
 		left.MatchedRules = append(left.MatchedRules, r)
@@ -189,17 +197,17 @@ func (x exceptions) lower(score actionrisk.ScoreOutput, cwd string, now time.Tim
 
 // verdict is what becomes of a level, by the file's own levels. They may make it
 // stricter without bound, and milder up to what the operator allows.
-func (x exceptions) verdict(level actionrisk.Level, strict bool) decision {
+func (x Exceptions) verdict(level actionrisk.Level, strict bool) Decision {
 	usual := verdictOf(level, strict)
 	if x.AskFrom == "" && x.DenyFrom == "" {
 		return usual
 	}
-	wanted := pass
-	if x.AskFrom != "" && level >= levelOf(x.AskFrom) || x.AskFrom == "" && usual != pass {
-		wanted = query
+	wanted := Pass
+	if x.AskFrom != "" && level >= levelOf(x.AskFrom) || x.AskFrom == "" && usual != Pass {
+		wanted = Ask
 	}
-	if x.DenyFrom != "" && level >= levelOf(x.DenyFrom) || x.DenyFrom == "" && usual == deny {
-		wanted = deny
+	if x.DenyFrom != "" && level >= levelOf(x.DenyFrom) || x.DenyFrom == "" && usual == Deny {
+		wanted = Deny
 	}
 	if rank(wanted) < rank(usual) && level > x.most {
 		return usual
@@ -207,65 +215,22 @@ func (x exceptions) verdict(level actionrisk.Level, strict bool) decision {
 	return wanted
 }
 
-func rank(d decision) int { return slices.Index([]decision{pass, query, deny}, d) }
+func rank(d Decision) int { return slices.Index([]Decision{Pass, Ask, Deny}, d) }
 
-// describeExceptions says which file counts in a folder; nothing where there is none.
-func describeExceptions(folder string) []finding {
-	x, err := readExceptions(folder)
-	switch {
-	case err != nil:
-		return []finding{{"hook", "bad", "blocks everything: " + err.Error()}}
-	case x.place == "":
-		return nil
-	}
-	return []finding{{"hook", "ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", x.place, len(x.Allow), x.most)}}
-}
-
-// gateAllowCmd writes an exception.
-type gateAllowCmd struct {
-	Rule   string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it."`
-	Action string        `help:"Instead of a rule: the hash of one exact action, as gate log shows it." placeholder:"HASH"`
-	Here   bool          `help:"Only in this folder and below; the exception stands in its .countersign.json."`
-	For    time.Duration `help:"For how long, such as 24h (1d: 24h); without it, until it is taken out." placeholder:"TIME" type:"days"`
-	Reason string        `required:"" help:"Why; it stands in the file." placeholder:"TEXT"`
-}
-
-// Run adds the exception to the file of this folder, or of the home folder.
-func (c *gateAllowCmd) Run(o *output) error {
-	folder, err := os.UserHomeDir()
-	here, err2 := os.Getwd()
-	if c.Here {
-		folder, err = here, err2
-	}
-	if err != nil {
-		return fmt.Errorf("find the folder: %w", err)
-	}
-	e := exception{Rule: c.Rule, Action: c.Action, Reason: c.Reason}
-	if c.Here {
-		e.Path = here
-	}
-	if c.For > 0 {
-		e.Until = time.Now().Add(c.For).UTC().Format(time.RFC3339)
-	}
+// Allow adds an exception to the file of a folder and names the file. Whatever else stands
+// in it is kept.
+func Allow(folder string, e Exception) (file string, err error) {
 	if e.Rule != "" && !slices.ContainsFunc(actionrisk.Rules(), func(r actionrisk.Rule) bool { return r.ID == e.Rule }) {
-		return fmt.Errorf("there is no rule of this name; countersign gate \"COMMAND\" names those that a command matches")
+		return "", errors.New(`there is no rule of this name; countersign gate "COMMAND" names those that a command matches`)
 	}
 	if err := e.check(); err != nil {
-		return err
+		return "", err
 	}
-	place := filepath.Join(folder, exceptionsFile)
-	if err := addException(place, e); err != nil {
-		return err
-	}
-	text := "written to " + place + "\n"
-	if most, err := operatorAllows(); err == nil {
-		text += "it lowers rules up to " + most.String() + " risk\n"
-	}
-	return o.result(e, text)
+	file = filepath.Join(folder, exceptionsFile)
+	return file, e.addTo(file)
 }
 
-// addException keeps whatever else stands in the file.
-func addException(place string, e exception) error {
+func (e Exception) addTo(place string) error {
 	members := map[string]jsontext.Value{}
 	text, err := os.ReadFile(place)
 	switch {
@@ -280,7 +245,7 @@ func addException(place string, e exception) error {
 			return err
 		}
 	}
-	var list []exception
+	var list []Exception
 	if members["allow"] != nil {
 		if err := json.Unmarshal(members["allow"], &list); err != nil {
 			return err
@@ -293,5 +258,5 @@ func addException(place string, e exception) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(place, append(whole, '\n'))
+	return files.Replace(place, append(whole, '\n'))
 }

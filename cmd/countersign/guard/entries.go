@@ -1,34 +1,33 @@
-package main
+package guard
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// install is the configuration of an agent in words, with self as the program.
-// The file names and members are those of the agents' own documentation.
-func (a agent) install(self string) string {
-	entry, err := a.entry(self)
+// Instructions are the configuration of an agent in words, and where it goes. The file
+// names and members are those of the agents' own documentation.
+func (a Agent) Instructions(program string) string {
+	entry, err := a.entry(program)
 	if err != nil {
 		return "" // a path that is not UTF-8 has no JSON form
 	}
-	i := installs[a]
-	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\nOr let it be merged: countersign gate hook --install %[4]s --write\n", i.where, entry, i.notes, a)
+	e := entries[a]
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\nOr let it be merged: countersign gate hook --install %[4]s --write\n", e.where, entry, e.notes, a)
 }
 
 // entry is the configuration alone. Beside the guard before a tool it has a canary at
 // the start of each session and subagent, and a look behind each tool whether it ran
 // under a verdict (gate log shows an alarm): doctor --hook sees one moment only.
-func (a agent) entry(self string) (string, error) {
-	quoted, err := jsontext.AppendQuote(nil, shellWord(self)+" gate hook --agent "+string(a))
-	return strings.ReplaceAll(installs[a].entry, "COMMAND", string(quoted)), err
+func (a Agent) entry(program string) (string, error) {
+	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
+	return strings.ReplaceAll(entries[a].entry, "COMMAND", string(quoted)), err
 }
 
-var installs = map[agent]struct{ where, entry, notes string }{
-	claude: {
+var entries = map[Agent]struct{ where, entry, notes string }{
+	Claude: {
 		"Claude Code: merge this into ~/.claude/settings.json (every project) or .claude/settings.json (this one).",
 		`{
   "hooks": {
@@ -54,7 +53,7 @@ var installs = map[agent]struct{ where, entry, notes string }{
 later, and without it a wrong path lets every command through. High risk is asked about in the modes default,
 acceptEdits and plan, and denied in the others, where nobody would be asked.`,
 	},
-	codex: {
+	Codex: {
 		"Codex CLI: merge this into ~/.codex/hooks.json (every project) or .codex/hooks.json (this one).",
 		`{
   "hooks": {
@@ -83,7 +82,7 @@ or SQL console without its command counts as high. Codex goes on when the hook c
 slow, so keep the path right. Older versions need hooks = true under
 [features] in config.toml.`,
 	},
-	cursor: {
+	Cursor: {
 		"Cursor: merge this into ~/.cursor/hooks.json (every project) or .cursor/hooks.json (this one).",
 		`{
   "version": 1,
@@ -102,7 +101,7 @@ slow, so keep the path right. Older versions need hooks = true under
 asked Cursor lets an "ask" through, so high risk is denied; --ask always in the command makes it ask.
 Cursor also runs the hooks of Claude Code's settings; this one answers there in Cursor's format.`,
 	},
-	gemini: {
+	Gemini: {
 		"Gemini CLI: merge this into ~/.gemini/settings.json (every project) or .gemini/settings.json (this one).",
 		`{
   "hooks": {
@@ -129,18 +128,8 @@ not there, and goes on when it exits with 1 or gives no answer in time, so keep 
 	},
 }
 
-// ownPath is how a configuration names this program: by its full path, since
-// agents start hooks with a PATH of their own.
-func ownPath() string {
-	self, err := os.Executable()
-	if err != nil || strings.Contains(self, "go-build") { // "go run" removes it
-		return "countersign"
-	}
-	return self
-}
-
-// shellWord quotes a path for a shell only where it needs it.
-func shellWord(s string) string {
+// ShellWord quotes a text for a shell only where it needs it.
+func ShellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
 		return s
 	}

@@ -1,4 +1,4 @@
-package main
+package guard
 
 import (
 	"errors"
@@ -13,44 +13,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
-
-// agent is a coding agent whose hook format is spoken; empty if unknown.
-type agent string
-
-// The agents, and where their formats are described. Claude Code 2.1.330, Codex
-// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31 are what
-// .ci/hooks holds them to.
-//
-//	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
-//	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
-//	        exit 2 blocks with stderr as the reason, any other code and a time-out let the call through
-//	        (unless the entry says onFailure: block), and so does an answer that is not JSON. An "ask"
-//	        reaches a permission prompt tool in every mode; where there is nobody to ask the call is denied.
-//	        Its Monitor tool sends what it runs as Bash.
-//	codex   developers.openai.com/codex/hooks: the same shapes with turn_id and model; unknown members of
-//	        an answer, "ask", a bare "allow" and a denial without a reason fail open; exit 2 needs text on
-//	        stderr. cwd is the folder of the call. apply_patch sends the patch as tool_input.command. What
-//	        JavaScript of the model calls is sent call by call; what write_stdin types is not sent at all.
-//	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
-//	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
-//	        -> {permission allow|deny|ask, user_message, agent_message}; exit 2, an answer that is not JSON
-//	        and an unknown permission block; another exit code, no answer and a time-out let the call through
-//	        (unless the entry says failClosed), and so does an answer without permission. "ask" exists for
-//	        the first two events, and in the SDK, where nobody can be asked, lets the call through. It runs the
-//	        PreToolUse hooks of Claude Code's settings as preToolUse, and reads its own answers only.
-//	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
-//	        -> {decision allow|deny, reason}, read from stdout or else from stderr; text that is not JSON is
-//	        a denial from exit code 2 on and is passed over below; no text and a time-out let the call
-//	        through. An "ask" is known to new versions only, and without a terminal it waits for ever.
-const (
-	claude agent = "claude"
-	codex  agent = "codex"
-	cursor agent = "cursor"
-	gemini agent = "gemini"
-)
-
-// agents lists them in the order in which they are looked for.
-var agents = []agent{claude, codex, cursor, gemini}
 
 // event is what is read of an agent's event; everything else in it is ignored.
 type event struct {
@@ -86,7 +48,7 @@ type input struct {
 
 // asked is what an agent wants to do.
 type asked struct {
-	by       agent
+	by       Agent
 	canAsk   bool // the format has a word for asking at this event
 	asksHold bool // and the agent is known to stop for it
 	cwd      string
@@ -118,7 +80,7 @@ var errShape = errors.New("the event has an unknown shape")
 
 // readEvent reads an event strictly. The agent is known on return as soon as
 // the event tells it, also beside an error.
-func readEvent(text []byte, named agent) (asked, error) {
+func readEvent(text []byte, named Agent) (asked, error) {
 	got := asked{by: named}
 	if err := canon.Check(text); err != nil {
 		return got, fmt.Errorf("the event is refused: %w", err)
@@ -128,17 +90,17 @@ func readEvent(text []byte, named agent) (asked, error) {
 		return got, errShape // the cause may repeat the event
 	}
 	got.session, got.callID = shownPath(e.SessionID), e.call()
-	told, ok := e.agent()
+	told, ok := e.Agent()
 	if got.moment = e.moment(); got.moment == beforeTool && !ok {
 		return got, errShape
 	}
 	if !ok { // only our own configurations send these events
-		told = claude
+		told = Claude
 		if named != "" {
 			told = named
 		}
 	}
-	if named == "" || named == claude && told == cursor { // Cursor starts the hooks of Claude Code's settings, too
+	if named == "" || named == Claude && told == Cursor { // Cursor starts the hooks of Claude Code's settings, too
 		got.by = told
 	}
 	got.cwd = e.Cwd
@@ -146,12 +108,12 @@ func readEvent(text []byte, named agent) (asked, error) {
 		got.cwd = e.WorkspaceRoots[0]
 	}
 	switch got.by {
-	case claude:
+	case Claude:
 		got.canAsk = true
 		// An agent that only looks like this one might not know "ask", so it has
 		// to be named, and the mode has to be one of those who want to be asked.
-		got.asksHold = named == claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
-	case cursor:
+		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
+	case Cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	}
 	if got.moment != beforeTool {
@@ -191,21 +153,21 @@ func (e event) call() string {
 
 // agent tells who sent an event. What both of two agents might have sent is
 // taken for the one that knows fewer answers.
-func (e event) agent() (agent, bool) {
+func (e event) Agent() (Agent, bool) {
 	switch e.Name {
 	case "BeforeTool", "AfterTool":
-		return gemini, true
+		return Gemini, true
 	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse",
 		"sessionStart", "subagentStart", "afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure":
-		return cursor, true
+		return Cursor, true
 	case "PreToolUse":
 		switch {
 		case e.CursorVersion != "":
-			return cursor, true
+			return Cursor, true
 		case e.TurnID != "", len(e.Model) > 0:
-			return codex, true
+			return Codex, true
 		}
-		return claude, true
+		return Claude, true
 	}
 	return "", false
 }
@@ -366,53 +328,4 @@ func shownPath(p string) string {
 		return string(runes[:maxShown]) + "…"
 	}
 	return string(runes)
-}
-
-// answer is a decision in the agent's format. No interference is said without
-// an "allow" where that would skip the agent's own permissions.
-func (a agent) answer(d decision, reason string) string {
-	var value any = struct{}{}
-	switch {
-	case a == "":
-		return ""
-	case a == cursor && (d == pass || d == proven): // whose documentation wants a permission in every answer
-		value = cursorAnswer{Permission: "allow"}
-	case a == cursor:
-		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
-	case d == pass, d == proven && a == codex: // which takes a bare allow for a failure
-	case d == proven && a == gemini:
-		value = geminiAnswer{Decision: "allow"}
-	case d == proven:
-		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: "allow", PermissionDecisionReason: reason}}
-	case a == gemini:
-		value = geminiAnswer{Decision: string(deny), Reason: reason}
-	default:
-		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: string(d), PermissionDecisionReason: reason}}
-	}
-	text, err := canon.Marshal(value)
-	if err != nil {
-		panic(err) // answer's caller turns it into a block
-	}
-	return string(text) + "\n"
-}
-
-type claudeAnswer struct {
-	HookSpecificOutput claudeDecision `json:"hookSpecificOutput"`
-}
-
-type claudeDecision struct {
-	HookEventName            string `json:"hookEventName"`
-	PermissionDecision       string `json:"permissionDecision"`
-	PermissionDecisionReason string `json:"permissionDecisionReason"`
-}
-
-type cursorAnswer struct {
-	Permission   string `json:"permission"`
-	UserMessage  string `json:"user_message,omitempty"`
-	AgentMessage string `json:"agent_message,omitempty"`
-}
-
-type geminiAnswer struct {
-	Decision string `json:"decision"`
-	Reason   string `json:"reason,omitempty"`
 }

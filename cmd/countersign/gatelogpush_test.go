@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
@@ -44,7 +45,7 @@ func TestLogPush(t *testing.T) {
 	add := func(n int) {
 		t.Helper()
 		for range n {
-			if err := appendLog(folder, logged{At: "2026-11-22T10:00:00Z", Agent: "claude", Decision: "deny", Level: "high", Command: "x"}); err != nil {
+			if err := guard.Log(folder).Append(guardlog.Line{At: "2026-11-22T10:00:00Z", Agent: "claude", Decision: "deny", Level: "high", Command: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,14 +61,14 @@ func TestLogPush(t *testing.T) {
 	if len(taken) != 503 || taken[502] != 503 {
 		t.Errorf("%d lines", len(taken))
 	}
-	if info, err := os.Stat(filepath.Join(folder, guardKey)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(folder, guard.KeyName)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v, %v", info, err)
 	}
-	text, err := os.ReadFile(filepath.Join(folder, logName))
+	text, err := os.ReadFile(filepath.Join(folder, "gate.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, logName), bytes.Replace(text, []byte(`"deny"`), []byte(`"pass"`), 1), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "gate.log"), bytes.Replace(text, []byte(`"deny"`), []byte(`"pass"`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	push(2, "is not whole")

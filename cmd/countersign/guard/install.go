@@ -1,7 +1,6 @@
-package main
+package guard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,93 +12,56 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// change merges the agent's entry into its settings, or takes it out. Everything
-// else in the file stays; a copy of what was there lies beside it. What was written
-// is tried at once, as doctor does.
-func (c *hookCmd) change(ctx context.Context, o *output) error {
-	a := agent(c.Install)
-	place, err := a.ownSettings(c.Project)
+// Change is what was done to an agent's settings.
+type Change struct {
+	Settings string // the file
+	Copy     string // of what was there before; empty: nothing was
+}
+
+// Install merges the entry that starts this program as the guard into the agent's
+// settings, the user's own or those of this folder's project. Everything else in the file
+// stays; a copy of what was there lies beside it.
+func (a Agent) Install(program string, project bool) (Change, error) {
+	return a.change(program, project)
+}
+
+// Uninstall takes the entry out again.
+func (a Agent) Uninstall(project bool) (Change, error) {
+	return a.change("", project)
+}
+
+func (a Agent) change(program string, project bool) (Change, error) {
+	place, err := a.ownSettings(project)
 	if err != nil {
-		return err
-	}
-	self, err := installable()
-	if err != nil && c.Write {
-		return err
+		return Change{}, err
 	}
 	before, err := os.ReadFile(place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read %s: %w", place, err)
+		return Change{}, fmt.Errorf("read %s: %w", place, err)
 	}
-	after, err := a.merged(before, self, c.Write)
+	after, err := a.merged(before, program)
 	if err != nil {
-		return fmt.Errorf("%s: %w; nothing was written, --install %s prints what to add by hand", place, err, a)
+		return Change{}, fmt.Errorf("%s: %w; nothing was written, --install %s prints what to add by hand", place, err, a)
 	}
-	copied := ""
+	done := Change{Settings: place}
 	if len(before) > 0 {
-		copied = place + ".before-countersign-" + time.Now().UTC().Format("20060102T150405Z")
-		if err := os.WriteFile(copied, before, 0o600); err != nil {
-			return fmt.Errorf("keep a copy of %s: %w", place, err)
+		done.Copy = place + ".before-countersign-" + time.Now().UTC().Format("20060102T150405Z")
+		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
+			return Change{}, fmt.Errorf("keep a copy of %s: %w", place, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
-		return err
+		return Change{}, err
 	}
-	if err := replaceFile(place, after); err != nil {
-		return err
-	}
-	result := map[string]any{"agent": string(a), "settings": place, "copy": copied, "installed": c.Write}
-	text := "written: " + place + "\n"
-	if copied != "" {
-		text += "what was there: " + copied + "\n"
-	}
-	if c.Uninstall {
-		return o.result(result, text+"the guard is taken out\n")
-	}
-	return c.tried(ctx, o, a, text, result)
-}
-
-// tried fires the canary at what was written.
-func (c *hookCmd) tried(ctx context.Context, o *output, a agent, text string, result map[string]any) error {
-	doctor := doctorCmd{Agent: string(a)}
-	findings := doctor.guards(ctx)
-	ok := true
-	for _, f := range findings {
-		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
-		ok = ok && f.State != "bad"
-	}
-	if a == codex {
-		text += "open /hooks in Codex and trust it: until then Codex skips it without a word\n"
-	}
-	result["works"] = ok
-	if err := o.result(result, text); err != nil {
-		return err
-	}
-	if !ok {
-		return errNo
-	}
-	return nil
-}
-
-// installable is the path of this program as an agent can start it. Under "go run"
-// there is none that lasts.
-func installable() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	if strings.Contains(self, "go-build") && os.Getenv("COUNTERSIGN_TEST_AS_PROGRAM") == "" {
-		return "", errors.New(`"go run" removes the program when it ends: build it first (go install ./cmd/countersign), and run that with --write`)
-	}
-	if self, err = filepath.EvalSymlinks(self); err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	return self, nil
+	return done, files.Replace(place, after)
 }
 
 // ownSettings is the file that holds the user's hooks of an agent, or the project's.
-func (a agent) ownSettings(project bool) (string, error) {
+func (a Agent) ownSettings(project bool) (string, error) {
 	files := a.settingsFiles()
 	if project {
 		return filepath.Abs(files[0])
@@ -111,8 +73,8 @@ func (a agent) ownSettings(project bool) (string, error) {
 	return place, nil
 }
 
-// merged is the settings with this program's entry, or without any of ours.
-func (a agent) merged(before []byte, self string, install bool) ([]byte, error) {
+// merged is the settings with the program's entry, or without any of ours.
+func (a Agent) merged(before []byte, program string) ([]byte, error) {
 	settings := map[string]jsontext.Value{}
 	if len(strings.TrimSpace(string(before))) > 0 {
 		if err := json.Unmarshal(before, &settings); err != nil {
@@ -128,8 +90,8 @@ func (a agent) merged(before []byte, self string, install bool) ([]byte, error) 
 	if err := withoutOurs(hooks); err != nil {
 		return nil, err
 	}
-	if install {
-		if err := a.addOurs(settings, hooks, self); err != nil {
+	if program != "" {
+		if err := a.addOurs(settings, hooks, program); err != nil {
 			return nil, err
 		}
 	}
@@ -179,13 +141,13 @@ func isOurs(group jsontext.Value) bool {
 		entries = []hookEntry{g}
 	}
 	return !slices.ContainsFunc(entries, func(e hookEntry) bool {
-		return !strings.Contains(strings.Join(append([]string{e.Command}, e.Args...), " "), "gate hook --agent ")
+		return !e.starts("gate hook --agent ")
 	})
 }
 
 // addOurs adds the groups of the printed configuration behind those that are there.
-func (a agent) addOurs(settings, hooks map[string]jsontext.Value, self string) error {
-	entry, err := a.entry(self)
+func (a Agent) addOurs(settings, hooks map[string]jsontext.Value, program string) error {
+	entry, err := a.entry(program)
 	if err != nil {
 		return err
 	}

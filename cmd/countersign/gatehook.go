@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// hookCmd is the guard of a coding agent: the agent's pre-tool event comes on
+// standard input, the answer in the agent's own format goes to standard output. An
+// answer is exit code 0; a failure is exit code 2 with the reason on standard error,
+// and so are a crash of the Go runtime and a wrong flag: each of the agents takes that
+// for a block.
+type hookCmd struct {
+	Agent       string `help:"Whose format to answer in: ${enum}. auto looks at the event, and then never asks." enum:"auto,claude,codex,cursor,gemini" default:"auto"`
+	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini) and where it goes; write nothing." placeholder:"AGENT" enum:",claude,codex,cursor,gemini" default:""`
+	Ask         string `help:"Whether high risk may be asked about: auto (where the agent is known to stop and ask), always (wherever its format has a word for it), never (deny)." enum:"auto,always,never" default:"auto"`
+	Strict      bool   `help:"One step stricter: ask about medium risk, deny high."`
+	FailClosed  bool   `help:"Treat a command that no rule knows and that is not proven read-only as high. Off by default: builds and tests are such commands, and a guard that asks about each of them gets switched off." name:"fail-closed"`
+	Environment string `help:"Environment the agent's commands reach." name:"environment"`
+	AllowProven bool   `help:"Answer allow where every part of a command is proven read-only, so that the agent does not ask either." name:"allow-proven"`
+	NoLog       bool   `help:"Keep no log of the verdicts." name:"no-log"`
+	Write       bool   `help:"With --install: merge the entry into the agent's settings, keep a copy of what was there, and try it."`
+	Uninstall   bool   `help:"With --install: take the entry out again."`
+	Project     bool   `help:"With --write or --uninstall: the settings of this folder's project, not the user's own."`
+}
+
+// Run answers one event.
+func (c *hookCmd) Run(ctx context.Context, o *output) error {
+	switch {
+	case c.Install == "" && (c.Write || c.Uninstall || c.Project):
+		return errors.New("--write, --uninstall and --project need --install AGENT")
+	case c.Write || c.Uninstall:
+		return c.change(ctx, o)
+	case c.Install != "":
+		_, err := io.WriteString(o.stdout, guard.Agent(c.Install).Instructions(ownPath()))
+		return err
+	}
+	r := c.guard().Answer(os.Stdin)
+	if _, err := io.WriteString(o.stdout, r.Stdout); err != nil {
+		return fmt.Errorf("blocked: write the answer: %w", err)
+	}
+	return r.Failure
+}
+
+func (c *hookCmd) guard() guard.Guard {
+	g := guard.Guard{Ask: c.Ask, Strict: c.Strict, FailClosed: c.FailClosed, Environment: c.Environment, AllowProven: c.AllowProven,
+		Judge: actionrisk.ScoreAction, Now: time.Now()}
+	if log, err := guard.OwnLog(); err == nil && !c.NoLog {
+		g.Log = log
+	}
+	if c.Agent != "auto" {
+		g.Agent = guard.Agent(c.Agent)
+	}
+	return g
+}
+
+// change merges the guard's entry into the agent's settings, or takes it out. What was
+// written is tried at once, as doctor does.
+func (c *hookCmd) change(ctx context.Context, o *output) error {
+	a := guard.Agent(c.Install)
+	var done guard.Change
+	program, err := "", error(nil)
+	if c.Write {
+		if program, err = installable(); err == nil {
+			done, err = a.Install(program, c.Project)
+		}
+	} else {
+		done, err = a.Uninstall(c.Project)
+	}
+	if err != nil {
+		return err
+	}
+	result := map[string]any{"agent": string(a), "settings": done.Settings, "copy": done.Copy, "installed": c.Write}
+	text := "written: " + done.Settings + "\n"
+	if done.Copy != "" {
+		text += "what was there: " + done.Copy + "\n"
+	}
+	if c.Uninstall {
+		return o.result(result, text+"the guard is taken out\n")
+	}
+	found := guard.Try(ctx, a, nil)
+	for _, f := range found {
+		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
+	}
+	if a == guard.Codex {
+		text += "open /hooks in Codex and trust it: until then Codex skips it without a word\n"
+	}
+	result["works"] = guard.Works(found)
+	if err := o.result(result, text); err != nil {
+		return err
+	}
+	if !guard.Works(found) {
+		return errNo
+	}
+	return nil
+}
+
+// installable is the path of this program as an agent can start it. Under "go run"
+// there is none that lasts.
+func installable() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	if strings.Contains(self, "go-build") && os.Getenv("COUNTERSIGN_TEST_AS_PROGRAM") == "" {
+		return "", errors.New(`"go run" removes the program when it ends: build it first (go install ./cmd/countersign), and run that with --write`)
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return self, nil
+}
+
+// ownPath is how a configuration names this program: by its full path, since
+// agents start hooks with a PATH of their own.
+func ownPath() string {
+	self, err := os.Executable()
+	if err != nil || strings.Contains(self, "go-build") { // "go run" removes it
+		return "countersign"
+	}
+	return self
+}

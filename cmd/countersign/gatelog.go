@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/policy/guardlog"
+)
+
+// gateLogCmd shows the log, or sends it to a ledger.
+type gateLogCmd struct {
+	Show gateLogShowCmd `cmd:"" default:"withargs" help:"Show the log (the word show may be left out). Exit 1: the log was cut or edited."`
+	Push gateLogPushCmd `cmd:"" help:"Send what is new in the log to the team's ledger, signed with a key of this machine."`
+}
+
+// gateLogShowCmd shows the log.
+type gateLogShowCmd struct {
+	Blocked bool `help:"Only what was asked about or denied."`
+	Last    int  `help:"How many of the newest lines; 0: all." default:"50" placeholder:"N"`
+}
+
+// Run prints the log; a log that was cut or edited is exit code 1.
+func (c *gateLogShowCmd) Run(o *output) error {
+	lines, wrong, err := readLog()
+	if err != nil {
+		return err
+	}
+	shown := []guardlog.Line{}
+	for _, l := range lines {
+		if !c.Blocked || slices.Contains([]guard.Decision{guard.Deny, guard.Ask, guard.Unseen}, guard.Decision(l.Decision)) {
+			shown = append(shown, l)
+		}
+	}
+	if c.Last > 0 && len(shown) > c.Last {
+		shown = shown[len(shown)-c.Last:]
+	}
+	var b strings.Builder
+	for _, l := range shown {
+		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, printable(l.Command))
+		if len(l.Rules) > 0 {
+			fmt.Fprintf(&b, "  (%s)", strings.Join(l.Rules, ", "))
+		}
+		if l.Note != "" {
+			fmt.Fprintf(&b, "  %s", printable(l.Note))
+		}
+		b.WriteByte('\n')
+	}
+	if len(lines) == 0 {
+		b.WriteString("nothing is logged yet: countersign gate hook --install claude --write puts a guard in place\n")
+	}
+	if wrong == "" {
+		fmt.Fprintf(&b, "%d lines, whole\n", len(lines))
+	} else {
+		fmt.Fprintf(&b, "NOT WHOLE: %s\n", wrong)
+	}
+	if err := o.result(map[string]any{"lines": shown, "whole": wrong == "", "wrong": wrong}, b.String()); err != nil {
+		return err
+	}
+	if wrong != "" {
+		return errNo
+	}
+	return nil
+}
+
+// readLog reads the user's own log.
+func readLog() (lines []guardlog.Line, wrong string, err error) {
+	log, err := guard.OwnLog()
+	if err != nil {
+		return nil, "", err
+	}
+	return log.Read()
+}
+
+// gateStatsCmd counts the log.
+type gateStatsCmd struct {
+	Since time.Duration `help:"How far back, such as 7d." default:"168h" type:"days"`
+}
+
+// Run prints the numbers.
+func (c *gateStatsCmd) Run(o *output) error {
+	lines, wrong, err := readLog()
+	if err != nil {
+		return err
+	}
+	s := guard.Count(lines, time.Now().Add(-c.Since))
+	s.Whole = wrong == ""
+	var b strings.Builder
+	fmt.Fprintf(&b, "since %s: %d calls, %d passed, %d proven read-only (prompts saved), %d asked about, %d denied\n", s.Since, s.Calls, s.Passed, s.Proven, s.Asked, s.Denied)
+	if s.Unseen > 0 {
+		fmt.Fprintf(&b, "ALARM: %d tools ran without a verdict\n", s.Unseen)
+	}
+	for _, rule := range sortedByCount(s.Rules) {
+		fmt.Fprintf(&b, "  %4d  %s\n", s.Rules[rule], rule)
+	}
+	if wrong != "" {
+		fmt.Fprintf(&b, "NOT WHOLE: %s\n", wrong)
+	}
+	return o.result(s, b.String())
+}

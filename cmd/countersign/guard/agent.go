@@ -1,0 +1,191 @@
+package guard
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Agent is a coding agent whose hook format is spoken; empty if unknown.
+type Agent string
+
+// The agents, and where their formats are described. Claude Code 2.1.330, Codex
+// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31 are what
+// .ci/hooks holds them to.
+//
+//	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
+//	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
+//	        exit 2 blocks with stderr as the reason, any other code and a time-out let the call through
+//	        (unless the entry says onFailure: block), and so does an answer that is not JSON. An "ask"
+//	        reaches a permission prompt tool in every mode; where there is nobody to ask the call is denied.
+//	        Its Monitor tool sends what it runs as Bash.
+//	codex   developers.openai.com/codex/hooks: the same shapes with turn_id and model; unknown members of
+//	        an answer, "ask", a bare "allow" and a denial without a reason fail open; exit 2 needs text on
+//	        stderr. cwd is the folder of the call. apply_patch sends the patch as tool_input.command. What
+//	        JavaScript of the model calls is sent call by call; what write_stdin types is not sent at all.
+//	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
+//	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
+//	        -> {permission allow|deny|ask, user_message, agent_message}; exit 2, an answer that is not JSON
+//	        and an unknown permission block; another exit code, no answer and a time-out let the call through
+//	        (unless the entry says failClosed), and so does an answer without permission. "ask" exists for
+//	        the first two events, and in the SDK, where nobody can be asked, lets the call through. It runs the
+//	        PreToolUse hooks of Claude Code's settings as preToolUse, and reads its own answers only.
+//	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
+//	        -> {decision allow|deny, reason}, read from stdout or else from stderr; text that is not JSON is
+//	        a denial from exit code 2 on and is passed over below; no text and a time-out let the call
+//	        through. An "ask" is known to new versions only, and without a terminal it waits for ever.
+const (
+	Claude Agent = "claude"
+	Codex  Agent = "codex"
+	Cursor Agent = "cursor"
+	Gemini Agent = "gemini"
+)
+
+// Agents lists them in the order in which they are looked for.
+var Agents = []Agent{Claude, Codex, Cursor, Gemini}
+
+// answer is a decision in the agent's format. No interference is said without
+// an "allow" where that would skip the agent's own permissions.
+func (a Agent) answer(d Decision, reason string) string {
+	var value any = struct{}{}
+	switch {
+	case a == "":
+		return ""
+	case a == Cursor && (d == Pass || d == Proven): // whose documentation wants a permission in every answer
+		value = cursorAnswer{Permission: "allow"}
+	case a == Cursor:
+		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
+	case d == Pass, d == Proven && a == Codex: // which takes a bare allow for a failure
+	case d == Proven && a == Gemini:
+		value = geminiAnswer{Decision: "allow"}
+	case d == Proven:
+		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: "allow", PermissionDecisionReason: reason}}
+	case a == Gemini:
+		value = geminiAnswer{Decision: string(Deny), Reason: reason}
+	default:
+		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: string(d), PermissionDecisionReason: reason}}
+	}
+	text, err := canon.Marshal(value)
+	if err != nil {
+		panic(err) // answer's caller turns it into a block
+	}
+	return string(text) + "\n"
+}
+
+type claudeAnswer struct {
+	HookSpecificOutput claudeDecision `json:"hookSpecificOutput"`
+}
+
+type claudeDecision struct {
+	HookEventName            string `json:"hookEventName"`
+	PermissionDecision       string `json:"permissionDecision"`
+	PermissionDecisionReason string `json:"permissionDecisionReason"`
+}
+
+type cursorAnswer struct {
+	Permission   string `json:"permission"`
+	UserMessage  string `json:"user_message,omitempty"`
+	AgentMessage string `json:"agent_message,omitempty"`
+}
+
+type geminiAnswer struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// understands is how an agent reads a hook's answer. Whatever an agent takes
+// for a failed hook lets the action through.
+func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, string) {
+	if a == Gemini { // it reads either output, and an answer in JSON beside any exit code
+		text := bytes.TrimSpace(stdout)
+		if len(text) == 0 {
+			text = bytes.TrimSpace([]byte(stderr))
+		}
+		switch {
+		case jsontext.Value(text).IsValid():
+			code, stdout = 0, text
+		case code > 1 && len(text) > 0:
+			return Deny, fmt.Sprintf("exit code %d", code)
+		case code == 2:
+			return Pass, "exit code 2 without a reason on standard error"
+		}
+	}
+	switch {
+	case code == 2 && a == Codex && strings.TrimSpace(stderr) == "":
+		return Pass, "exit code 2 without a reason on standard error"
+	case code == 2:
+		return Deny, "exit code 2"
+	case code != 0:
+		return Pass, fmt.Sprintf("exit code %d", code)
+	case len(bytes.TrimSpace(stdout)) == 0:
+		return Pass, "an empty answer"
+	}
+	var got struct {
+		HookSpecificOutput claudeDecision `json:"hookSpecificOutput"`
+		Permission         string         `json:"permission"`
+		Decision           string         `json:"decision"`
+		Reason             string         `json:"reason"`
+	}
+	if json.Unmarshal(stdout, &got) != nil {
+		if a == Cursor {
+			return Deny, "an answer that is not JSON"
+		}
+		return Pass, "an answer that is not JSON"
+	}
+	said, reason := got.Decision, got.Reason
+	switch a {
+	case Cursor:
+		said, reason = got.Permission, "-"
+	case Claude, Codex:
+		if got.HookSpecificOutput.PermissionDecision != "" {
+			said, reason = got.HookSpecificOutput.PermissionDecision, got.HookSpecificOutput.PermissionDecisionReason
+		}
+	}
+	switch {
+	case a == Cursor && !slices.Contains([]string{"", "allow", "ask", "deny"}, said):
+		return Deny, "an unknown permission"
+	case said == "ask" && a != Gemini && a != Codex:
+		return Ask, "ask"
+	case said != "deny" && (said != "block" || a == Cursor):
+		return Pass, "no denial"
+	case a == Codex && strings.TrimSpace(reason) == "":
+		return Pass, "a denial without a reason"
+	}
+	return Deny, "denied"
+}
+
+// canary is the agent's pre-tool event for a command.
+func (a Agent) canary(command string) []byte {
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "/"
+	}
+	quote := func(s string) string {
+		text, err := json.Marshal(s)
+		if err != nil {
+			return `""`
+		}
+		return string(text)
+	}
+	common := `"cwd":` + quote(cwd) + `,"session_id":"countersign-doctor","transcript_path":""`
+	tool := func(event, name, more string) []byte {
+		return []byte(`{"hook_event_name":"` + event + `",` + common + more + `,"tool_name":"` + name + `","tool_input":{"command":` + quote(command) + "}}")
+	}
+	switch a {
+	case Codex:
+		return tool("PreToolUse", "Bash", `,"turn_id":"1","model":"none","permission_mode":"default","tool_use_id":"1"`)
+	case Gemini:
+		return tool("BeforeTool", "run_shell_command", `,"timestamp":"2026-01-01T00:00:00Z"`)
+	case Cursor:
+		return []byte(`{"hook_event_name":"beforeShellExecution","conversation_id":"1","generation_id":"1","workspace_roots":[` +
+			quote(cwd) + `],"cwd":` + quote(cwd) + `,"command":` + quote(command) + "}")
+	}
+	return tool("PreToolUse", "Bash", `,"permission_mode":"default","tool_use_id":"1"`)
+}

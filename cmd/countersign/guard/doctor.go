@@ -1,0 +1,163 @@
+package guard
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+// canaryCommand must be blocked by every guard, and does nothing if it should
+// ever be run: there is no such device. passCommand must not be stopped.
+const (
+	canaryCommand = "mkfs.ext4 /dev/countersign-canary"
+	passCommand   = "git status"
+	// tryWithin is how long doctor waits for one answer, as the printed
+	// configurations do.
+	tryWithin = 10 * time.Second
+)
+
+// Finding is what was seen of one hook.
+type Finding struct {
+	State  string // ok, warning or bad
+	Detail string
+}
+
+// hook is one command in an agent's settings that starts a guard.
+type hook struct {
+	by      Agent
+	place   string   // the settings file, or "the command line"
+	argv    []string // what is started
+	closed  bool     // the agent blocks when the hook fails
+	warning string   // what its entry lacks
+}
+
+// found is a finding about what stands in one place.
+func (a Agent) found(place, state, format string, args ...any) Finding {
+	return Finding{state, fmt.Sprintf("%s (%s): ", a, place) + fmt.Sprintf(format, args...)}
+}
+
+// Try examines the hooks of one agent, or of all if it is empty: those that its settings
+// name, or a command alone. Each is started as its agent would start it, with an event
+// that is only judged.
+func Try(ctx context.Context, only Agent, command []string) []Finding {
+	var hooks []hook
+	var found []Finding
+	switch len(command) {
+	case 0:
+		hooks, found = installedHooks(only)
+	case 1:
+		command = []string{"sh", "-c", command[0]}
+		fallthrough
+	default:
+		hooks = []hook{{by: cmp.Or(only, Claude), place: "the command line", argv: command}}
+	}
+	for _, h := range hooks {
+		found = append(found, h.try(ctx)...)
+	}
+	found = append(found, exceptionsHere()...)
+	if len(hooks) == 0 && Works(found) {
+		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: countersign gate hook --install %s prints what to add; or give the hook's command after --", cmp.Or(only, "AGENT"))})
+	}
+	return found
+}
+
+// Works says whether nothing is bad.
+func Works(found []Finding) bool {
+	return !slices.ContainsFunc(found, func(f Finding) bool { return f.State == "bad" })
+}
+
+// exceptionsHere says which exceptions count in this folder; nothing where there are none.
+func exceptionsHere() []Finding {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	x, err := ReadExceptions(here)
+	switch {
+	case err != nil:
+		return []Finding{{"bad", "blocks everything: " + err.Error()}}
+	case x.File == "":
+		return nil
+	}
+	return []Finding{{"ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", x.File, len(x.Allow), x.most)}}
+}
+
+// try fires the canary, a harmless command and a broken event at one hook.
+func (h hook) try(ctx context.Context) []Finding {
+	bad := func(format string, args ...any) []Finding {
+		return []Finding{h.by.found(h.place, "bad", format, args...)}
+	}
+	got := h.fire(ctx, h.by.canary(canaryCommand))
+	switch {
+	case got.outcome == Pass && got.failed && h.closed:
+		since := ""
+		if h.by == Claude {
+			since = " from 2.1.295 on, nothing before"
+		}
+		return bad("blocks everything%s: the hook fails (%s). %s", since, got.detail, h.advice(got))
+	case got.outcome != Deny:
+		return bad("NOT GUARDED: the canary went through (%s). %s", got.detail, h.advice(got))
+	}
+	if got := h.fire(ctx, h.by.canary(passCommand)); got.outcome != Pass {
+		return bad("blocks everything: %q was stopped too (%s). %s", passCommand, got.detail, h.advice(got))
+	}
+	found := []Finding{h.by.found(h.place, "ok", "blocks the canary, lets %q pass", passCommand)}
+	whole := h.by.canary(canaryCommand)
+	if got := h.fire(ctx, whole[:len(whole)-2]); got.outcome != Deny {
+		found = append(found, h.by.found(h.place, "warning", "an event cut short is not blocked (%s)", got.detail))
+	}
+	if h.warning != "" {
+		found = append(found, h.by.found(h.place, "warning", "%s", h.warning))
+	}
+	return found
+}
+
+func (h hook) advice(got fired) string {
+	switch {
+	case got.code == 126 || got.code == 127 || got.code < 0:
+		return "Its command cannot be started: write the full path of countersign"
+	case got.outcome == Deny:
+		return "Nobody keeps such a guard switched on"
+	case got.code > 2 || got.code == 1:
+		return "The agent goes on after such an exit code: only 0 with a denial, or 2, blocks"
+	}
+	return "countersign gate hook --install " + string(h.by) + " prints the entry that blocks"
+}
+
+// fired is what a hook did with one event, as its agent reads it.
+type fired struct {
+	outcome Decision
+	detail  string
+	code    int  // -1: not started or killed
+	failed  bool // it did not answer, which an agent may be told to take for a denial
+}
+
+// fire starts the hook with one event on standard input.
+func (h hook) fire(ctx context.Context, event []byte) fired {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, h.argv[0], h.argv[1:]...)
+	cmd.WaitDelay = time.Second // a child that keeps the pipes open
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(event), &stdout, &stderr
+	if cwd, err := os.Getwd(); err == nil {
+		cmd.Env = append(os.Environ(), "CLAUDE_PROJECT_DIR="+cwd, "GEMINI_PROJECT_DIR="+cwd)
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return fired{Pass, fmt.Sprintf("no answer within %s", tryWithin), -1, true}
+	case err != nil && !errors.As(err, &exit):
+		return fired{Pass, "it cannot be started", -1, true}
+	}
+	code := cmd.ProcessState.ExitCode()
+	d, detail := h.by.understands(code, stdout.Bytes(), stderr.String())
+	return fired{d, detail, code, code != 0 || h.by == Cursor && len(bytes.TrimSpace(stdout.Bytes())) == 0}
+}

@@ -1,0 +1,203 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// settingsFiles is where an agent may hold hooks, the project's first.
+func (a Agent) settingsFiles() []string {
+	home, err := os.UserHomeDir()
+	own := func(env, folder string) string {
+		if dir := os.Getenv(env); env != "" && dir != "" {
+			return dir
+		}
+		return filepath.Join(home, folder)
+	}
+	var files []string
+	switch a {
+	case Claude:
+		files = []string{".claude/settings.json", ".claude/settings.local.json", filepath.Join(own("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")}
+	case Codex:
+		files = []string{".codex/hooks.json", filepath.Join(own("CODEX_HOME", ".codex"), "hooks.json")}
+	case Cursor:
+		files = []string{".cursor/hooks.json", filepath.Join(own("", ".cursor"), "hooks.json")}
+	case Gemini:
+		files = []string{".gemini/settings.json", filepath.Join(own("", ".gemini"), "settings.json")}
+	}
+	if err != nil {
+		files = files[:len(files)-1]
+	}
+	return files
+}
+
+// settings is what is read of every agent's settings. Claude Code, Codex and
+// Gemini group hooks under a matcher, Cursor lists them flat.
+type settings struct {
+	Hooks           map[string]jsonList[hookEntry] `json:"hooks"`
+	DisableAllHooks bool                           `json:"disableAllHooks"`
+}
+
+type hookEntry struct {
+	Matcher    string           `json:"matcher"`
+	Hooks      []hookEntry      `json:"hooks"`
+	Command    string           `json:"command"`
+	Args       jsonList[string] `json:"args"`
+	FailClosed bool             `json:"failClosed"`
+	OnFailure  string           `json:"onFailure"`
+}
+
+// starts says whether an entry's command has these words in it.
+func (e hookEntry) starts(words string) bool {
+	return strings.Contains(e.Command+" "+strings.Join(e.Args, " "), words)
+}
+
+// jsonList reads a list, and anything else as an empty one: Gemini keeps flags
+// beside the lists of hooks.
+type jsonList[T any] []T
+
+// UnmarshalJSON never fails for a value that is no such list.
+func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
+	var list []T
+	if json.Unmarshal(text, &list) == nil {
+		*l = list
+	}
+	return nil
+}
+
+// installedHooks finds the guards of one agent, or of all if it is empty. Only
+// commands with "gate hook" in them are ours to start.
+func installedHooks(only Agent) ([]hook, []Finding) {
+	var hooks []hook
+	var found []Finding
+	for _, a := range Agents {
+		if only != "" && a != only {
+			continue
+		}
+		var these []hook
+		off := ""
+		for _, file := range a.settingsFiles() {
+			text, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			var s settings
+			if err != nil || json.Unmarshal(text, &s) != nil {
+				found = append(found, a.found(file, "warning", "cannot be read as JSON; give the hook's command after --"))
+				continue
+			}
+			if name := a.refused(text); name != "" {
+				found = append(found, a.found(file, "bad", "NOT GUARDED: Codex skips the whole file, because it does not know the member %q", name))
+				continue
+			}
+			here := a.inSettings(file, s)
+			these = append(these, here...)
+			if missing := a.unwatched(s); len(here) > 0 && len(missing) > 0 {
+				found = append(found, a.found(file, "warning", "no entry for %s: between two looks of doctor nobody would notice that the guard is gone; countersign gate hook --install %s --write adds them",
+					strings.Join(missing, ", "), a))
+			}
+			if s.DisableAllHooks { // one file switches off the hooks of all
+				off = file
+			}
+		}
+		if off != "" && len(these) > 0 {
+			found = append(found, a.found(off, "bad", "NOT GUARDED: disableAllHooks is set"))
+			continue
+		}
+		hooks = append(hooks, these...)
+	}
+	return hooks, found
+}
+
+// refused is a member for which an agent skips a whole settings file, if there is
+// one: Codex takes none it does not know.
+func (a Agent) refused(text []byte) string {
+	var members map[string]jsontext.Value
+	if a != Codex || json.Unmarshal(text, &members) != nil {
+		return ""
+	}
+	delete(members, "description")
+	delete(members, "hooks")
+	if len(members) == 0 {
+		return ""
+	}
+	return slices.Min(slices.Collect(maps.Keys(members)))
+}
+
+// inSettings are the guards one settings file starts before a shell command.
+func (a Agent) inSettings(file string, s settings) []hook {
+	event, tool := "PreToolUse", "Bash"
+	switch a {
+	case Cursor:
+		event = "beforeShellExecution"
+	case Gemini:
+		event, tool = "BeforeTool", "run_shell_command"
+	}
+	var out []hook
+	for _, group := range s.Hooks[event] {
+		entries := group.Hooks
+		if a == Cursor {
+			entries = []hookEntry{group}
+		}
+		for _, e := range entries {
+			if !e.starts("gate hook") || a != Cursor && !matches(group.Matcher, tool) {
+				continue
+			}
+			h := hook{by: a, place: file, argv: []string{"sh", "-c", e.Command}}
+			if len(e.Args) > 0 {
+				h.argv = append([]string{e.Command}, e.Args...)
+			}
+			switch {
+			case a == Cursor && e.FailClosed, a == Claude && e.OnFailure == "block":
+				h.closed = true
+			case a == Cursor:
+				h.warning = "without failClosed Cursor goes on when the hook cannot be started"
+			case a == Claude:
+				h.warning = "without onFailure: block Claude Code goes on when the hook cannot be started"
+			case a == Codex:
+				h.warning = "whether Codex trusts this hook cannot be seen from here: look at /hooks in Codex"
+			}
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// watchEvents are where the guard looks after itself, in each agent's words.
+var watchEvents = map[Agent][]string{
+	Claude: {"SessionStart", "SubagentStart", "PostToolUse"},
+	Codex:  {"SessionStart", "SubagentStart", "PostToolUse"},
+	Cursor: {"sessionStart", "subagentStart", "afterShellExecution"},
+	Gemini: {"SessionStart", "AfterTool"},
+}
+
+// unwatched are those for which a settings file starts no guard.
+func (a Agent) unwatched(s settings) (missing []string) {
+	for _, event := range watchEvents[a] {
+		if !slices.ContainsFunc(s.Hooks[event], func(group hookEntry) bool {
+			return slices.ContainsFunc(append(group.Hooks, group), func(e hookEntry) bool { return e.starts("gate hook") })
+		}) {
+			missing = append(missing, event)
+		}
+	}
+	return missing
+}
+
+// matches tells whether a group's matcher covers a tool: empty, *, or a regular
+// expression.
+func matches(matcher, tool string) bool {
+	if matcher == "" || matcher == "*" {
+		return true
+	}
+	re, err := regexp.Compile("^(?:" + matcher + ")$")
+	return err == nil && re.MatchString(tool)
+}

@@ -15,7 +15,8 @@ import (
 // its status is looked for.
 func (a *App) newWorkflowID(tenant string) string {
 	for {
-		if id := "asw_" + uuid.NewString(); a.Ledger.Home(id) == a.Ledger.Home(tenant) {
+		// Of the kind that rises with time: the stream named by it goes to the end of an index.
+		if id := "asw_" + uuid.Must(uuid.NewV7()).String(); a.Ledger.Home(id) == a.Ledger.Home(tenant) {
 			return id
 		}
 	}

@@ -30,7 +30,7 @@ func (b *benchService) stages(ctx context.Context, callers int, during time.Dura
 	if err != nil {
 		return err
 	}
-	stored, err := b.lastCall(ctx)
+	stored, err := b.last(ctx, events.TypeCallCompleted)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func printStage(name string, s sample, sum cpu) cpu {
 	return cpu{sum.process + s.used.process/n, sum.database + s.used.database/n}
 }
 
-// lastCall is a call of the gate as it is stored.
-func (b *benchService) lastCall(ctx context.Context) (ledger.Event, error) {
+// last is the newest event of a type, among the last hundred.
+func (b *benchService) last(ctx context.Context, eventType string) (ledger.Event, error) {
 	p := b.app.Ledger.Partitions()[0]
 	head, err := p.Head(ctx)
 	if err != nil {
@@ -105,11 +105,11 @@ func (b *benchService) lastCall(ctx context.Context) (ledger.Event, error) {
 		return ledger.Event{}, err
 	}
 	for _, e := range slices.Backward(last) {
-		if e.Type == events.TypeCallCompleted {
+		if e.Type == eventType {
 			return e, nil
 		}
 	}
-	return ledger.Event{}, fmt.Errorf("no call among the last events")
+	return ledger.Event{}, fmt.Errorf("no %s among the last events", eventType)
 }
 
 // bareServer reads a body and answers so many octets, as fast as the library can.

@@ -147,7 +147,9 @@ func TestAPayerIsErased(t *testing.T) {
 // b3042a61: one payment that was settled and refunded, one that is open.
 func TestPaymentsOfTheOldVersion(t *testing.T) {
 	b := newBank("facilitator")
-	a := paidApp(t, b)
+	a := openApp(t, ledgertest.NewPartitioned(t, 1), newClock()) // as every ledger was then
+	a.Settler = b
+	defer clean2(t, a)
 	kit := kitOf(a)
 	appendStored(t, a, "testdata/payments-v1.jsonl")
 	first, open := paymentOf(1), paymentOf(2)

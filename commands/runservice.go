@@ -78,23 +78,14 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) {
-		p, err := a.prepare(ctx, call, answer)
-		if err != nil {
-			return Reply{}, err
-		}
-		return a.charge(ctx, t, p)
-	})
+	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) { return a.charge(ctx, t, answer) })
 }
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
 func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) {
-	if t.key == (ledger.Hash{}) {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, triesWithin)
 	defer cancel()
-	known, err := a.Ledger.ByKey(ctx, a.tenantOf(*t.call), t.key, t.content)
+	known, err := a.known(ctx, t, a.homesOf(*t.call))
 	return known, refusal(err)
 }
 
@@ -105,7 +96,7 @@ func (a *App) mayCompute(ctx context.Context, call Call) error {
 		return nil // credit and passes are read when they are charged
 	}
 	now := a.now()
-	used, err := a.Ledger.Version(ctx, a.tenantOf(call), usageStream(call.Caller, now))
+	used, err := a.Ledger.Version(ctx, a.serviceOf(call.Caller.id), usageStream(call.Caller, now))
 	switch {
 	case err != nil:
 		return refusal(err)
@@ -179,18 +170,18 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 
 // promise is the prepared answer as the payment's claim keeps it.
 func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Promise, error) {
-	p, err := a.prepare(ctx, call, answer)
+	p, err := a.prepare(ctx, call, call.payment.ID, answer)
 	switch {
 	case err != nil:
 		return Promise{}, err
 	case len(p.answer.Body) > maxPaidAnswer:
 		return Promise{}, errTooLarge
 	}
-	if call.payer, err = a.payer(ctx, call.payment.Network, call.payment.Payer); err != nil {
+	if call.payer, err = a.payer(ctx, a.serviceOf(p.home), call.payment.Network, call.payment.Payer); err != nil {
 		return Promise{}, err
 	}
 	p.call.PaymentID = call.payment.ID
-	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, stream: paymentStream(call.payment.ID)})
+	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: paymentStream(call.payment.ID)})
 	if err != nil {
 		return Promise{}, err
 	}

@@ -29,7 +29,7 @@ func TestEventsOfACall(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
-	before := len(everything(t, a))
+	before := heads(t, a)
 	quick, err := a.RunService(t.Context(), quickCall(t, caller, "", "rm -rf /"))
 	if err != nil || quick.Remaining != 249 || quick.Replayed {
 		t.Fatalf("%+v, %v", quick, err)
@@ -38,7 +38,7 @@ func TestEventsOfACall(t *testing.T) {
 	if err != nil || run.Remaining != 248 {
 		t.Fatalf("%+v, %v", run, err)
 	}
-	added := everything(t, a)[before:]
+	added := since(t, a, before)
 	if len(added) != 3 || added[0].More != 0 || added[1].More != 1 || added[1].Type != events.TypeCallCompleted || added[2].Type != events.TypeWorkflowCompleted {
 		t.Fatalf("%d events", len(added))
 	}
@@ -238,18 +238,18 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 		})
 	}
 	all.Wait()
-	retired, workflows := false, int64(0)
+	retired, workflows := map[int16]bool{}, int64(0) // by partition
 	for _, e := range everything(t, a) {
 		switch {
 		case e.Type == events.TypeSigningKeyRetired:
-			retired = true
-		case e.KeyID != "" && retired:
+			retired[e.Partition] = true
+		case e.KeyID != "" && retired[e.Partition]:
 			t.Errorf("a signature at %d follows the retirement", e.Position)
 		case e.Type == events.TypeWorkflowCompleted:
 			workflows++
 		}
 	}
-	if !retired || workflows != answered.Load() || refused.Load() == 0 {
+	if len(retired) != len(a.Ledger.Partitions()) || workflows != answered.Load() || refused.Load() == 0 {
 		t.Errorf("retired %v, %d workflows for %d answers, %d refused", retired, workflows, answered.Load(), refused.Load())
 	}
 	if _, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil {
@@ -257,23 +257,25 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	}
 }
 
-// retire ends the signer's key, unless it has ended.
+// retire ends the signer's key in every partition, unless it has ended.
 func retire(t testing.TB, a *commands.App) {
 	t.Helper()
-	ring, history, err := a.Ledger.Partition(0).Keyring(t.Context())
-	if err != nil || ring[a.Signer.KeyID()].To > 0 {
-		return
-	}
 	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
-		Stream: ledger.SigningKeyStream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
-		SchemaVersion: 1, Actor: "operator", Payload: payload}}})
-	if err != nil {
-		t.Error(err)
+	for _, p := range a.Ledger.Partitions() {
+		ring, history, err := p.Keyring(t.Context())
+		if err != nil || ring[a.Signer.KeyID()].To > 0 {
+			return
+		}
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
+			SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 	"github.com/countersign/countersign/policy/actionsafety"
 )
 
-// newWorkflowID makes the id of a workflow that is recorded in a tenant, at whose home
-// its status is looked for.
-func (a *App) newWorkflowID(tenant string) string {
+// newWorkflowID makes the id of a workflow that is recorded where something else is at
+// home: there its status is looked for.
+func (a *App) newWorkflowID(home string) string {
 	for {
 		// Of the kind that rises with time: the stream named by it goes to the end of an index.
-		if id := "asw_" + uuid.Must(uuid.NewV7()).String(); a.Ledger.Home(id) == a.Ledger.Home(tenant) {
+		if id := "asw_" + uuid.Must(uuid.NewV7()).String(); a.together(id, home) {
 			return id
 		}
 	}

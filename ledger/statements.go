@@ -50,13 +50,14 @@ const (
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
 	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from ` + rows + ` r`
+	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
 // statements are those of one partition's sequencer.
 type statements struct {
-	swapAlone, swapGuarded                                                  string
-	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead string
+	swapAlone, swapGuarded                                                            string
+	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
 }
 
 func statementsOf(p int16) statements {
@@ -64,7 +65,7 @@ func statementsOf(p int16) statements {
 	return statements{
 		swapAlone: of(swapHead + swapInsert), swapGuarded: of(swapHead + swapGuards + swapInsert),
 		lockHead: of(lockHead), lastRow: of(lastRow), findKeys: of(findKeys), findStreams: of(findStreams),
-		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead),
+		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead), position: of(position),
 	}
 }
 

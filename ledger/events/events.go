@@ -40,7 +40,7 @@ var Types = []string{
 	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
 	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
-	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
+	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown, TypeIdentifierReserved,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
 	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
 	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated, TypeGuardReported,

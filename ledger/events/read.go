@@ -74,6 +74,7 @@ var readers = map[string]reader{
 	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true, inSQL: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
 	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
+	TypeIdentifierReserved:       {present: reflect.TypeFor[IdentifierReserved]()},
 	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), newest: 2, sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},
 	TypeRefundSent:               {present: reflect.TypeFor[RefundSent](), newest: 2, sealed: true},

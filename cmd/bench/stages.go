@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/api"
@@ -34,8 +33,10 @@ func (b *benchService) stages(ctx context.Context, callers int, during time.Dura
 	if err != nil {
 		return err
 	}
-	start, end, _ := canon.Find(stored.Payload, "sealed", "keyId")
-	dataKey := strings.Trim(string(stored.Payload[start:end]), `"`)
+	dataKey, err := b.app.Vault.Subject(ctx, ledger.ServiceTenant, "bench", b.app.NewID("sub_"))
+	if err != nil {
+		return err
+	}
 	var opened events.CallCompleted
 	if err := b.app.Vault.Open(ctx, stored, &opened); err != nil {
 		return err

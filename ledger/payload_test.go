@@ -3,12 +3,21 @@ package ledger
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
 )
+
+// sealedIn is a payload with a sealed member.
+func sealedIn(box string) []byte {
+	return fmt.Appendf(nil, `{"answer":{"$committed":"%064d"},"sealed":{"box":"%s","keyId":"sub_1","nonce":"AAAA"},"service":"%s"}`, 1, box, strings.Repeat("action-safety/quick", 10))
+}
 
 // Every payload comes back as it was, and what repeats is packed.
 func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
@@ -24,6 +33,12 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 		"text of a frame": {"test.happened", []byte(`{"a":"` + strings.Repeat("\x28\xb5/\xfd", 100) + `"}`), true},
 		"noise":           {"test.happened", append([]byte(`{`), noise...), false},
 		"2 MiB":           {"test.happened", bytes.Repeat([]byte("0123456789abcdef"), MaxPayload/16), true},
+		"sealed":          {"test.happened", sealedIn(base64.StdEncoding.EncodeToString(noise)), true},
+		"no box":          {"test.happened", sealedIn(""), true},
+		"box of a line":   {"test.happened", sealedIn(base64.StdEncoding.EncodeToString(noise)[:76] + "\\n"), true},
+		"other base64":    {"test.happened", sealedIn("AAAB"[:3] + "="), true},
+		"loose base64":    {"test.happened", sealedIn("AB=="), true},
+		"no base64":       {"test.happened", sealedIn("a-b"), true},
 		"settled payment": {events.TypePaymentSettled, []byte(`{"mode":"dev","a":"` + strings.Repeat("a", 1000) + `"}`), false},
 		"erased subject":  {events.TypeSubjectErased, []byte(`{"keyId":"` + strings.Repeat("a", 1000) + `"}`), false},
 	} {
@@ -37,10 +52,31 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+// What says of itself that it is packed, and is not, is no reason to end.
+func FuzzPayload(f *testing.F) {
+	f.Add(storedPayload("test.happened", sealedIn("AAAA")))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, octets []byte) {
+		if got := Payload(storedPayload("test.happened", octets)); isPayload(octets) && !bytes.Equal(got, octets) {
+			t.Errorf("%x came back as %x", octets, got)
+		}
+		_ = Payload(octets)
+		if len(octets) > packedTail {
+			checked := binary.BigEndian.AppendUint32(append([]byte("\x28\xb5\x2f\xfd"), octets...), 0)
+			_ = Payload(binary.BigEndian.AppendUint32(checked, crc32.Checksum(checked, castagnoli)))
+		}
+	})
+}
+
+// isPayload says that octets can be a payload.
+func isPayload(octets []byte) bool {
+	return len(octets) > 1 && octets[0] == '{' && canon.IsCanonical(octets)
+}
+
 // Whatever octet of a packed payload is changed, or taken away, what is read is not the
 // payload any more: so its hash finds it.
 func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
-	text := fmt.Appendf(nil, `{"reason":"%s","record":{"decision":"needs_review","findings":[],"findings2":[]}}`, strings.Repeat("aabaab", 100))
+	text := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
 	stored := storedPayload("test.happened", text)
 	if bytes.Equal(stored, text) {
 		t.Fatal("not packed")

@@ -37,6 +37,10 @@ func (c *doorsCmd) Run(ctx context.Context) error {
 		{fmt.Sprintf("%d slow bodies", c.Slow), c.slowBodies},
 		{fmt.Sprintf("%d heavy manifests", c.Heavy), c.heavyManifests},
 	} {
+		keys, err := service.quickKeys(ctx, 1, c.During)
+		if err != nil {
+			return err
+		}
 		beside, stop := context.WithTimeout(ctx, c.During+time.Second)
 		var said string
 		var failed error
@@ -44,7 +48,7 @@ func (c *doorsCmd) Run(ctx context.Context) error {
 		running.Go(func() { said, failed = part.do(beside, service) })
 		var health atomic.Int64
 		running.Go(func() { health.Store(service.watchHealth(beside)) })
-		calls, err := service.quick(ctx, 1, c.During)
+		calls, err := service.quick(keys, c.During)
 		stop()
 		running.Wait()
 		if err != nil || failed != nil {

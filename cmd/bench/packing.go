@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -29,12 +28,12 @@ import (
 // ledger/packing):
 //
 //	bench packing samples
-//	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=16384 --dictID=1
+//	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=32768 --dictID=1
 //
 // A ledger reads its dictionaries for ever, so this is done only for a further one.
 type packingCmd struct {
-	Folder   string `arg:"" help:"A new folder for the samples."`
-	Commands string `help:"A file with a command per line, which the gate is asked about." default:"policy/actionrisk/testdata/everyday.txt"`
+	Folder   string   `arg:"" help:"A new folder for the samples."`
+	Commands []string `help:"Files with a command per line, which the gate is asked about." default:"policy/actionrisk/testdata/everyday.txt,policy/actionrisk/testdata/siblings.txt"`
 }
 
 // Run writes a file per payload, and one per sealed box.
@@ -61,11 +60,6 @@ func (c *packingCmd) Run(ctx context.Context) error {
 // use asks for what a ledger is full of: answers about many commands, the example of
 // each service, decisions.
 func (c *packingCmd) use(ctx context.Context, service *benchService) error {
-	file, err := os.Open(c.Commands)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
 	calls := 0
 	var caller commands.Caller
 	call := func(s policy.Service, body []byte) error {
@@ -90,19 +84,24 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 			}
 		}
 	}
-	lines := bufio.NewScanner(file)
-	for n := 0; lines.Scan(); n++ {
-		if n%12 != 0 || strings.HasPrefix(lines.Text(), "#") {
-			continue
-		}
-		body, err := canon.Marshal(map[string]string{"command": lines.Text(), "environment": []string{"production", "staging", "development"}[n%3]})
+	for _, name := range c.Commands {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		for _, name := range []string{"action-safety/quick", "action-safety/run"} {
-			var refused *policy.Error
-			if err := call(services[name], body); err != nil && !errors.As(err, &refused) {
-				return fmt.Errorf("%s: %w", name, err)
+		for n, line := range strings.Split(string(text), "\n") {
+			if n%16 != 0 || line == "" || line[0] == '#' {
+				continue
+			}
+			body, err := canon.Marshal(map[string]string{"command": line, "environment": []string{"production", "staging", "development"}[n/16%3]})
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"action-safety/quick", "action-safety/run"} {
+				var refused *policy.Error
+				if err := call(services[name], body); err != nil && !errors.As(err, &refused) {
+					return fmt.Errorf("%s: %w", name, err)
+				}
 			}
 		}
 	}
@@ -124,7 +123,7 @@ func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, er
 			if err != nil {
 				return nil, err
 			}
-			texts = append(texts, ownWords(at, e.Payload))
+			texts = append(texts, ownWords(at, sealedBox.ReplaceAll(e.Payload, []byte(`"box":""`))))
 			if len(openings) > 0 {
 				sealed, err := openingsText(openings)
 				if err != nil {
@@ -150,7 +149,10 @@ func openingsText(openings []ledger.Opening) ([]byte, error) {
 	return canon.Marshal(inBox)
 }
 
-// randomWord is a hash, an id or what is sealed.
+// sealedBox does not lie in the packed text.
+var sealedBox = regexp.MustCompile(`"box":"[^"]*"`)
+
+// randomWord is a hash, an id, a signature or a salt.
 var randomWord = regexp.MustCompile(`[0-9a-f]{16,}|[0-9A-HJKMNP-TV-Z]{26}|[A-Za-z0-9+/]{40,}={0,2}`)
 
 // ownWords replaces them by others of the same length, the same one by the same.

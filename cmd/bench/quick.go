@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/api"
@@ -25,33 +24,47 @@ type quickCmd struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,8,64"`
+	Profile string        `help:"Write a CPU profile of all calls to this file."`
 }
 
-// Run prints one line per number of callers.
+// Run prints one line per number of callers, and then what the stages of a call cost.
 func (c *quickCmd) Run(ctx context.Context) error {
 	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	fmt.Printf("%-10s %12s %12s %8s %20s %20s %12s\n", "in flight", "appends/s", "calls/s", "p50", "append p50/p99 ms", "call p50/p99 ms", "p99 over ms")
+	fmt.Printf("%-10s %10s %10s %7s %7s %20s %20s   %s\n", "in flight", "appends/s", "calls/s", "ratio", "p50", "append p50/p99 ms", "call p50/p99 ms",
+		"us of CPU of each, program + database")
 	for _, callers := range c.Callers {
 		var appends, calls []sample
 		for range c.Runs {
-			a, err := appendLoad(ctx, service.scratch, 1, callers, c.During, payload)
+			a, err := service.measured(ctx, func() (sample, error) { return appendLoad(ctx, service.scratch, 1, callers, c.During, payload) })
 			if err != nil {
 				return err
 			}
-			b, err := service.quick(ctx, callers, c.During)
+			keys, err := service.quickKeys(ctx, callers, c.During)
+			if err != nil {
+				return err
+			}
+			b, err := service.measured(ctx, func() (sample, error) {
+				defer profiled(c.Profile)()
+				return service.quick(keys, c.During)
+			})
 			if err != nil {
 				return err
 			}
 			appends, calls = append(appends, a), append(calls, b)
 		}
 		a, b := median(appends), median(calls)
-		fmt.Printf("%-10d %12.0f %12.0f %8.2f %20s %20s %12s\n", callers, a.perSecond, b.perSecond,
+		fmt.Printf("%-10d %10.0f %10.0f %7.2f %7.2f %20s %20s   %s; %s\n", callers, a.perSecond, b.perSecond, b.perSecond/a.perSecond,
 			float64(b.quantile(.5))/float64(a.quantile(.5)), ms(a.quantile(.5))+" / "+ms(a.quantile(.99)),
-			ms(b.quantile(.5))+" / "+ms(b.quantile(.99)), ms(b.quantile(.99)-a.quantile(.99)))
+			ms(b.quantile(.5))+" / "+ms(b.quantile(.99)), a.used.per(len(a.latencies)), b.used.per(len(b.latencies)))
+	}
+	for _, callers := range c.Callers {
+		if err := service.stages(ctx, callers, c.During); err != nil {
+			return err
+		}
 	}
 	return check(ctx, service.scratch)
 }
@@ -126,41 +139,43 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	}}, nil
 }
 
-// quick calls the quick gate. A key is good for 250 calls, so each caller takes
-// a new one whenever its own is used up, outside the measured time of a call.
-func (b *benchService) quick(ctx context.Context, callers int, during time.Duration) (sample, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
-	defer client.CloseIdleConnections()
+// quickKeys are keys for so many callers, enough for the fastest machine there is,
+// 10,000 calls a second: a key is good for 250.
+func (b *benchService) quickKeys(ctx context.Context, callers int, during time.Duration) ([][]string, error) {
 	run := time.Now().UnixNano()
 	keys := make([][]string, callers)
 	for caller := range keys {
-		// Enough keys for the fastest machine there is: 10,000 calls a second.
 		for n := range int(during.Seconds()+1)*10_000/callers/commands.FreeCallsPerMonth + 1 {
 			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("bench-%d-%d-%d@example.com", run, caller, n))
 			if err != nil {
-				return sample{}, err
+				return nil, err
 			}
 			keys[caller] = append(keys[caller], issued.APIKey)
 		}
 	}
-	body := []byte(`{"command":"git push --force origin main","environment":"production"}`)
-	return load(callers, during, func(caller, n int) error {
+	return keys, nil
+}
+
+// quick calls the quick gate, one caller per list of keys.
+func (b *benchService) quick(keys [][]string, during time.Duration) (sample, error) {
+	clients := make([]*client, len(keys))
+	for i := range clients {
+		c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+		if err != nil {
+			return sample{}, err
+		}
+		defer c.close()
+		clients[i] = c
+	}
+	return load(len(keys), during, func(caller, n int) error {
 		key := keys[caller][min(n/commands.FreeCallsPerMonth, len(keys[caller])-1)]
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/api/agent-services/action-safety/quick", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("X-API-Key", key)
-		answer, err := client.Do(r)
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("quick gate: %s %s %v", answer.Status, text, err)
+		status, answer, err := clients[caller].post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(quickBody))
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
 		}
 		return nil
 	})
 }
+
+// quickBody is what the gate is asked.
+const quickBody = `{"command":"git push --force origin main","environment":"production"}`

@@ -51,7 +51,11 @@ func (c *soakCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer owner.Close(ctx)
-	full, err := service.quick(ctx, soakCallers, 5*time.Second)
+	keys, err := service.quickKeys(ctx, soakCallers, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	full, err := service.quick(keys, 5*time.Second)
 	if err != nil {
 		return err
 	}

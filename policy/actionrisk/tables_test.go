@@ -180,3 +180,43 @@ func TestGroupsAreDifferent(t *testing.T) {
 		named[key] = name
 	}
 }
+
+// ownMeaning are the programs that the rooms which all languages share know by name: what
+// they do to the environment of everything is not a matter of a row.
+var ownMeaning = map[string]string{
+	"env":  "it sets variables for what it carries",
+	"ln":   "the paths behind a link are those of its target",
+	"curl": "what it sends makes its request a POST, where others say the method",
+	"awal": "a wallet whose calls clients.json lists is no client of what it pays",
+}
+
+// TestSharedRoomsKnowNoPrograms: what a program is called decides in tables, in the
+// front-end of its language, and in the judge.
+func TestSharedRoomsKnowNoPrograms(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "lang/") || strings.HasPrefix(path, "judge/") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			compared, ok := n.(*ast.BinaryExpr)
+			if !ok || compared.Op != token.EQL && compared.Op != token.NEQ || !strings.HasSuffix(dotted(compared.X), ".Exe") {
+				return true
+			}
+			if l, ok := compared.Y.(*ast.BasicLit); ok {
+				if name, _ := strconv.Unquote(l.Value); ownMeaning[name] == "" {
+					t.Errorf("%s knows %s by its name", path, name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -38,8 +38,12 @@ func (c *hookCmd) Run(ctx context.Context, o *output) error {
 	switch {
 	case c.Install == "" && (c.Write || c.Uninstall || c.Project):
 		return errors.New("--write, --uninstall and --project need --install AGENT")
-	case c.Write || c.Uninstall:
-		return c.change(ctx, o)
+	case c.Write && c.Uninstall:
+		return errors.New("--write and --uninstall: give one of them")
+	case c.Write:
+		return c.write(ctx, o)
+	case c.Uninstall:
+		return c.takeOut(o)
 	case c.Install != "":
 		_, err := io.WriteString(o.stdout, guard.Agent(c.Install).Instructions(ownPath()))
 		return err
@@ -63,30 +67,19 @@ func (c *hookCmd) guard() guard.Guard {
 	return g
 }
 
-// change merges the guard's entry into the agent's settings, or takes it out. What was
-// written is tried at once, as doctor does.
-func (c *hookCmd) change(ctx context.Context, o *output) error {
-	a := guard.Agent(c.Install)
-	var done guard.Change
-	program, err := "", error(nil)
-	if c.Write {
-		if program, err = installable(); err == nil {
-			done, err = a.Install(program, c.Project)
-		}
-	} else {
-		done, err = a.Uninstall(c.Project)
-	}
+// write merges the guard's entry into the agent's settings, and tries at once what was
+// written, as doctor does.
+func (c *hookCmd) write(ctx context.Context, o *output) error {
+	program, err := installable()
 	if err != nil {
 		return err
 	}
-	result := map[string]any{"agent": string(a), "settings": done.Settings, "copy": done.Copy, "installed": c.Write}
-	text := "written: " + done.Settings + "\n"
-	if done.Copy != "" {
-		text += "what was there: " + done.Copy + "\n"
+	a := guard.Agent(c.Install)
+	done, err := a.Install(program, c.Project)
+	if err != nil {
+		return err
 	}
-	if c.Uninstall {
-		return o.result(result, text+"the guard is taken out\n")
-	}
+	result, text := c.written(done)
 	found := guard.Try(ctx, a, nil)
 	for _, f := range found {
 		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
@@ -102,6 +95,25 @@ func (c *hookCmd) change(ctx context.Context, o *output) error {
 		return errNo
 	}
 	return nil
+}
+
+// takeOut takes the entry out again.
+func (c *hookCmd) takeOut(o *output) error {
+	done, err := guard.Agent(c.Install).Uninstall(c.Project)
+	if err != nil {
+		return err
+	}
+	result, text := c.written(done)
+	return o.result(result, text+"the guard is taken out\n")
+}
+
+// written says what was done to the settings.
+func (c *hookCmd) written(done guard.Change) (result map[string]any, text string) {
+	text = "written: " + done.Settings + "\n"
+	if done.Copy != "" {
+		text += "what was there: " + done.Copy + "\n"
+	}
+	return map[string]any{"agent": c.Install, "settings": done.Settings, "copy": done.Copy, "installed": c.Write}, text
 }
 
 // installable is the path of this program as an agent can start it. Under "go run"

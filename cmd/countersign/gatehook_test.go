@@ -321,3 +321,17 @@ func TestInstallWrites(t *testing.T) {
 		})
 	}
 }
+
+// TestInstallIsOneOrTheOther: the entry is not written and said to be taken out.
+func TestInstallIsOneOrTheOther(t *testing.T) {
+	home, project := hookFolders(t)
+	cmd := program("gate", "hook", "--install", "claude", "--write", "--uninstall")
+	cmd.Dir = project
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "give one of them") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(home, ownSettings[guard.Claude])); err == nil {
+		t.Error("it was written")
+	}
+}

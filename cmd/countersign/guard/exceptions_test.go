@@ -80,3 +80,16 @@ func TestExceptionsOfTheUser(t *testing.T) {
 		})
 	}
 }
+
+// Of two levels that are none, the first one is named, whenever it is asked.
+func TestExceptionsNameTheFirstWrongLevel(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, exceptionsFile), []byte(`{"askFrom":"often","denyFrom":"never"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := ReadExceptions(folder); err == nil || !strings.Contains(err.Error(), "askFrom") {
+			t.Fatal(err)
+		}
+	}
+}

@@ -66,9 +66,9 @@ type receiptRecord struct {
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
-// sign makes the receipt and puts it into the answer, with what else the service's
-// declaration says of it: that it is kept as a workflow, that it signs a statement of
-// its own.
+// sign makes the receipt, and puts into the answer what else the service's declaration
+// says of it: that it is kept as a workflow, that it signs a statement of its own. The
+// receipt stands once in what is appended, and reply puts it into the answer.
 func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	signer, guard, err := a.signer(ctx, a.serviceOf(p.home))
 	if err != nil {
@@ -108,7 +108,6 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	}
 	p.guards, p.issued = append(p.guards, guard), now
 	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
-	members["receipt"] = p.record
 	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
 		return err
 	}
@@ -118,7 +117,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 				Integrity: &p.record.Integrity, VerifyURL: p.record.Verify.URL}, true})
 		return nil
 	}
-	p.call.Record, p.call.Integrity = p.record.Record, &p.record.Integrity
+	p.call.Record, p.call.Integrity, p.call.VerifyURL = p.record.Record, &p.record.Integrity, p.record.Verify.URL
 	return nil
 }
 

@@ -214,8 +214,8 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 	return r, err
 }
 
-// reply is the stored answer with the one member that only the committed events
-// can give: where in the ledger the receipt's record stands.
+// reply is the stored answer with the receipt of the events behind it, where there is
+// one, and with where in the ledger its record stands.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: nextMonth(stored[0].Occurred())}
 	if charge == chargedFree {
@@ -225,18 +225,27 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 		if e.KeyID == "" {
 			continue
 		}
-		var answer struct {
-			Receipt seal.Envelope `json:"receipt"`
+		receipt, err := receiptIn(e, body)
+		if err == nil {
+			r.Body, err = withMembers(body, map[string]any{"receipt": receipt})
 		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			return Reply{}, fmt.Errorf("read a stored answer: %w", err)
-		}
-		answer.Receipt.Ledger = placeOf(e)
-		var err error
-		r.Body, err = withMembers(body, map[string]any{"receipt": answer.Receipt})
 		return r, err
 	}
 	return r, nil
+}
+
+// receiptIn is the receipt whose record an event holds. Events of before do not say in
+// the clear where it is verified: their answers do.
+func receiptIn(e ledger.Event, body []byte) (seal.Envelope, error) {
+	s, _, err := e.Signed()
+	if err == nil && s.VerifyURL == "" {
+		start, end, _ := canon.Find(body, "receipt", "verify", "url")
+		err = json.Unmarshal(body[start:end], &s.VerifyURL)
+	}
+	if err != nil {
+		return seal.Envelope{}, fmt.Errorf("read a stored receipt: %w", err)
+	}
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, nil
 }
 
 func placeOf(e ledger.Event) *seal.Place {

@@ -67,6 +67,76 @@ func TestEventsOfACall(t *testing.T) {
 	}
 }
 
+// A receipt is stored once, in the clear, and comes back in every answer; answers of
+// before hold one of their own, which comes back as it was.
+func TestAReceiptIsStoredOnce(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	_, caller := newKey(t, a, "ada@example.com")
+	call := runCall(t, caller, "k", "rm -rf /")
+	before := len(everything(t, a))
+	first, err := a.RunService(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered struct {
+		Receipt seal.Envelope `json:"receipt"`
+	}
+	if err := json.Unmarshal(first.Body, &answered); err != nil || answered.Receipt.Verify == nil || answered.Receipt.Verify.URL != a.BaseURL+"/api/verify" {
+		t.Fatalf("%+v, %v", answered.Receipt, err)
+	}
+	hash, found := answered.Receipt.Integrity.RecordHash, 0
+	added := everything(t, a)[before:]
+	for _, e := range added {
+		found += bytes.Count(e.Payload, []byte(hash))
+		if !ledger.Sealed(e) {
+			continue
+		}
+		openings, err := a.Vault.Openings(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range openings {
+			found += bytes.Count(o.Value, []byte(hash))
+		}
+	}
+	if found != 1 {
+		t.Errorf("the receipt is stored %d times", found)
+	}
+
+	// As it was stored before: the receipt within the answer, and nothing beside it that
+	// says where it is verified.
+	var stored events.CallCompleted
+	if err := a.Vault.Open(t.Context(), added[0], &stored); err != nil {
+		t.Fatal(err)
+	}
+	old := answered.Receipt
+	old.Ledger = nil
+	stored.Answer, stored.Record, stored.Integrity = map[string]any{"risk": "high", "receipt": old}, old.Record, &old.Integrity
+	id := a.NewID("evt_")
+	start, end, _ := canon.Find(added[0].Payload, "sealed", "keyId")
+	payload, err := a.Vault.Seal(t.Context(), ledger.ServiceTenant, id, strings.Trim(string(added[0].Payload[start:end]), `"`), stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := runCall(t, caller, "of before", "rm -rf /")
+	if _, err := a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant,
+		IdemKey:     ledger.IdemKey("call:"+again.Service.Operation+":"+caller.KeyID, "of before"),
+		ContentHash: commands.RequestHash(again.Service.Operation, again.Body),
+		Drafts: []ledger.Draft{{Stream: added[0].Stream, Expect: ledger.Any(250), ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1,
+			Actor: caller.KeyID, KeyID: old.Integrity.KeyID, Payload: payload}}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.RunService(t.Context(), again)
+	if err != nil || !r.Replayed {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := json.Unmarshal(r.Body, &answered); err != nil || answered.Receipt.Verify.URL != old.Verify.URL ||
+		answered.Receipt.Integrity.RecordHash != hash || answered.Receipt.Ledger == nil {
+		t.Errorf("%s, %v", r.Body, err)
+	}
+}
+
 // What a service refuses is not counted and leaves no trace.
 func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -127,6 +127,7 @@ func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]st
 	var key [2]string
 	var d ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
+		d.Payload = ledger.Payload(d.Payload)
 		decisions[key] = d
 		return nil
 	})

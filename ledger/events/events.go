@@ -111,9 +111,10 @@ type CallCompleted struct {
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`
 	RulesetHash    string          `json:"rulesetHash,omitempty"`
 	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"`
-	Record         jsontext.Value  `json:"record,omitempty"` // the signed receipt, where the service gives one
+	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear: here, or in workflow.completed
+	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one
 	Integrity      *seal.Integrity `json:"integrity,omitempty"`
+	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
 // WorkflowCompleted is workflow.completed, schema version 1, the only event of

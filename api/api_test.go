@@ -379,14 +379,48 @@ func (n *node) used(key string) int {
 	return int(used)
 }
 
-// head is the ledger's last position.
-func (n *node) head() int64 {
-	n.t.Helper()
-	head, err := n.app.Ledger.Partition(0).Head(n.t.Context())
+// head is how many events the ledger holds.
+func (n *node) head() int64 { return Total(n.t, n.app) }
+
+func Total(t testing.TB, a *commands.App) int64 {
+	t.Helper()
+	events, err := a.Ledger.Total(t.Context())
 	if err != nil {
-		n.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return head
+	return events
+}
+
+// Heads are where Since begins.
+func Heads(t testing.TB, a *commands.App) []int64 {
+	t.Helper()
+	heads, err := a.Ledger.Heads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heads
+}
+
+// Since are the events after positions, nil for all, one partition after the other.
+func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
+	t.Helper()
+	for _, p := range a.Ledger.Partitions() {
+		position := int64(0)
+		if heads != nil {
+			position = heads[p.Number()]
+		}
+		for {
+			batch, err := p.After(context.Background(), position, 500)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(batch) == 0 {
+				break
+			}
+			list, position = append(list, batch...), batch[len(batch)-1].Position
+		}
+	}
+	return list
 }
 
 // unchanged fails the test if what do does appends anything: nothing is metered

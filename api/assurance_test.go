@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -311,14 +312,11 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	// No signing key: refused after everything else, nothing written; replays go on.
 	signer := s.app.Signer
 	s.app.Signer = nil
-	head, err := s.app.Ledger.Partition(0).Head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := api.Total(t, s.app)
 	request(decisions, n.token, weaker("k3", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
 	request(decisions, n.token, decisionBody("k3", weather)).want(t, 503, "signing is unavailable")
 	request(decisions, n.token, good).want(t, 200, "")
-	if now, _ := s.app.Ledger.Partition(0).Head(t.Context()); now != head {
+	if now := api.Total(t, s.app); now != head {
 		t.Errorf("%d events were written without a signer", now-head)
 	}
 	s.app.Signer = signer

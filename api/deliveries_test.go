@@ -139,8 +139,10 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 		if want := webhook.Sign([][]byte{secretOf(t, created.Secret)}, h.id, h.at, h.body); h.signature != want {
 			t.Errorf("signature %s, want %s", h.signature, want)
 		}
-		position, topic, _ := strings.Cut(strings.TrimPrefix(h.event.ID, "0:"), ":")
-		if h.event.ID != h.id || h.event.Position != position || topic == "" || h.event.Source != ledgertest.Origin+"/0" ||
+		partition, place, _ := strings.Cut(h.event.ID, ":")
+		position, topic, _ := strings.Cut(place, ":")
+		if h.event.ID != h.id || h.event.Position != position || topic == "" || h.event.Source != ledgertest.Origin+"/"+partition ||
+			partition != fmt.Sprint(s.app.Ledger.Home(n.orgID).Number()) ||
 			h.event.PartitionKey != n.orgID || h.event.SpecVersion != "1.0" {
 			t.Errorf("%s: %+v", h.id, h.event)
 		}
@@ -334,7 +336,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	data, _ := h.event.Data.(map[string]any)
 	note, _ := data["note"].(string)
 	size, _ := data["size"].(float64)
-	if h.event.Type != "countersign.checkpoint.signed" || !strings.HasPrefix(note, ledgertest.Origin+"/0\n") || int64(size) < d.Ledger.Position || h.event.Position != fmt.Sprint(int64(size)) {
+	if h.event.Type != "countersign.checkpoint.signed" || !strings.HasPrefix(note, fmt.Sprintf("%s/%d\n", ledgertest.Origin, d.Ledger.Partition)) || int64(size) < d.Ledger.Position || h.event.Position != fmt.Sprint(int64(size)) {
 		t.Errorf("checkpoint: %s", h.body)
 	}
 }

@@ -497,7 +497,7 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	first := n.post(runPath, key, body)
 	n.wants(first, 200)
 
-	_, history, err := n.app.Ledger.Partition(0).Keyring(t.Context())
+	_, history, err := n.app.Ledger.Home(key[5:17]).Keyring(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -505,8 +505,8 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.app.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
-		Stream: ledger.SigningKeyStream, Expect: history.At(), ID: n.app.NewID("evt_"), Type: events.TypeSigningKeyRetired,
+	if _, err := n.app.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+		Stream: history.Stream, Expect: history.At(), ID: n.app.NewID("evt_"), Type: events.TypeSigningKeyRetired,
 		SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
 		t.Fatal(err)
 	}

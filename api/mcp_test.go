@@ -557,7 +557,11 @@ func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	n.cutDatabase(true)
-	if a := n.post("/mcp", unseen, body); a.status != 200 || !strings.Contains(string(a.body), `\"risk\":\"low\"`) {
+	a := n.post("/mcp", unseen, body)
+	if n.app.Ledger.Home(key[5:17]) != n.app.Ledger.Home(unseen[5:17]) && strings.Contains(string(a.body), "temporarily_unavailable") {
+		a = n.post("/mcp", unseen, body) // nobody had asked its partition since: it finds out, and says so once
+	}
+	if a.status != 200 || !strings.Contains(string(a.body), `\"risk\":\"low\"`) {
 		t.Errorf("%v", a)
 	}
 }

@@ -204,7 +204,7 @@ func TestPassStream(t *testing.T) {
 		u.want(u.quick(u.key), 200, "scored")
 	}
 	stream := fmt.Sprintf("pass/sub_%s/%d", u.fake.last, u.from.Unix())
-	history, err := u.site.app.Ledger.Read(t.Context(), "service", stream)
+	history, err := u.site.app.Ledger.Read(t.Context(), u.site.app.Ledger.Service(u.customer()), stream)
 	if err != nil || len(history.Events) != 3 {
 		t.Fatalf("%s has %d events, %v", stream, len(history.Events), err)
 	}
@@ -214,7 +214,7 @@ func TestPassStream(t *testing.T) {
 			t.Errorf("%d: %+v, %v", i, call, err)
 		}
 	}
-	usage, err := u.site.app.Ledger.Version(t.Context(), "service", "usage/"+u.customer()+"/"+u.from.UTC().Format("2006-01"))
+	usage, err := u.site.app.Ledger.Version(t.Context(), u.site.app.Ledger.Service(u.customer()), "usage/"+u.customer()+"/"+u.from.UTC().Format("2006-01"))
 	if err != nil || usage != commands.FreeCallsPerMonth {
 		t.Errorf("%d free calls of the account, %v", usage, err)
 	}

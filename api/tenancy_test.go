@@ -93,7 +93,7 @@ func (c *crew) furnish(t *testing.T) belongings {
 // history is how many events each of two organizations has.
 func (c *crew) history(t *testing.T) (n int) {
 	t.Helper()
-	err := c.site.app.Ledger.Pool().QueryRow(t.Context(), `select count(*) from events where p = 0 and tenant = $1`, c.orgID).Scan(&n)
+	err := c.site.app.Ledger.Pool().QueryRow(t.Context(), `select count(*) from events where p = $1 and tenant = $2`, c.site.app.Ledger.Home(c.orgID).Number(), c.orgID).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,14 +41,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	b := s.browser(t)
 	clientID, token := b.agentLink("Ada@example.com")
-	head := func() int64 {
-		t.Helper()
-		position, err := s.app.Ledger.Partition(0).Head(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return position
-	}
+	head := func() int64 { return api.Total(t, s.app) }
 	before := head()
 	for range 3 {
 		b.want(b.get("/agents/confirm?token="+token), 200, `value="`+token+`"`)
@@ -60,7 +53,11 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 		t.Error("looking at the link verified the agent")
 	}
 	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 200, "<code>"+clientID+"</code> is verified")
-	if head() != before+3 { // customer.created, agent.verified, credit.granted
+	added := int64(3) // customer.created, agent.verified, credit.granted
+	if s.app.Ledger.Home(clientID).Number() != 0 {
+		added++ // credit.granted, where the agent is apart from the count of them
+	}
+	if head() != before+added {
 		t.Errorf("%d events", head()-before)
 	}
 	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 410, "was used or is too old")
@@ -80,14 +77,11 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 func TestVerifiedEmailNeedsMail(t *testing.T) {
 	s := newSiteWith(t, ledgertest.New(t), "", nil)
 	b := s.browser(t)
-	before, err := s.app.Ledger.Partition(0).Head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := api.Total(t, s.app)
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
 		`{"error":"temporarily_unavailable","error_description":"mail is not configured"}`)
-	if after, err := s.app.Ledger.Partition(0).Head(t.Context()); err != nil || after != before {
-		t.Errorf("%d events, %v", after-before, err)
+	if after := api.Total(t, s.app); after != before {
+		t.Errorf("%d events", after-before)
 	}
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email"}`), 201, "verified_email")
 	broken := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -33,6 +34,8 @@ type world struct {
 	owner map[string]string // member id, by organization
 	said  []string          // every answer, without what a partition gives it
 
+	market market
+
 	decided  map[string][]signedDecision
 	receipts int
 	chains   map[string][]ledger.Event      // by tenant, at the end
@@ -42,7 +45,8 @@ type world struct {
 func newWorld(t *testing.T, partitions int) *world {
 	c := newClock()
 	cryptotest.SetGlobalRandom(t, 1)
-	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, owner: map[string]string{}, decided: map[string][]signedDecision{}}
+	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, owner: map[string]string{}, decided: map[string][]signedDecision{},
+		market: market{bank: newBank("facilitator")}}
 }
 
 // again is an app on the same ledger that remembers nothing. Its ids are drawn as for
@@ -50,7 +54,7 @@ func newWorld(t *testing.T, partitions int) *world {
 func (w *world) again() *commands.App {
 	a := &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
 	a.DrawFor(48)
-	return a
+	return w.equip(a)
 }
 
 // step does one thing, whose choices follow from the number alone.
@@ -61,6 +65,10 @@ func (w *world) step(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	if len(w.orgs) < 6 || r.IntN(40) == 0 {
 		w.newOrganization(r)
+		return
+	}
+	if r.IntN(2) == 0 {
+		w.trade(seed, r)
 		return
 	}
 	org := w.orgs[r.IntN(len(w.orgs))]
@@ -187,11 +195,12 @@ func withoutPlace(line string) string {
 // Random histories at n = 3 and n = 16: any tenant's events, answers and exports are
 // byte-equal to the same history at n = 1, but for positions and partition.
 func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
+	var paid []string
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			run := func(partitions int) *world {
 				w := newWorld(t, partitions)
-				for i := range uint64(60) {
+				for i := range uint64(120) {
 					w.step(seed*1000 + i)
 				}
 				clean(t, w.app)
@@ -205,10 +214,15 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 				return w
 			}
 			one := run(1)
+			streams := one.streams()
+			paid = append(paid, one.market.calls...)
 			for _, n := range []int{3, 16} {
 				many := run(n)
 				if diff := cmp.Diff(one.said, many.said); diff != "" {
 					t.Fatalf("answers at %d:\n%s", n, diff)
+				}
+				if diff := cmp.Diff(streams, many.streams()); diff != "" {
+					t.Fatalf("streams at %d:\n%s", n, diff)
 				}
 				if diff := cmp.Diff(one.chains, many.chains); diff != "" {
 					t.Fatalf("events at %d:\n%s", n, diff)
@@ -228,6 +242,11 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 				}
 			}
 		})
+	}
+	for _, charge := range []string{"free", "pass", "credit", "x402"} {
+		if !slices.Contains(paid, charge) {
+			t.Errorf("no call was paid for by %s: %v", charge, paid)
+		}
 	}
 }
 

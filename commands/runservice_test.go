@@ -74,7 +74,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
 	call := runCall(t, caller, "k", "rm -rf /")
-	before := len(everything(t, a))
+	before := heads(t, a)
 	first, err := a.RunService(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", answered.Receipt, err)
 	}
 	hash, found := answered.Receipt.Integrity.RecordHash, 0
-	added := everything(t, a)[before:]
+	added := since(t, a, before)
 	for _, e := range added {
 		found += bytes.Count(e.Payload, []byte(hash))
 		if !ledger.Sealed(e) {
@@ -115,12 +115,12 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	stored.Answer, stored.Record, stored.Integrity = map[string]any{"risk": "high", "receipt": old}, old.Record, &old.Integrity
 	id := a.NewID("evt_")
 	start, end, _ := canon.Find(added[0].Payload, "sealed", "keyId")
-	payload, err := a.Vault.Seal(t.Context(), ledger.ServiceTenant, id, strings.Trim(string(added[0].Payload[start:end]), `"`), stored)
+	payload, err := a.Vault.Seal(t.Context(), added[0].Tenant, id, strings.Trim(string(added[0].Payload[start:end]), `"`), stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := runCall(t, caller, "of before", "rm -rf /")
-	if _, err := a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant,
+	if _, err := a.Ledger.Append(t.Context(), ledger.Append{Tenant: added[0].Tenant,
 		IdemKey:     ledger.IdemKey("call:"+again.Service.Operation+":"+caller.KeyID, "of before"),
 		ContentHash: commands.RequestHash(again.Service.Operation, again.Body),
 		Drafts: []ledger.Draft{{Stream: added[0].Stream, Expect: ledger.Any(250), ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1,

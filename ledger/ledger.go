@@ -146,6 +146,7 @@ type Options struct {
 // Ledger is one node's access to the table. It is safe for concurrent use.
 type Ledger struct {
 	pool       *pgxpool.Pool
+	resets     atomic.Int64 // of the pool
 	clock      func() time.Time
 	log        *slog.Logger
 	partitions []*Partition // by number

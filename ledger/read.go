@@ -42,6 +42,7 @@ func scanEvent(row pgx.CollectableRow) (Event, error) {
 // has no rows for, is the caller's to judge; all else is ErrUnavailable.
 func (l *Ledger) reading(ctx context.Context, read func() error) error {
 	for n := 1; ; n++ {
+		before := l.resets.Load()
 		err := read()
 		if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, ErrTampered) {
 			return err
@@ -49,7 +50,11 @@ func (l *Ledger) reading(ctx context.Context, read func() error) error {
 		if n == readTries || ctx.Err() != nil || certainlyNot(err) && !pgconn.SafeToRetry(err) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		l.pool.Reset() // the other connections are as old
+		// The other connections are as old, unless somebody has thought so since: a pool
+		// that every reader of every partition empties never has a connection to give.
+		if l.resets.CompareAndSwap(before, before+1) {
+			l.pool.Reset()
+		}
 	}
 }
 

@@ -49,7 +49,15 @@ func stopped(t *testing.T, l *ledger.Ledger) *run {
 	return p.models["status"].runs[0]
 }
 
-func workflowID(n int) string { return fmt.Sprintf("asw_00000000-0000-4000-8000-%012d", n) }
+// workflowID is the n-th of ids that are at home in the first partition, whose feed
+// these tests follow step by step; they are in the order of n.
+func workflowID(n int) string {
+	for k := 0; ; k++ {
+		if id := fmt.Sprintf("asw_%08d-0000-4000-8000-%012d", n, k); ledger.Home(id, ledgertest.Partitions()) == 0 {
+			return id
+		}
+	}
+}
 
 // completed is a workflow as schema version 1 stores it.
 func completed(n int) events.WorkflowCompleted {
@@ -444,7 +452,7 @@ func TestStatusOfBothShapes(t *testing.T) {
 	stored.Workflow.CreatedAt, stored.Workflow.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
 	const common = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +
 		`"boundaries":{"humanApprovalIncluded":false,"note":"A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."},`
-	const rest = `"requiresHumanReview":false,"risk":"low","status":"completed","workflowId":"asw_00000000-0000-4000-8000-000000000001"}`
+	rest := `"requiresHumanReview":false,"risk":"low","status":"completed","workflowId":"` + workflowID(1) + `"}`
 	for version, want := range map[int]string{
 		1: `{"actionBindingVersion":"svc-action-v1","actionHash":"` + strings.Repeat("a", 64) + `",` + common +
 			`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",` + rest,

@@ -20,7 +20,7 @@ import (
 // again only where a stream has grown.
 func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	t.Parallel()
-	l := openLedger(t, ledgertest.New(t))
+	l := openLedger(t, ledgertest.NewPartitioned(t, 1)) // it learns from the feed of one
 	change := func(tenant, kind, id string) {
 		t.Helper()
 		var stored any = events.WebhookCreated{WebhookID: id, Topics: []string{topicDecisions}, URL: "https://a.example", Secret: "s"}

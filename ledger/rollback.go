@@ -195,7 +195,7 @@ func (p *Partition) checkEnd(ctx context.Context) error {
 // partitions.
 func (p *Partition) checkLeaves(ctx context.Context, size int64) error {
 	for from := max(0, size-recentLeaves); from < size; {
-		stored, err := p.After(ctx, from, int(min(feedBatch, size-from)))
+		stored, err := p.rows(ctx, `pos > $2 order by pos limit $3`, from, min(feedBatch, size-from))
 		if err != nil {
 			return err
 		}

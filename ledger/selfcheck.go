@@ -30,7 +30,7 @@ const (
 
 // CheckItself verifies the ledger once a day until Close, on one core at most and
 // slower while others append, and heeds what it finds. kek opens personal members; nil
-// leaves them closed. With goOn, this node appends to a ledger that is false, too.
+// leaves them closed. What lies in the archive is not fetched every day. With goOn, this node appends to a ledger that is false, too.
 func (l *Ledger) CheckItself(kek []byte, goOn bool) {
 	l.done.Go(func() {
 		for wait := selfCheckFirst; sleep(l.background, nil, wait); wait = selfCheckEvery {
@@ -59,7 +59,7 @@ var history = []string{"events", "ledger_head"}
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, spanEvents: selfCheckSpan}
+	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, Unarchived: true, spanEvents: selfCheckSpan}
 	for _, p := range l.partitions {
 		if k := p.keeper.Load(); k != nil { // what lies outside the database counts
 			if _, text, err := k.options.Folder.Newest(ctx, p.origin); err == nil && text != nil {

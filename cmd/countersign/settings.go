@@ -41,6 +41,7 @@ type data struct {
 	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
 	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
 	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
+	ArchiveStore      string   `help:"Where the payloads lie that countersign archive has moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
 	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys

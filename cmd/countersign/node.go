@@ -230,7 +230,7 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 	if !d.begins && !localpg.Made(d.dir()) {
 		return nil, d.errNoLedger()
 	}
-	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, Log: writerFunc(say)}
+	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, WAL: d.WALDir, Log: writerFunc(say)}
 	server, err := localpg.Start(ctx, options)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,19 +28,24 @@ type AccountAgent struct {
 // in the order of their ids.
 func (a *App) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
 	var streams []string
-	err := a.Ledger.Reading(ctx, func() error {
-		rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
-			where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2 order by stream`,
-			a.Ledger.Home(ledger.ServiceTenant).Number(), customerID)
-		if err != nil {
+	for _, p := range a.Ledger.Partitions() { // an agent is at home where its own id is
+		err := a.Ledger.Reading(ctx, func() error {
+			rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
+				where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2`, p.Number(), customerID)
+			if err != nil {
+				return err
+			}
+			here, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err == nil {
+				streams = append(streams, here...)
+			}
 			return err
+		})
+		if err != nil {
+			return nil, refusal(err)
 		}
-		streams, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	if err != nil {
-		return nil, refusal(err)
 	}
+	slices.Sort(streams)
 	list := []AccountAgent{}
 	for _, stream := range streams {
 		shown, ours, err := a.accountAgent(ctx, customerID, strings.TrimPrefix(stream, agentStream("")))
@@ -55,7 +61,7 @@ func (a *App) AccountAgents(ctx context.Context, customerID string) ([]AccountAg
 
 // accountAgent reads one; it is not ours where somebody else has claimed it since.
 func (a *App) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, agentStream(id))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(id), agentStream(id))
 	if err != nil {
 		return shown, false, err
 	}

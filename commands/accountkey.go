@@ -44,19 +44,19 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 		if address == "" {
 			return IssuedKey{}, errNoCustomer // erased: nobody can be reached about the key
 		}
-		apiKey, id, secret := a.newCredential(keyPrefix, ledger.ServiceTenant)
+		apiKey, id, secret := a.newCredential(keyPrefix, customerID)
 		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: nextMonth(a.now())}
 		requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID, ID: id})
 		if err != nil {
 			return IssuedKey{}, err
 		}
-		eventID, hash := a.NewID("evt_"), sha256.Sum256(secret)
-		payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, acc.dataKey, events.KeyIssued{KeyID: issued.KeyID, Plan: "free",
+		eventID, hash, tenant := a.NewID("evt_"), sha256.Sum256(secret), a.serviceOf(customerID)
+		payload, err := a.Vault.Seal(ctx, tenant, eventID, acc.dataKey, events.KeyIssued{KeyID: issued.KeyID, Plan: "free",
 			SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: acc.dataKey, CustomerID: customerID})
 		if err != nil {
 			return IssuedKey{}, err
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
 			{Stream: accountKeysStream(customerID), Expect: ledger.Any(maxAccountKeys), ID: a.NewID("evt_"), Type: events.TypeKeyRequested,
 				SchemaVersion: 1, Actor: customerID, Payload: requested},
 			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},
@@ -70,7 +70,7 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 
 // AccountKeys lists the keys of a customer's account, the oldest first.
 func (a *App) AccountKeys(ctx context.Context, customerID string) ([]AccountKey, error) {
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, accountKeysStream(customerID))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(customerID), accountKeysStream(customerID))
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -110,6 +110,6 @@ func (a *App) RevokeAccountKey(ctx context.Context, customerID, keyID string) er
 // month.
 func (a *App) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
 	now := a.now()
-	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(Caller{CustomerID: customerID}, now))
+	used, err := a.Ledger.Version(ctx, a.serviceOf(customerID), usageStream(Caller{CustomerID: customerID}, now))
 	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, refusal(err)
 }

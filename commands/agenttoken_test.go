@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -335,13 +334,13 @@ func TestClientSecretsAreComparedAsAWhole(t *testing.T) {
 func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
-	before := len(everything(t, a))
+	before := heads(t, a)
 	r, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "Ada's buyer", IdentityType: "verified_email", Email: "Ada@Example.com"})
 	if err != nil || r.Address != "ada@example.com" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	added := everything(t, a)[before:]
-	if len(added) != 1 || added[0].Stream != "agent/"+r.ClientID || added[0].Tenant != ledger.ServiceTenant {
+	added := since(t, a, before)
+	if len(added) != 1 || added[0].Stream != "agent/"+r.ClientID || added[0].Tenant != a.Ledger.Service(r.ClientID) {
 		t.Fatalf("%+v", added)
 	}
 	for _, hidden := range []string{r.Secret[18:61], "Ada", "ada@", "buyer"} {

@@ -211,7 +211,7 @@ func (a *App) markSentBack(ctx context.Context, acc *account) error {
 		if x.source != SourceX402 {
 			continue
 		}
-		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "purchase/"+x.reference)
+		history, err := a.Ledger.Read(ctx, a.serviceOf(x.reference), "purchase/"+x.reference)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (a *App) readCustomer(ctx context.Context, customerID string) (account, err
 	if !strings.HasPrefix(customerID, "cus_") {
 		return acc, errNoCustomer
 	}
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "customer/"+customerID)
+	history, err := a.Ledger.Read(ctx, a.serviceOf(customerID), "customer/"+customerID)
 	if err != nil {
 		return acc, err
 	}
@@ -337,7 +337,7 @@ func (acc account) grant(granted events.EntitlementGranted, now time.Time) (acco
 }
 
 func (a *App) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, billingStream(provider))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(provider), billingStream(provider))
 	b := billing{guard: history.Guard()}
 	for _, e := range history.Events {
 		if err == nil {
@@ -382,7 +382,7 @@ func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string
 	if providerPayment == "" {
 		return StatusActive, nil // nothing had to be paid
 	}
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, billingStream(providerPayment))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(providerPayment), billingStream(providerPayment))
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -30,6 +31,7 @@ func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
 // in, and what must still hold when it lands there.
 type fund struct {
 	charge string // "free", "pass" or "credit"
+	home   string // name of whose fund it is: the call is recorded where that is at home
 	stream string
 	expect ledger.Expect
 	used   int // cents of the pass or credit that are used, with this call
@@ -40,9 +42,10 @@ type fund struct {
 // pays for the call, and everything else in the same append. A key pays with the
 // free calls of its month, then with the pass of its account; an agent with its
 // credit, then with the pass of who claimed it.
-func (a *App) charge(ctx context.Context, t attempt, p prepared) (Reply, error) {
+func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Reply, error) {
 	call := *t.call
 	f := a.freeFund(call)
+	var p prepared
 	for {
 		if f.charge == "" {
 			done, err := a.turns.take(ctx, call.account())
@@ -56,14 +59,27 @@ func (a *App) charge(ctx context.Context, t attempt, p prepared) (Reply, error) 
 			} else if !ok {
 				return a.unpaid(ctx, t)
 			}
+			if known, err := a.knownElsewhere(ctx, t, f); err != nil || known != nil {
+				return a.replay(ctx, known, err)
+			}
+		}
+		if p.home != f.home {
+			var err error
+			if p, err = a.prepare(ctx, call, f.home, answer); err != nil {
+				return Reply{}, err
+			}
 		}
 		drafts, err := a.drafts(ctx, call, p, f)
 		if err != nil {
 			return Reply{}, err
 		}
+		tenant := a.serviceOf(f.home)
+		here, elsewhere := a.apart(tenant, slices.Concat(p.guards, call.party().guards, f.guards))
+		if err := a.unmoved(ctx, elsewhere); err != nil {
+			return Reply{}, err
+		}
 		result, err := a.Ledger.Append(ctx, ledger.Append{
-			Tenant: a.tenantOf(call), IdemKey: t.key, ContentHash: t.content,
-			Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards), NotBefore: p.issued,
+			Tenant: tenant, IdemKey: t.key, ContentHash: t.content, Drafts: drafts, Guards: here, NotBefore: p.issued,
 		})
 		switch {
 		case f.charge == chargedFree && errors.Is(err, ledger.ErrLimit):
@@ -86,7 +102,7 @@ func (a *App) freeFund(call Call) fund {
 	if call.Agent != nil {
 		return fund{}
 	}
-	return fund{charge: chargedFree, stream: usageStream(call.Caller, a.now()), expect: ledger.Any(FreeCallsPerMonth)}
+	return fund{charge: chargedFree, home: call.Caller.id, stream: usageStream(call.Caller, a.now()), expect: ledger.Any(FreeCallsPerMonth)}
 }
 
 // account is who pays for a call that is not free, one call at a time.
@@ -117,14 +133,45 @@ func (a *App) unfunded(call Call) error {
 // unpaid refuses a call that nothing is left for, unless its equal was paid for
 // while it waited for its turn.
 func (a *App) unpaid(ctx context.Context, t attempt) (Reply, error) {
-	if t.key == (ledger.Hash{}) {
-		return Reply{}, a.unfunded(*t.call)
-	}
-	stored, err := a.Ledger.ByKey(ctx, a.tenantOf(*t.call), t.key, t.content)
+	stored, err := a.known(ctx, t, a.homesOf(*t.call))
 	if err == nil && stored == nil {
 		err = a.unfunded(*t.call)
 	}
 	return a.replay(ctx, stored, err)
+}
+
+// homesOf are the names where a call may be recorded, by who pays: an agent's with the
+// agent that has credit, or with the customer whose pass it draws on.
+func (a *App) homesOf(c Call) []string {
+	switch {
+	case c.payment != nil:
+		return []string{c.payment.ID}
+	case c.Agent == nil:
+		return []string{c.Caller.id}
+	case c.Agent.CustomerID == "" || a.serviceOf(c.Agent.CustomerID) == a.serviceOf(c.Agent.ClientID):
+		return []string{c.Agent.ClientID}
+	}
+	return []string{c.Agent.ClientID, c.Agent.CustomerID}
+}
+
+// known is what was stored for an equal call at one of the homes; nil for none.
+func (a *App) known(ctx context.Context, t attempt, homes []string) ([]ledger.Event, error) {
+	if t.key == (ledger.Hash{}) {
+		return nil, nil
+	}
+	for _, home := range homes {
+		if stored, err := a.Ledger.ByKey(ctx, a.serviceOf(home), t.key, t.content); err != nil || stored != nil {
+			return stored, err
+		}
+	}
+	return nil, nil
+}
+
+// knownElsewhere is what an equal call has been answered with where the append to a
+// fund does not see it. What the fund was chosen for has landed before: credit that is
+// used up by that very call, for example.
+func (a *App) knownElsewhere(ctx context.Context, t attempt, f fund) ([]ledger.Event, error) {
+	return a.known(ctx, t, slices.DeleteFunc(a.homesOf(*t.call), func(home string) bool { return a.serviceOf(home) == a.serviceOf(f.home) }))
 }
 
 // agentFund is what an agent can pay from; false if it cannot.
@@ -151,9 +198,15 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 }
 
 func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {
-	id, by := a.NewID("evt_"), call.party()
+	id, by, tenant := a.NewID("evt_"), call.party(), a.serviceOf(f.home)
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
-	payload, err := a.sealFor(ctx, a.tenantOf(call), id, by, p.call)
+	if call.Agent != nil {
+		var err error
+		if by.dataKey, err = a.agentDataKey(ctx, tenant, call.Agent.agent); err != nil {
+			return nil, err
+		}
+	}
+	payload, err := a.sealFor(ctx, tenant, id, by, p.call)
 	if err != nil {
 		return nil, err
 	}

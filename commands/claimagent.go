@@ -30,7 +30,7 @@ func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]str
 		case g.customer != customer:
 			return nil, policy.Refuse(CodeConflict, "", "the agent was claimed by somebody else")
 		}
-		return a.scopesOf(g), nil
+		return a.scopesOf(g), a.creditApart(ctx, g.id, customer)
 	})
 }
 
@@ -60,13 +60,18 @@ func (a *App) ConfirmAgent(ctx context.Context, token string) (clientID string, 
 	}
 	_, err = retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, l.Agent)
-		if err != nil || g.verified {
+		switch {
+		case err != nil:
 			return struct{}{}, err
-		}
-		if g.id == "" || g.revoked {
+		case g.verified:
+		case g.id == "" || g.revoked:
 			return struct{}{}, errLink
+		default:
+			if err := a.vouch(ctx, g, customer, "email"); err != nil {
+				return struct{}{}, err
+			}
 		}
-		return struct{}{}, a.vouch(ctx, g, customer, "email")
+		return struct{}{}, a.creditApart(ctx, l.Agent, customer)
 	})
 	if err != nil {
 		return "", err
@@ -80,34 +85,74 @@ const creditedStream = "verified_agents"
 // vouch appends facts to an agent's stream and, unless it is verified already,
 // that a customer stands for it. The first agent of each of the first hundred
 // customers is given credit: their number is the version of one stream, counted
-// in the same append.
+// in the same append, or by creditApart.
 func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
 		return err
 	}
-	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method, CreditCents: AgentCreditCents}
-	key := ledger.IdemKey("credit", customer)
-	had, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, ledger.Hash{})
-	if err != nil {
-		return err
-	}
-	if had == nil {
-		payload, err := canon.Marshal(events.CreditGranted{ClientID: g.id, CustomerID: customer, Cents: AgentCreditCents})
+	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method}
+	if g.guard.Tenant == ledger.ServiceTenant {
+		count, err := a.countCredit(g.id, customer)
 		if err != nil {
 			return err
 		}
-		granted := []ledger.Draft{{Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
-			Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}
-		result, err := a.appendAgent(ctx, g, customer, key, granted, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
-		switch {
-		case err == nil && result.Replayed:
-			return ledger.ErrMoved // another agent of the customer was faster: decide again
-		case !errors.Is(err, ledger.ErrLimit):
+		had, err := a.Ledger.ByKey(ctx, count.Tenant, count.IdemKey, count.ContentHash)
+		if err != nil {
 			return err
 		}
+		if had == nil {
+			verified.CreditCents = AgentCreditCents
+			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Drafts, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+			switch {
+			case err == nil && result.Replayed:
+				return ledger.ErrMoved // another agent of the customer was faster: decide again
+			case !errors.Is(err, ledger.ErrLimit):
+				return err
+			}
+			verified.CreditCents = 0
+		}
 	}
-	verified.CreditCents = 0
-	_, err = a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+	_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+	return err
+}
+
+// countCredit is the append that counts a customer whose agent is given credit.
+func (a *App) countCredit(clientID, customer string) (ledger.Append, error) {
+	payload, err := canon.Marshal(events.CreditGranted{ClientID: clientID, CustomerID: customer, Cents: AgentCreditCents})
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", customer), Drafts: []ledger.Draft{{
+		Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
+		Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}}, err
+}
+
+// creditApart gives an agent the credit of the customer who stands for it where agent
+// and count are apart: two appends after the one that has decided whose it is, counted
+// first, so that never more is given than counted. Any of them may be missing; whoever
+// vouches for the agent again makes up for it.
+func (a *App) creditApart(ctx context.Context, id, customer string) error {
+	if a.serviceOf(id) == ledger.ServiceTenant {
+		return nil
+	}
+	g, err := a.agentOf(ctx, id)
+	if err != nil || g.revoked || g.sponsor != customer || g.credit > 0 {
+		return err
+	}
+	count, err := a.countCredit(id, customer)
+	if err != nil {
+		return err
+	}
+	counted, err := a.Ledger.Append(ctx, count)
+	if errors.Is(err, ledger.ErrLimit) {
+		return nil
+	}
+	for _, e := range counted.Events { // an equal append may have been for another agent, and hold more
+		var granted events.CreditGranted
+		if e.Type != events.TypeCreditGranted || err != nil {
+			continue
+		}
+		if err = e.Read(&granted); err == nil && granted.ClientID == id {
+			_, err = a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, fact{events.TypeCreditGranted, granted})
+		}
+	}
 	return err
 }

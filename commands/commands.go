@@ -74,6 +74,10 @@ type App struct {
 	turns         turns
 	ids           idSource
 	compute       compute
+
+	// drawFor is for how many partitions ids are drawn; 0: for as many as there are.
+	// Tests have the same ids in ledgers of one partition and of many by it.
+	drawFor int
 }
 
 // signing is what a signed append to a partition rests on: the signer's key is active

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,22 @@ import (
 // party is the agent as the one a call is recorded of.
 func (g Agent) party() party {
 	return party{actor: g.ClientID, dataKey: g.agent.dataKey, subject: "agent:" + g.ClientID, guards: []ledger.Guard{g.agent.guard}}
+}
+
+// agentDataKey is the data key under which an agent's calls are sealed in a tenant. In
+// another than the agent's own it is one of the same person, so that whoever is erased
+// is erased there too.
+func (a *App) agentDataKey(ctx context.Context, tenant string, g agent) (string, error) {
+	if tenant == g.guard.Tenant {
+		return g.dataKey, nil
+	}
+	var registered events.AgentRegistered
+	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, ledger.ErrErased) {
+		registered = events.AgentRegistered{ClientID: g.id}
+	} else if err != nil {
+		return "", err
+	}
+	return a.dataKeyOf(ctx, tenant, agentSubject(registered))
 }
 
 // currentAgent is the agent as its stream is now, after it has moved.
@@ -49,17 +66,17 @@ func (a *App) chargeCredit(ctx context.Context, g Agent, priceCents int) (fund, 
 	if g.agent.credit == 0 {
 		return fund{}, false, nil
 	}
-	last, used, err := a.drawn(ctx, creditStream(g.ClientID))
+	last, used, err := a.drawn(ctx, g.ClientID, creditStream(g.ClientID))
 	if err != nil || used+priceCents > g.agent.credit {
 		return fund{}, false, err
 	}
-	return fund{charge: chargedCredit, stream: last.Stream, expect: last.At(), used: used + priceCents}, true, nil
+	return fund{charge: chargedCredit, home: g.ClientID, stream: last.Stream, expect: last.At(), used: used + priceCents}, true, nil
 }
 
-// drawn is the end of the stream of a fund, and what was drawn from it so far:
-// each event carries the total.
-func (a *App) drawn(ctx context.Context, stream string) (ledger.History, int, error) {
-	last, err := a.Ledger.Last(ctx, ledger.ServiceTenant, stream)
+// drawn is the end of the stream of a fund, which is at home where its owner is, and
+// what was drawn from it so far: each event carries the total.
+func (a *App) drawn(ctx context.Context, owner, stream string) (ledger.History, int, error) {
+	last, err := a.Ledger.Last(ctx, a.serviceOf(owner), stream)
 	if err != nil || len(last.Events) == 0 {
 		return last, 0, err
 	}
@@ -74,7 +91,7 @@ func (a *App) Credit(ctx context.Context, g Agent) (*Balance, error) {
 	if g.agent.credit == 0 {
 		return nil, nil
 	}
-	last, used, err := a.drawn(ctx, creditStream(g.ClientID))
+	last, used, err := a.drawn(ctx, g.ClientID, creditStream(g.ClientID))
 	if err != nil {
 		return nil, refusal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/canon"
@@ -38,7 +37,7 @@ func agentCall(t testing.TB, g commands.Agent, key, command string) commands.Cal
 // rise by the price of each call.
 func spent(t testing.TB, a *commands.App, clientID string) (cents, calls int) {
 	t.Helper()
-	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "credit/"+clientID)
+	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(clientID), "credit/"+clientID)
 	if err != nil {
 		t.Fatal(err)
 	}

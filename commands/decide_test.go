@@ -352,7 +352,8 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := a.Ledger.Read(ctx, ledger.ServiceTenant, ledger.SigningKeyStream)
+	home := a.Ledger.Home(operator.OrgID)
+	keys, err := a.Ledger.Read(ctx, home.Service(), ledger.SigningKeyStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,11 +361,11 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: keys.Stream, Expect: keys.At(),
+	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: keys.Tenant, Drafts: []ledger.Draft{{Stream: keys.Stream, Expect: keys.At(),
 		ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
 		t.Fatal(err)
 	}
-	head, err := a.Ledger.Partition(0).Head(ctx)
+	head, err := home.Head(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +375,7 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	if err != nil || !again.Replayed || again.Envelope.Integrity != first.Envelope.Integrity {
 		t.Errorf("a replay: %+v %v", again, err)
 	}
-	if now, _ := a.Ledger.Partition(0).Head(ctx); now != head {
+	if now, _ := home.Head(ctx); now != head {
 		t.Errorf("%d events were written", now-head)
 	}
 	clean(t, a)

@@ -26,6 +26,9 @@ type DownloadLink struct {
 
 func downloadStream(purchaseID string) string { return "download/" + purchaseID }
 
+// purchaseOf is the purchase of links, whoever has made them.
+func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
+
 var (
 	errLinkUsed    = policy.Refuse(CodeGone, "", "the download link was used or is too old, ask for a new one")
 	errNoLink      = policy.Refuse(CodeNotFound, "", "download not found")
@@ -49,16 +52,15 @@ func (a *App) mintDownload(ctx context.Context, purchaseID, product string) (Dow
 	if p, known := a.Product(product); !known || p.FileName == "" {
 		return DownloadLink{}, errNoFile
 	}
-	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, downloadStream(purchaseID))
+	used, err := a.Ledger.Version(ctx, a.serviceOf(purchaseOf(purchaseID)), downloadStream(purchaseID))
 	if err != nil {
 		return DownloadLink{}, refusal(err)
 	}
 	if used >= maxDownloads {
 		return DownloadLink{}, errNoDownloads
 	}
-	secret := make([]byte, 32)
-	rand.Read(secret)
-	hash, now := sha256.Sum256(secret), a.now()
+	secret, hash := a.newLinkSecret(purchaseOf(purchaseID))
+	now := a.now()
 	link := DownloadLink{base64.RawURLEncoding.EncodeToString(secret), now.Add(downloadLives)}
 	pool := a.Ledger.Pool()
 	// By both clocks: a node whose own is ahead must not forget what others have made.
@@ -77,6 +79,18 @@ func (a *App) mintDownload(ctx context.Context, purchaseID, product string) (Dow
 		return DownloadLink{}, refusal(&Unavailable{err})
 	}
 	return link, nil
+}
+
+// newLinkSecret makes the secret of a link, whose hash is at home where the purchase
+// is: a link that was used is known there alone.
+func (a *App) newLinkSecret(home string) (secret []byte, hash [32]byte) {
+	secret = make([]byte, 32)
+	for {
+		rand.Read(secret)
+		if hash = sha256.Sum256(secret); a.together(hex.EncodeToString(hash[:]), home) {
+			return secret, hash
+		}
+	}
 }
 
 // linkedFile is what a link leads to.
@@ -121,13 +135,14 @@ func (a *App) linked(ctx context.Context, token string) (linkedFile, error) {
 	return l, nil
 }
 
+// name is what the link is known by once it was used.
+func (l linkedFile) name() string { return hex.EncodeToString(l.hash[:]) }
+
 // key is the idempotency key of the one append that may use the link up.
-func (l linkedFile) key() ledger.Hash {
-	return ledger.IdemKey("download", hex.EncodeToString(l.hash[:]))
-}
+func (l linkedFile) key() ledger.Hash { return ledger.IdemKey("download", l.name()) }
 
 func (a *App) usedOrUnknown(ctx context.Context, l linkedFile) error {
-	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, l.key(), ledger.Hash{})
+	stored, err := a.Ledger.ByKey(ctx, a.serviceOf(l.name()), l.key(), ledger.Hash{})
 	switch {
 	case err != nil:
 		return refusal(err)
@@ -144,12 +159,12 @@ func (a *App) ConsumeDownload(ctx context.Context, token string) (Product, error
 	if err != nil {
 		return Product{}, err
 	}
-	purchase := strings.TrimSuffix(l.purchaseID, sentAgain)
+	purchase := purchaseOf(l.purchaseID)
 	payload, err := canon.Marshal(events.DownloadConsumed{PurchaseID: purchase, Product: l.product.Slug, FileHash: l.product.FileHash()})
 	if err != nil {
 		return Product{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: l.key(), Drafts: []ledger.Draft{{
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: a.serviceOf(purchase), IdemKey: l.key(), Drafts: []ledger.Draft{{
 		Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
 		SchemaVersion: 1, Actor: purchase, Payload: payload}}})
 	switch {

@@ -186,14 +186,15 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 	if a.Vault == nil {
 		return "", a.noVault()
 	}
-	dataKey, err := a.Vault.Find(ctx, ledger.ServiceTenant, "email:"+address)
+	tenant := a.serviceOf(a.mailboxRef(address))
+	dataKey, err := a.Vault.Find(ctx, tenant, "email:"+address)
 	if err != nil {
 		return "", refusal(err)
 	}
 	if dataKey == "" {
 		return "", errNoCustomer
 	}
-	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, ledger.IdemKey("customer", dataKey), ledger.Hash{})
+	stored, err := a.Ledger.ByKey(ctx, tenant, ledger.IdemKey("customer", dataKey), ledger.Hash{})
 	if err != nil {
 		return "", refusal(err)
 	}
@@ -243,7 +244,7 @@ func (a *App) operate(ctx context.Context, customerID, product, eventType, reaso
 		if err != nil {
 			return Entitlement{}, err
 		}
-		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: acc.guards[0].Tenant, Drafts: []ledger.Draft{{
 			Stream: acc.guards[0].Stream, Expect: unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "operator", Payload: payload}}})
 		if err != nil {
 			return Entitlement{}, err

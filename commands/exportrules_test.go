@@ -17,7 +17,7 @@ import (
 // its manifest names those that are not here, too.
 func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
-	_, caller := newKey(t, a, "ada@example.com")
+	key, caller := newKey(t, a, "ada@example.com")
 	const past = "2026.11.18"
 	text, err := actionrisk.RulesetText(past)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	manifest, err := a.ExportHistory(t.Context(), commands.Export{Tenant: "service", Actor: "operator", Folder: folder})
+	manifest, err := a.ExportHistory(t.Context(), commands.Export{Tenant: a.Ledger.Service(key[5:17]), Actor: "operator", Folder: folder})
 	if err != nil {
 		t.Fatal(err)
 	}

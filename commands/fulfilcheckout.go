@@ -48,7 +48,7 @@ func (a *App) fulfilCheckout(ctx context.Context, from ProviderEvent, c Complete
 	if err != nil {
 		return "", err
 	}
-	customerHistory, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "customer/"+owner)
+	customerHistory, err := a.Ledger.Read(ctx, a.serviceOf(owner), "customer/"+owner)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func (a *App) fulfilCheckout(ctx context.Context, from ProviderEvent, c Complete
 // ownerOf is whose a completed checkout is.
 func (a *App) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
 	if customerID.MatchString(c.Reference) {
-		version, err := a.Ledger.Version(ctx, ledger.ServiceTenant, "customer/"+c.Reference)
+		version, err := a.Ledger.Version(ctx, a.serviceOf(c.Reference), "customer/"+c.Reference)
 		if err != nil || version > 0 {
 			return c.Reference, err
 		}
@@ -115,14 +115,23 @@ type billingFact struct {
 	stored    any
 }
 
-// appendFacts appends what a provider's event tells, all or nothing, once.
-// Nothing new is nothing to append.
+// appendFacts appends what a provider's event tells, once: all or nothing where it is
+// of one tenant. Else each tenant's facts are an append of their own under the same
+// key, and the order counts: what decides goes first, what follows from it is made up
+// for when the provider, who was not answered, tells the event again. Nothing new is
+// nothing to append.
 func (a *App) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
 	if len(facts) == 0 {
 		return nil
 	}
+	tenant := facts[0].history.Tenant
 	var drafts []ledger.Draft
+	var elsewhere []billingFact
 	for _, f := range facts {
+		if f.history.Tenant != tenant {
+			elsewhere = append(elsewhere, f)
+			continue
+		}
 		payload, err := canon.Marshal(f.stored)
 		if err != nil {
 			return err
@@ -135,6 +144,8 @@ func (a *App) appendFacts(ctx context.Context, from ProviderEvent, facts []billi
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})
 	}
 	key, content := from.key()
-	_, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content, Drafts: drafts})
-	return err
+	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Drafts: drafts}); err != nil {
+		return err
+	}
+	return a.appendFacts(ctx, from, elsewhere)
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 
 	"github.com/countersign/countersign/ledger"
 )
@@ -14,24 +15,43 @@ import (
 // serviceOf is the tenant of what is found by an id: an API key, a workflow.
 func (a *App) serviceOf(id string) string { return a.Ledger.Service(id) }
 
+// together says whether two names are at home in one partition.
+func (a *App) together(name, other string) bool {
+	n := max(len(a.Ledger.Partitions()), a.drawFor)
+	return ledger.Home(name, n) == ledger.Home(other, n)
+}
+
 // newCredential makes a secret whose public id is at home where something else is: a
 // tenant, or another id.
 func (a *App) newCredential(prefix, home string) (text, id string, secret []byte) {
-	return newCredential(prefix, func(id string) bool { return a.Ledger.Home(id) == a.Ledger.Home(home) })
+	return newCredential(prefix, func(id string) bool { return a.together(id, home) })
 }
 
-// tenantOf is where a call is recorded: with the key that makes it. Payments and
-// agents may touch a customer's account, and stand where that is.
-func (a *App) tenantOf(c Call) string {
-	if c.payment != nil || c.Agent != nil {
-		return ledger.ServiceTenant
+// newIDAt is NewID for an id that is at home where something else is.
+func (a *App) newIDAt(home, prefix string) string {
+	for {
+		if id := a.NewID(prefix); a.together(id, home) {
+			return id
+		}
 	}
-	return a.serviceOf(c.Caller.id)
+}
+
+// mailboxRef is the pseudonym of the mailbox behind an e-mail address. Its customers
+// and its free keys live where that is at home.
+func (a *App) mailboxRef(address string) string {
+	return a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
+}
+
+// idOf is the id in the name of a stream, <noun>/<id> or <noun>/<id>/<more>.
+func idOf(stream string) string {
+	parts := strings.SplitN(stream, "/", 3)
+	return parts[min(1, len(parts)-1)]
 }
 
 // apart splits what an append to a tenant rests on: guards that it can carry, and
-// streams that stand in another partition. Those may move at any time, so whoever
-// appends looks at them again afterwards (unmoved), and decides anew if they have.
+// streams that stand in another partition. Those may move at any time, so they are
+// looked at again (unmoved): after what can be decided anew, and right before what
+// cannot be taken back. What was acknowledged before a command began is always seen.
 func (a *App) apart(tenant string, guards []ledger.Guard) (here, elsewhere []ledger.Guard) {
 	for _, g := range guards {
 		if a.Ledger.Home(g.Tenant) == a.Ledger.Home(tenant) {

@@ -40,7 +40,7 @@ func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error)
 func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, error) {
 	now := a.now()
 	// The keys of a mailbox are counted where it is at home, and live there.
-	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
+	reference := a.mailboxRef(address)
 	tenant := a.serviceOf(reference)
 	dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
 	if err != nil {

@@ -51,20 +51,38 @@ func runCall(t testing.TB, c commands.Caller, key, command string) commands.Call
 	return call
 }
 
-// everything is the ledger from its first event on.
+// everything is the ledger from its first event on, one partition after the other.
 func everything(t testing.TB, a *commands.App) []ledger.Event {
 	t.Helper()
-	var list []ledger.Event
-	for {
-		batch, err := a.Ledger.Partition(0).After(t.Context(), int64(len(list)), 500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(batch) == 0 {
-			return list
-		}
-		list = append(list, batch...)
+	return since(t, a, make([]int64, len(a.Ledger.Partitions())))
+}
+
+// heads are where since begins.
+func heads(t testing.TB, a *commands.App) []int64 {
+	t.Helper()
+	heads, err := a.Ledger.Heads(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return heads
+}
+
+// since are the events after positions, one partition after the other.
+func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
+	t.Helper()
+	for _, p := range a.Ledger.Partitions() {
+		for position := heads[p.Number()]; ; {
+			batch, err := p.After(t.Context(), position, 500)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(batch) == 0 {
+				break
+			}
+			list, position = append(list, batch...), batch[len(batch)-1].Position
+		}
+	}
+	return list
 }
 
 // A key is issued in two events of one append: the count of its address and
@@ -73,9 +91,9 @@ func everything(t testing.TB, a *commands.App) []ledger.Event {
 func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
-	before := len(everything(t, a))
+	before := heads(t, a)
 	key, caller := newKey(t, a, "Ada@Example.com")
-	added := everything(t, a)[before:]
+	added := since(t, a, before)
 	if len(added) != 2 || added[0].Type != events.TypeKeyRequested || added[1].Type != events.TypeKeyIssued || added[0].More != 1 {
 		t.Fatalf("%d events", len(added))
 	}
@@ -124,7 +142,7 @@ func TestRevokeKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "key/"+key[5:17])
+	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(key[5:17]), "key/"+key[5:17])
 	if err != nil || history.Version() != 2 || history.Events[1].Type != events.TypeKeyRevoked {
 		t.Errorf("version %d, %v", history.Version(), err)
 	}

@@ -266,18 +266,20 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 	if a.Vault == nil {
 		return "", a.noVault()
 	}
+	home := a.mailboxRef(address)
+	tenant := a.serviceOf(home)
 	return retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) {
-		dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "email:"+address, a.NewID("sub_"))
+		dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
 		if err != nil {
 			return "", err
 		}
 		key := ledger.IdemKey("customer", dataKey)
-		stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, ledger.Hash{})
+		stored, err := a.Ledger.ByKey(ctx, tenant, key, ledger.Hash{})
 		if err != nil {
 			return "", err
 		}
 		if stored == nil {
-			if stored, err = a.createCustomer(ctx, key, dataKey, address); err != nil {
+			if stored, err = a.createCustomer(ctx, home, key, dataKey, address); err != nil {
 				return "", err
 			}
 		}
@@ -287,14 +289,14 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 	})
 }
 
-func (a *App) createCustomer(ctx context.Context, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
-	customer, id := a.NewID("cus_"), a.NewID("evt_")
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, id, dataKey,
+func (a *App) createCustomer(ctx context.Context, home string, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
+	customer, id, tenant := a.newIDAt(home, "cus_"), a.NewID("evt_"), a.serviceOf(home)
+	payload, err := a.Vault.Seal(ctx, tenant, id, dataKey,
 		events.CustomerCreated{CustomerID: customer, Email: address, Subject: dataKey})
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, Drafts: []ledger.Draft{{
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, Drafts: []ledger.Draft{{
 		Stream: "customer/" + customer, Expect: ledger.New(), ID: id, Type: events.TypeCustomerCreated,
 		SchemaVersion: 1, Actor: "system", Payload: payload}}})
 	return result.Events, err

@@ -45,11 +45,19 @@ func newWorld(t *testing.T, partitions int) *world {
 	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, owner: map[string]string{}, decided: map[string][]signedDecision{}}
 }
 
+// again is an app on the same ledger that remembers nothing. Its ids are drawn as for
+// 48 partitions: so they are at home together in 1, 3 and 16 as well, and the same.
+func (w *world) again() *commands.App {
+	a := &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
+	a.DrawFor(48)
+	return a
+}
+
 // step does one thing, whose choices follow from the number alone.
 func (w *world) step(seed uint64) {
 	w.clock.add(1300 * time.Millisecond)
 	cryptotest.SetGlobalRandom(w.t, seed)
-	w.app = &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
+	w.app = w.again()
 	r := rand.New(rand.NewPCG(seed, 0))
 	if len(w.orgs) < 6 || r.IntN(40) == 0 {
 		w.newOrganization(r)
@@ -137,7 +145,7 @@ func (w *world) chain(tenant string) []ledger.Event {
 // partition.
 func (w *world) export(tenant string) map[string][]string {
 	cryptotest.SetGlobalRandom(w.t, 2)
-	w.app = &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
+	w.app = w.again()
 	folder := w.t.TempDir()
 	if _, err := w.app.ExportHistory(w.t.Context(), commands.Export{Tenant: tenant, Actor: "operator", Folder: folder, FullSpeed: true}); err != nil {
 		w.t.Fatal(err)

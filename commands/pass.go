@@ -37,7 +37,8 @@ func (a *App) creditOf(x access) int {
 
 // chargePass is the fund that a call of this price may draw from the customer's
 // monthly pass; false if there is none, or too little is left: calls are paid
-// whole. The call lands only if the subscription is still as it was judged.
+// whole. The call lands only if the subscription is still as it was judged, by its
+// position where that is comparable, else right before.
 func (a *App) chargePass(ctx context.Context, customerID string, priceCents int) (fund, bool, error) {
 	if customerID == "" {
 		return fund{}, false, nil
@@ -47,12 +48,12 @@ func (a *App) chargePass(ctx context.Context, customerID string, priceCents int)
 		return fund{}, false, err
 	}
 	for _, x := range live {
-		last, used, err := a.drawn(ctx, passStream(x))
+		last, used, err := a.drawn(ctx, customerID, passStream(x))
 		if err != nil {
 			return fund{}, false, err
 		}
 		if used+priceCents <= a.creditOf(x) {
-			return fund{charge: chargedPass, stream: last.Stream, expect: last.At(), used: used + priceCents, guards: guards}, true, nil
+			return fund{charge: chargedPass, home: customerID, stream: last.Stream, expect: last.At(), used: used + priceCents, guards: guards}, true, nil
 		}
 	}
 	return fund{}, false, nil
@@ -69,7 +70,7 @@ func (a *App) Pass(ctx context.Context, customerID string) (*Balance, error) {
 	}
 	b := &Balance{EndsAt: live[0].until, Product: live[0].product}
 	for _, x := range live {
-		last, used, err := a.drawn(ctx, passStream(x))
+		last, used, err := a.drawn(ctx, customerID, passStream(x))
 		if err != nil {
 			return nil, refusal(err)
 		}

@@ -44,8 +44,11 @@ func TestPassIsGuarded(t *testing.T) {
 			t.Fatalf("%s: %+v, %v, %v", name, f, ok, err)
 		}
 		moves()
-		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Guards: f.guards, Drafts: []ledger.Draft{{
-			Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", Payload: []byte(`{}`)}}})
+		here, elsewhere := a.apart(a.serviceOf(f.home), f.guards)
+		if err = a.unmoved(t.Context(), elsewhere); err == nil {
+			_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.serviceOf(f.home), Guards: here, Drafts: []ledger.Draft{{
+				Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", Payload: []byte(`{}`)}}})
+		}
 		if !errors.Is(err, ledger.ErrMoved) {
 			t.Errorf("%s: %v, want that it has moved", name, err)
 		}
@@ -107,6 +110,9 @@ func TestPlanIsGuarded(t *testing.T) {
 	tell("evt_2", "updated", now+2)
 	if err := a.changePlan(t.Context(), old, o, history, ""); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("change: %v, want that it has moved", err)
+	}
+	if o, history, err = a.readOrganization(t.Context(), orgID); err != nil { // it may have changed before it was looked at again
+		t.Fatal(err)
 	}
 	if err := a.changePlan(t.Context(), read(), o, history, ""); err != nil {
 		t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // A payment is spent in steps that may each be the last one this process makes:
@@ -160,7 +161,10 @@ func (a *App) claiming(p Payment, paid Paid) func(context.Context) (claimed, err
 		if err != nil {
 			return c, err
 		}
-		result, err := a.Ledger.Append(ctx, claim)
+		var result ledger.Result
+		if err = a.reserve(ctx, p); err == nil {
+			result, err = a.Ledger.Append(ctx, claim)
+		}
 		switch {
 		case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != claim.Drafts[0].Stream:
 			return c, a.reused(ctx, p)
@@ -199,7 +203,8 @@ func (a *App) verify(ctx context.Context, p Payment) error {
 
 // claim is the append that makes the payment this request's.
 func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
-	by, err := a.payer(ctx, p.Network, p.Payer)
+	tenant := a.serviceOf(p.ID)
+	by, err := a.payer(ctx, tenant, p.Network, p.Payer)
 	if err != nil {
 		return ledger.Append{}, err
 	}
@@ -213,23 +218,57 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 	}
 	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
-	draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim)
+	draft.Payload, err = a.Vault.Seal(ctx, tenant, draft.ID, by.dataKey, claim)
 	if errors.Is(err, ledger.ErrErased) {
 		a.forgetDataKey(by.dataKey) // the next attempt begins a new one
 		err = ledger.ErrMoved
 	}
-	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
+	return ledger.Append{Tenant: tenant, IdemKey: a.claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
 		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
 }
 
 // claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
 // of it, which is good once for each of our addresses. The two are kept apart, so
 // that nobody can spoil another's payment by giving its id to one of his own.
-func claimKey(p Payment) ledger.Hash {
-	if p.Identifier == "" {
+func (a *App) claimKey(p Payment) ledger.Hash {
+	if p.Identifier == "" || a.reservedIn(p) != "" {
 		return ledger.IdemKey("payment", p.ID)
 	}
-	return ledger.IdemKey("payment_identifier", p.PayTo+"|"+p.Identifier)
+	return identifierKey(p)
+}
+
+func identifierName(p Payment) string { return p.PayTo + "|" + p.Identifier }
+
+func identifierKey(p Payment) ledger.Hash {
+	return ledger.IdemKey("payment_identifier", identifierName(p))
+}
+
+// reservedIn is the tenant where a payment's identifier is reserved before the claim;
+// empty where the claim itself takes it, because both are at home together.
+func (a *App) reservedIn(p Payment) string {
+	if tenant := a.serviceOf(identifierName(p)); p.Identifier != "" && tenant != a.serviceOf(p.ID) {
+		return tenant
+	}
+	return ""
+}
+
+// reserve gives a payment its identifier, for ever, where that is at home elsewhere. A
+// claim that does not come to pass leaves it with this payment, which may be sent
+// again. What another payment has, by a reservation or its claim, is ErrKeyReused.
+func (a *App) reserve(ctx context.Context, p Payment) error {
+	tenant := a.reservedIn(p)
+	if tenant == "" {
+		return nil
+	}
+	payload, err := canon.Marshal(events.IdentifierReserved{PaymentID: p.ID})
+	if err != nil {
+		return err
+	}
+	key := identifierKey(p)
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: sha256.Sum256([]byte(p.ID)), Drafts: []ledger.Draft{{
+		Stream: "payment_identifier/" + key.String()[:32], Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
+		SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	return err
 }
 
 // reused tells the two conflicts of a claim apart.
@@ -329,11 +368,12 @@ func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Recei
 	if err != nil {
 		return Receipt{}, err
 	}
-	landed, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, settlementKey(s.claim.PaymentID), hash)
+	landed, err := a.Ledger.ByKey(ctx, s.history.Tenant, settlementKey(s.claim.PaymentID), hash)
 	if err != nil {
 		return Receipt{}, refusal(err)
 	}
-	if len(landed) != len(s.claim.Prepared)+1 {
+	here, _ := a.promised(s)
+	if len(landed) != len(here)+1 {
 		return Receipt{}, ledger.ErrTampered
 	}
 	return Receipt{PaymentID: s.claim.PaymentID, Transaction: string(s.settled.Transaction), Payer: string(s.settled.Payer), Network: s.claim.Network,

@@ -140,13 +140,13 @@ func types(list []ledger.Event) []string {
 func TestEventsOfAPaidCall(t *testing.T) {
 	b := newBank("dev")
 	a := paidApp(t, b)
-	before := len(everything(t, a))
+	before, from := len(everything(t, a)), heads(t, a)
 	call := runCall(t, commands.Caller{}, "", "rm -rf /")
 	first, err := a.RunPaidService(t.Context(), call, paymentOf(1))
 	if err != nil || first.Charge != "x402" || first.Payment.Transaction == "" || first.Replayed {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	added := everything(t, a)[before:]
+	added := since(t, a, from)
 	want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted, events.TypeWorkflowCompleted}
 	if !slices.Equal(types(added), want) || added[0].More != 0 || added[1].More != 2 {
 		t.Fatalf("%v", types(added))
@@ -321,7 +321,7 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBank("facilitator")
 			a := paidApp(t, b)
-			before := len(everything(t, a))
+			before := heads(t, a)
 			b.script = c.script
 			_, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
 			var no *commands.PaymentRefused
@@ -340,7 +340,7 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if got := types(everything(t, a)[before:]); !slices.Equal(got, c.events) {
+			if got := types(since(t, a, before)); !slices.Equal(got, c.events) {
 				t.Errorf("%v", got)
 			}
 			info, err := a.Payment(t.Context(), paymentOf(1).ID)
@@ -571,7 +571,7 @@ func TestSettledModesOfTheLedger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: "payment/" + id,
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.Ledger.Service(id), Drafts: []ledger.Draft{{Stream: "payment/" + id,
 			Expect: ledger.Any(9), ID: "evt_" + id, Type: events.TypePaymentSettled, SchemaVersion: 1, Actor: "0xb", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)

@@ -182,7 +182,7 @@ func (a *App) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 
 // readPayment folds a payment's stream.
 func (a *App) readPayment(ctx context.Context, id string) (paymentState, error) {
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, paymentStream(id))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(id), paymentStream(id))
 	s := paymentState{history: history}
 	for _, e := range history.Events {
 		if err == nil {
@@ -223,13 +223,13 @@ func (s paymentState) payment() (Payment, error) {
 }
 
 // payer is the party that a payment is of. Its address is a person's, so it is
-// nowhere in the clear: the data key's id stands for it.
-func (a *App) payer(ctx context.Context, network, address string) (party, error) {
+// nowhere in the clear: the data key's id stands for it, of the payment's tenant.
+func (a *App) payer(ctx context.Context, tenant, network, address string) (party, error) {
 	if a.Vault == nil {
 		return party{}, a.noVault()
 	}
 	subject := payerSubject(network, address)
-	dataKey, err := a.dataKeyOf(ctx, ledger.ServiceTenant, subject)
+	dataKey, err := a.dataKeyOf(ctx, tenant, subject)
 	return party{actor: dataKey, dataKey: dataKey, subject: subject}, err
 }
 
@@ -242,7 +242,7 @@ func payerSubject(network, address string) string {
 // payer was erased is sealed for this payment alone.
 func (s paymentState) party(ctx context.Context, a *App) (party, error) {
 	if s.claim.Subject == "" { // it was claimed when nothing was sealed
-		return a.payer(ctx, s.claim.Network, string(s.claim.Payer))
+		return a.payer(ctx, s.history.Tenant, s.claim.Network, string(s.claim.Payer))
 	}
 	return party{actor: s.claim.Subject, dataKey: s.claim.Subject, subject: s.history.Stream}, nil
 }

@@ -220,7 +220,7 @@ func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) 
 // recorded checks the payment's stream: one claim, one end, and behind a settlement
 // the answer that was paid for.
 func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string) error {
-	history, err := node.Ledger.Read(t.Context(), "service", "payment/"+id)
+	history, err := node.Ledger.Read(t.Context(), node.Ledger.Service(id), "payment/"+id)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,13 @@ func TestSimulatedSettlements(t *testing.T) {
 		all = all[:120]
 	}
 	t.Logf("seed %d, %d of %d", seed, len(all), total)
-	db, clock, c := ledgertest.New(t), newClock(), &chain{moved: map[string]bool{}}
+	for _, n := range []int{1, 3, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { playAll(t, all, n) })
+	}
+}
+
+func playAll(t *testing.T, all []settlement, partitions int) {
+	db, clock, c := ledgertest.NewPartitioned(t, partitions), newClock(), &chain{moved: map[string]bool{}}
 	nodes := [2]*commands.App{openApp(t, db, clock), openApp(t, db, clock)}
 	defer clean(t, nodes[0])
 	for _, node := range nodes {

@@ -18,6 +18,7 @@ import (
 // appended for it. What pays for the call decides when it becomes true.
 type prepared struct {
 	answer policy.Answer
+	home   string         // where what pays for it is at home, by its name
 	record seal.Envelope  // the signed receipt, if the service gives one
 	extra  []extra        // events beside call.completed
 	guards []ledger.Guard // what the signature rests on
@@ -31,9 +32,10 @@ type extra struct {
 	signed            bool // holds the record, in call.completed's place
 }
 
-// prepare signs the answer where it must be signed. Nothing is visible yet.
-func (a *App) prepare(ctx context.Context, call Call, answer policy.Answer) (prepared, error) {
-	p := prepared{answer: answer, call: events.CallCompleted{
+// prepare signs the answer where it must be signed, to be recorded where something is
+// at home. Nothing is visible yet.
+func (a *App) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
+	p := prepared{answer: answer, home: home, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
 		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),
 	}}
@@ -64,11 +66,11 @@ type receiptRecord struct {
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
-// sign makes the receipt and puts it into the answer, with what else the service's
-// declaration says of it: that it is kept as a workflow, that it signs a statement of
-// its own.
+// sign makes the receipt, and puts into the answer what else the service's declaration
+// says of it: that it is kept as a workflow, that it signs a statement of its own. The
+// receipt stands once in what is appended, and reply puts it into the answer.
 func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
-	signer, guard, err := a.signer(ctx, a.tenantOf(call))
+	signer, guard, err := a.signer(ctx, a.serviceOf(p.home))
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	}
 	members := map[string]any{}
 	if call.Service.Workflow {
-		if record.Workflow, err = newWorkflow(a.newWorkflowID(a.tenantOf(call)), p.answer.Body, now); err != nil {
+		if record.Workflow, err = newWorkflow(a.newWorkflowID(p.home), p.answer.Body, now); err != nil {
 			return err
 		}
 		maps.Copy(members, workflowMembers(*record.Workflow, a.BaseURL))
@@ -106,7 +108,6 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	}
 	p.guards, p.issued = append(p.guards, guard), now
 	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
-	members["receipt"] = p.record
 	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 				Integrity: &p.record.Integrity, VerifyURL: p.record.Verify.URL}, true})
 		return nil
 	}
-	p.call.Record, p.call.Integrity = p.record.Record, &p.record.Integrity
+	p.call.Record, p.call.Integrity, p.call.VerifyURL = p.record.Record, &p.record.Integrity, p.record.Verify.URL
 	return nil
 }
 

@@ -103,13 +103,13 @@ func (a *App) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p Pay
 
 // promiseProduct is what a purchase records when its payment has settled.
 func (a *App) promiseProduct(ctx context.Context, product Product, address string, p Payment) (Promise, error) {
-	bought := events.PurchaseFulfilled{PurchaseID: a.NewID("pur_"), Product: product.Slug, Source: SourceX402,
+	bought := events.PurchaseFulfilled{PurchaseID: a.newIDAt(p.ID, "pur_"), Product: product.Slug, Source: SourceX402,
 		PriceCents: product.PriceCents, PaymentID: p.ID, IdentifierHash: identifierHash(p)}
 	output, err := canon.Marshal(map[string]string{"status": "fulfilled", "product": product.Slug, "fileHash": product.FileHash()})
 	if err != nil {
 		return Promise{}, err
 	}
-	by, err := a.payer(ctx, p.Network, p.Payer)
+	by, err := a.payer(ctx, a.serviceOf(p.ID), p.Network, p.Payer)
 	if err != nil {
 		return Promise{}, err
 	}
@@ -157,7 +157,7 @@ func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled
 		return errSignIn
 	}
 	for _, links := range []string{bought.PurchaseID, bought.PurchaseID + sentAgain} {
-		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, downloadStream(links))
+		history, err := a.Ledger.Read(ctx, a.serviceOf(bought.PurchaseID), downloadStream(links))
 		if err != nil {
 			return refusal(err)
 		}

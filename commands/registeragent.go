@@ -79,23 +79,23 @@ func (o AgentOrder) check() error {
 
 func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
 	id, eventID := a.NewID(agentPrefix), a.NewID("evt_")
-	subject := "agent:" + id
+	tenant := a.serviceOf(id)
 	stored := events.AgentRegistered{ClientID: id, Name: o.Name, IdentityType: o.IdentityType}
 	if o.Email != "" {
-		subject, stored.Email = "email:"+o.Email, o.Email
+		stored.Email = o.Email
 	}
 	var err error
-	if stored.Subject, err = a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_")); err != nil {
+	if stored.Subject, err = a.Vault.Subject(ctx, tenant, agentSubject(stored), a.NewID("sub_")); err != nil {
 		return RegisteredAgent{}, err
 	}
-	text, _, secret := a.newCredential(agentSecretPrefix, ledger.ServiceTenant)
+	text, _, secret := a.newCredential(agentSecretPrefix, id)
 	hash := sha256.Sum256(secret)
 	stored.SecretHash = hex.EncodeToString(hash[:])
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, stored.Subject, stored)
+	payload, err := a.Vault.Seal(ctx, tenant, eventID, stored.Subject, stored)
 	if err != nil {
 		return RegisteredAgent{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{{
 		Stream: agentStream(id), Expect: ledger.New(), ID: eventID, Type: events.TypeAgentRegistered,
 		SchemaVersion: 1, Actor: "system", Payload: payload}}})
 	if err != nil {
@@ -105,6 +105,15 @@ func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent,
 }
 
 func agentStream(id string) string { return "agent/" + id }
+
+// agentSubject is whom an agent's data key is of: the address that it was registered
+// with, or itself.
+func agentSubject(registered events.AgentRegistered) string {
+	if address, _ := registered.Email.(string); address != "" {
+		return "email:" + address
+	}
+	return "agent:" + registered.ClientID
+}
 
 // IsAgentID says whether a text has the form of an agent's client id.
 func IsAgentID(text string) bool {
@@ -116,11 +125,13 @@ func IsAgentID(text string) bool {
 // agent is a registered agent as its stream tells.
 type agent struct {
 	id       string
-	hash     [32]byte // of the secret
-	dataKey  string   // under which its calls are sealed
-	verified bool     // somebody stands for it
-	credit   int      // cents granted
-	customer string   // cus_… of who claimed it
+	hash     [32]byte     // of the secret
+	dataKey  string       // under which its calls are sealed
+	born     ledger.Event // agent.registered, which holds the address
+	verified bool         // somebody stands for it
+	sponsor  string       // cus_… of who stands for it
+	credit   int          // cents granted
+	customer string       // cus_… of who claimed it
 	revoked  bool
 	ended    map[string]bool // ids of tokens revoked before their time
 	guard    ledger.Guard
@@ -147,13 +158,19 @@ func (g *agent) apply(e ledger.Event, now time.Time) error {
 		if n, err := hex.Decode(g.hash[:], []byte(registered.SecretHash)); err != nil || n != len(g.hash) {
 			return ledger.ErrTampered
 		}
-		g.id, g.dataKey = registered.ClientID, registered.Subject
+		g.id, g.dataKey, g.born = registered.ClientID, registered.Subject, e
 	case events.TypeAgentVerified:
 		var verified events.AgentVerified
 		if err := e.Read(&verified); err != nil {
 			return err
 		}
-		g.verified, g.credit = true, verified.CreditCents
+		g.verified, g.sponsor, g.credit = true, verified.CustomerID, verified.CreditCents
+	case events.TypeCreditGranted:
+		var granted events.CreditGranted
+		if err := e.Read(&granted); err != nil {
+			return err
+		}
+		g.credit = granted.Cents
 	case events.TypeAgentClaimed:
 		var claimed events.AgentClaimed
 		if err := e.Read(&claimed); err != nil {
@@ -186,12 +203,12 @@ func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
 		return agent{}, nil
 	}
 	if known, ok := a.agents.get(id); ok {
-		version, err := a.Ledger.Version(ctx, ledger.ServiceTenant, agentStream(id))
+		version, err := a.Ledger.Version(ctx, known.guard.Tenant, agentStream(id))
 		if err != nil || version == known.guard.Version {
 			return known, err
 		}
 	}
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, agentStream(id))
+	history, err := a.Ledger.Read(ctx, a.serviceOf(id), agentStream(id))
 	if err != nil {
 		return agent{}, err
 	}
@@ -273,5 +290,5 @@ func (a *App) appendAgent(ctx context.Context, g agent, actor string, key ledger
 		drafts = append(drafts, ledger.Draft{Stream: g.guard.Stream, Expect: at, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: actor, Payload: payload})
 	}
-	return a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, Drafts: append(drafts, more...)})
+	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.guard.Tenant, IdemKey: key, Drafts: append(drafts, more...)})
 }

@@ -78,23 +78,14 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) {
-		p, err := a.prepare(ctx, call, answer)
-		if err != nil {
-			return Reply{}, err
-		}
-		return a.charge(ctx, t, p)
-	})
+	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) { return a.charge(ctx, t, answer) })
 }
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
 func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) {
-	if t.key == (ledger.Hash{}) {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, triesWithin)
 	defer cancel()
-	known, err := a.Ledger.ByKey(ctx, a.tenantOf(*t.call), t.key, t.content)
+	known, err := a.known(ctx, t, a.homesOf(*t.call))
 	return known, refusal(err)
 }
 
@@ -105,7 +96,7 @@ func (a *App) mayCompute(ctx context.Context, call Call) error {
 		return nil // credit and passes are read when they are charged
 	}
 	now := a.now()
-	used, err := a.Ledger.Version(ctx, a.tenantOf(call), usageStream(call.Caller, now))
+	used, err := a.Ledger.Version(ctx, a.serviceOf(call.Caller.id), usageStream(call.Caller, now))
 	switch {
 	case err != nil:
 		return refusal(err)
@@ -179,18 +170,18 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 
 // promise is the prepared answer as the payment's claim keeps it.
 func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Promise, error) {
-	p, err := a.prepare(ctx, call, answer)
+	p, err := a.prepare(ctx, call, call.payment.ID, answer)
 	switch {
 	case err != nil:
 		return Promise{}, err
 	case len(p.answer.Body) > maxPaidAnswer:
 		return Promise{}, errTooLarge
 	}
-	if call.payer, err = a.payer(ctx, call.payment.Network, call.payment.Payer); err != nil {
+	if call.payer, err = a.payer(ctx, a.serviceOf(p.home), call.payment.Network, call.payment.Payer); err != nil {
 		return Promise{}, err
 	}
 	p.call.PaymentID = call.payment.ID
-	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, stream: paymentStream(call.payment.ID)})
+	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: paymentStream(call.payment.ID)})
 	if err != nil {
 		return Promise{}, err
 	}
@@ -223,8 +214,8 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 	return r, err
 }
 
-// reply is the stored answer with the one member that only the committed events
-// can give: where in the ledger the receipt's record stands.
+// reply is the stored answer with the receipt of the events behind it, where there is
+// one, and with where in the ledger its record stands.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: nextMonth(stored[0].Occurred())}
 	if charge == chargedFree {
@@ -234,18 +225,27 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 		if e.KeyID == "" {
 			continue
 		}
-		var answer struct {
-			Receipt seal.Envelope `json:"receipt"`
+		receipt, err := receiptIn(e, body)
+		if err == nil {
+			r.Body, err = withMembers(body, map[string]any{"receipt": receipt})
 		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			return Reply{}, fmt.Errorf("read a stored answer: %w", err)
-		}
-		answer.Receipt.Ledger = placeOf(e)
-		var err error
-		r.Body, err = withMembers(body, map[string]any{"receipt": answer.Receipt})
 		return r, err
 	}
 	return r, nil
+}
+
+// receiptIn is the receipt whose record an event holds. Events of before do not say in
+// the clear where it is verified: their answers do.
+func receiptIn(e ledger.Event, body []byte) (seal.Envelope, error) {
+	s, _, err := e.Signed()
+	if err == nil && s.VerifyURL == "" {
+		start, end, _ := canon.Find(body, "receipt", "verify", "url")
+		err = json.Unmarshal(body[start:end], &s.VerifyURL)
+	}
+	if err != nil {
+		return seal.Envelope{}, fmt.Errorf("read a stored receipt: %w", err)
+	}
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, nil
 }
 
 func placeOf(e ledger.Event) *seal.Place {

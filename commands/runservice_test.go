@@ -29,7 +29,7 @@ func TestEventsOfACall(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
-	before := len(everything(t, a))
+	before := heads(t, a)
 	quick, err := a.RunService(t.Context(), quickCall(t, caller, "", "rm -rf /"))
 	if err != nil || quick.Remaining != 249 || quick.Replayed {
 		t.Fatalf("%+v, %v", quick, err)
@@ -38,7 +38,7 @@ func TestEventsOfACall(t *testing.T) {
 	if err != nil || run.Remaining != 248 {
 		t.Fatalf("%+v, %v", run, err)
 	}
-	added := everything(t, a)[before:]
+	added := since(t, a, before)
 	if len(added) != 3 || added[0].More != 0 || added[1].More != 1 || added[1].Type != events.TypeCallCompleted || added[2].Type != events.TypeWorkflowCompleted {
 		t.Fatalf("%d events", len(added))
 	}
@@ -64,6 +64,76 @@ func TestEventsOfACall(t *testing.T) {
 	var stored events.CallCompleted
 	if err := a.Vault.Open(t.Context(), added[1], &stored); err != nil || stored.Service != "action-safety/run" || stored.PriceCents != 25 || stored.Charge != "free" {
 		t.Errorf("%+v, %v", stored, err)
+	}
+}
+
+// A receipt is stored once, in the clear, and comes back in every answer; answers of
+// before hold one of their own, which comes back as it was.
+func TestAReceiptIsStoredOnce(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	_, caller := newKey(t, a, "ada@example.com")
+	call := runCall(t, caller, "k", "rm -rf /")
+	before := len(everything(t, a))
+	first, err := a.RunService(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered struct {
+		Receipt seal.Envelope `json:"receipt"`
+	}
+	if err := json.Unmarshal(first.Body, &answered); err != nil || answered.Receipt.Verify == nil || answered.Receipt.Verify.URL != a.BaseURL+"/api/verify" {
+		t.Fatalf("%+v, %v", answered.Receipt, err)
+	}
+	hash, found := answered.Receipt.Integrity.RecordHash, 0
+	added := everything(t, a)[before:]
+	for _, e := range added {
+		found += bytes.Count(e.Payload, []byte(hash))
+		if !ledger.Sealed(e) {
+			continue
+		}
+		openings, err := a.Vault.Openings(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range openings {
+			found += bytes.Count(o.Value, []byte(hash))
+		}
+	}
+	if found != 1 {
+		t.Errorf("the receipt is stored %d times", found)
+	}
+
+	// As it was stored before: the receipt within the answer, and nothing beside it that
+	// says where it is verified.
+	var stored events.CallCompleted
+	if err := a.Vault.Open(t.Context(), added[0], &stored); err != nil {
+		t.Fatal(err)
+	}
+	old := answered.Receipt
+	old.Ledger = nil
+	stored.Answer, stored.Record, stored.Integrity = map[string]any{"risk": "high", "receipt": old}, old.Record, &old.Integrity
+	id := a.NewID("evt_")
+	start, end, _ := canon.Find(added[0].Payload, "sealed", "keyId")
+	payload, err := a.Vault.Seal(t.Context(), ledger.ServiceTenant, id, strings.Trim(string(added[0].Payload[start:end]), `"`), stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := runCall(t, caller, "of before", "rm -rf /")
+	if _, err := a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant,
+		IdemKey:     ledger.IdemKey("call:"+again.Service.Operation+":"+caller.KeyID, "of before"),
+		ContentHash: commands.RequestHash(again.Service.Operation, again.Body),
+		Drafts: []ledger.Draft{{Stream: added[0].Stream, Expect: ledger.Any(250), ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1,
+			Actor: caller.KeyID, KeyID: old.Integrity.KeyID, Payload: payload}}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.RunService(t.Context(), again)
+	if err != nil || !r.Replayed {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := json.Unmarshal(r.Body, &answered); err != nil || answered.Receipt.Verify.URL != old.Verify.URL ||
+		answered.Receipt.Integrity.RecordHash != hash || answered.Receipt.Ledger == nil {
+		t.Errorf("%s, %v", r.Body, err)
 	}
 }
 
@@ -168,18 +238,18 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 		})
 	}
 	all.Wait()
-	retired, workflows := false, int64(0)
+	retired, workflows := map[int16]bool{}, int64(0) // by partition
 	for _, e := range everything(t, a) {
 		switch {
 		case e.Type == events.TypeSigningKeyRetired:
-			retired = true
-		case e.KeyID != "" && retired:
+			retired[e.Partition] = true
+		case e.KeyID != "" && retired[e.Partition]:
 			t.Errorf("a signature at %d follows the retirement", e.Position)
 		case e.Type == events.TypeWorkflowCompleted:
 			workflows++
 		}
 	}
-	if !retired || workflows != answered.Load() || refused.Load() == 0 {
+	if len(retired) != len(a.Ledger.Partitions()) || workflows != answered.Load() || refused.Load() == 0 {
 		t.Errorf("retired %v, %d workflows for %d answers, %d refused", retired, workflows, answered.Load(), refused.Load())
 	}
 	if _, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil {
@@ -187,23 +257,25 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	}
 }
 
-// retire ends the signer's key, unless it has ended.
+// retire ends the signer's key in every partition, unless it has ended.
 func retire(t testing.TB, a *commands.App) {
 	t.Helper()
-	ring, history, err := a.Ledger.Partition(0).Keyring(t.Context())
-	if err != nil || ring[a.Signer.KeyID()].To > 0 {
-		return
-	}
 	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
-		Stream: ledger.SigningKeyStream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
-		SchemaVersion: 1, Actor: "operator", Payload: payload}}})
-	if err != nil {
-		t.Error(err)
+	for _, p := range a.Ledger.Partitions() {
+		ring, history, err := p.Keyring(t.Context())
+		if err != nil || ring[a.Signer.KeyID()].To > 0 {
+			return
+		}
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
+			SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (a *App) appendPayment(ctx context.Context, s paymentState, becomes, actor,
 	if err != nil {
 		return s.state, err
 	}
-	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{draft}}); err != nil {
+	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: s.history.Tenant, Drafts: []ledger.Draft{draft}}); err != nil {
 		return s.state, err
 	}
 	return becomes, nil
@@ -158,18 +158,21 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 	if err != nil {
 		return s.state, err
 	}
-	order := ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: settlementKey(s.claim.PaymentID), ContentHash: hash,
-		Drafts: []ledger.Draft{settled}}
+	order := ledger.Append{Tenant: s.history.Tenant, IdemKey: settlementKey(s.claim.PaymentID), ContentHash: hash}
+	here, elsewhere := a.promised(s)
+	order.Drafts = append([]ledger.Draft{settled}, here...)
 	var signedBy []string
-	for _, e := range s.claim.Prepared {
-		expect := ledger.New()
-		if e.Joins {
-			expect = unlimited
+	for _, d := range order.Drafts {
+		if d.KeyID != "" {
+			signedBy = append(signedBy, d.KeyID)
 		}
-		order.Drafts = append(order.Drafts, ledger.Draft{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
-			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload})
-		if e.KeyID != "" {
-			signedBy = append(signedBy, e.KeyID)
+	}
+	// What belongs to a customer at home elsewhere goes first, under the same key: until
+	// the payment has its end whoever settles it comes by here again.
+	if len(elsewhere) > 0 {
+		theirs := ledger.Append{Tenant: a.serviceOf(idOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Drafts: elsewhere}
+		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
+			return s.state, err
 		}
 	}
 	if order.Guards, err = a.stillActive(ctx, order.Tenant, signedBy); err != nil {
@@ -179,6 +182,25 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 		return s.state, err
 	}
 	return PaymentIsSettled, nil
+}
+
+// promised are the prepared events of a claim: those that are at home with the payment,
+// and those of the customer it buys something for, where that one is not.
+func (a *App) promised(s paymentState) (here, elsewhere []ledger.Draft) {
+	for _, e := range s.claim.Prepared {
+		expect := ledger.New()
+		if e.Joins {
+			expect = unlimited
+		}
+		d := ledger.Draft{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
+			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload}
+		if a.serviceOf(idOf(e.Stream)) == s.history.Tenant {
+			here = append(here, d)
+		} else {
+			elsewhere = append(elsewhere, d)
+		}
+	}
+	return here, elsewhere
 }
 
 // stillActive is the guard under which records that these keys have signed may be

@@ -73,7 +73,7 @@ func (a *App) recordFact(ctx context.Context, from ProviderEvent, stream, eventT
 		return err
 	}
 	key, content := from.key()
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content, Drafts: []ledger.Draft{{
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: a.serviceOf(idOf(stream)), IdemKey: key, ContentHash: content, Drafts: []ledger.Draft{{
 		Stream: stream, Expect: unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "stripe", Payload: payload}}})
 	return refusal(err)
 }

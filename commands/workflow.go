@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/policy/actionsafety"
 )
 
-// newWorkflowID makes the id of a workflow that is recorded in a tenant, at whose home
-// its status is looked for.
-func (a *App) newWorkflowID(tenant string) string {
+// newWorkflowID makes the id of a workflow that is recorded where something else is at
+// home: there its status is looked for.
+func (a *App) newWorkflowID(home string) string {
 	for {
-		if id := "asw_" + uuid.NewString(); a.Ledger.Home(id) == a.Ledger.Home(tenant) {
+		if id := "asw_" + uuid.NewString(); a.together(id, home) {
 			return id
 		}
 	}

@@ -83,6 +83,21 @@ type Append struct {
 	// events' is never before either, also where the clock was put back behind the
 	// signature. The zero value states none.
 	NotBefore time.Time
+
+	ready []readyPayload // of the drafts, made by their caller: the sequencer is one for all
+}
+
+// readyPayload is what the row of a draft holds of its payload.
+type readyPayload struct {
+	stored []byte
+	hash   Hash
+}
+
+func (a *Append) makeReady() {
+	a.ready = make([]readyPayload, len(a.Drafts))
+	for i, d := range a.Drafts {
+		a.ready[i] = readyPayload{storedPayload(d.Type, d.Payload), sha256.Sum256(d.Payload)}
+	}
 }
 
 // Result is what became of an append.
@@ -108,6 +123,7 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
 		a.ContentHash = sha256.Sum256(a.Drafts[0].Payload)
 	}
+	a.makeReady()
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	out, err := home.seq.submit(ctx, &a)

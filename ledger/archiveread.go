@@ -109,10 +109,10 @@ func (a *archive) returned(ctx context.Context, e *Event) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case len(payloads) == 0 || e.PayloadHash != sha256.Sum256(payloads[0]):
+	case len(payloads) == 0 || e.PayloadHash != sha256.Sum256(Payload(payloads[0])):
 		return nil, fmt.Errorf("%w: position %d has no payload, and no archive holds it", ErrTampered, e.Position)
 	}
-	return payloads[0], nil
+	return Payload(payloads[0]), nil
 }
 
 // payloadIn takes an event's payload out of those of an object, if it is the one that

@@ -88,6 +88,7 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 		if wrong != "" {
 			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
 		}
+		e.Payload = Payload(e.Payload)
 		if e.Position != next {
 			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
 			next = e.Position
@@ -184,7 +185,7 @@ func groupFault(before, e edgeEvent) *Fault {
 }
 
 // rawEvent reads a row as it came, in PostgreSQL's binary form: pgx's Scan costs a
-// third more. The payload lives until the next row; names that repeat are shared.
+// third more. A short payload lives until the next row; names that repeat are shared.
 // wrong is a column whose length is not that of a hash.
 func rawEvent(raw [][]byte, e *Event, names map[string]string) (wrong string, err error) {
 	if len(raw) != 19 {

@@ -35,7 +35,7 @@ const CheckpointStream = "checkpoints"
 const (
 	checkpointEvery = time.Second
 	// lastCheckpointWithin bounds what a clean end waits for its last checkpoint.
-	lastCheckpointWithin = 2 * time.Second
+	lastCheckpointWithin = 5 * time.Second
 	checkpointStep       = 20_000
 	mirrorEvery          = 10 * time.Second
 	growAgain            = 50 * time.Millisecond
@@ -229,25 +229,26 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 }
 
 // grow brings the tree to the head, in steps, without signing anything.
-func (k *keeper) grow(ctx context.Context) error {
+func (k *keeper) grow(ctx context.Context) error { return k.here(ctx, false) }
+
+// here brings the tree to the head by this node's own work, however long another is
+// at work on it.
+func (k *keeper) here(ctx context.Context, sign bool) error {
 	for {
-		caughtUp, err := k.step(ctx, false)
+		now, err := k.step(ctx, sign)
 		switch {
-		case err != nil:
+		case err != nil || now == atHead:
 			return err
-		case caughtUp && k.builder != nil:
-			return nil
-		case caughtUp && !sleep(ctx, nil, growAgain): // another node is at work on the tree
+		case now == elsewhere && !sleep(ctx, nil, growAgain):
 			return ctx.Err()
 		}
 	}
 }
 
-// toHead brings the tree to the head and signs it.
+// toHead brings the tree to the head and signs it, unless another node does.
 func (k *keeper) toHead(ctx context.Context) error {
 	for {
-		caughtUp, err := k.step(ctx, true)
-		if err != nil || caughtUp {
+		if now, err := k.step(ctx, true); err != nil || now != behind {
 			return err
 		}
 	}
@@ -255,12 +256,13 @@ func (k *keeper) toHead(ctx context.Context) error {
 
 // run signs when something has changed, at most once in a while, until ctx ends. Then
 // it signs once more: whoever puts an older database back while nothing runs is found
-// out by the whole of what was acknowledged.
+// out by the whole of what was acknowledged. It does so itself, since what ended may
+// have been a step of its own, whose session holds the tree for a moment yet.
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCheckpointWithin)
 		defer cancel()
-		if err := k.toHead(last); err != nil {
+		if err := k.here(last, true); err != nil {
 			k.ledger.log.Warn("no last checkpoint made; what came in the last second is in the database alone", "error", err)
 		}
 	}()

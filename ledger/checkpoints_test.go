@@ -196,6 +196,57 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	}
 }
 
+// Its last step may find the tree held, by a session of its own that has just been
+// cut off or by another node: it waits for that one and does not trust it to sign.
+func TestTheLastNoteWaitsForTheTree(t *testing.T) {
+	db := onePartition(t)
+	l, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := l.Append(t.Context(), one("s/1", ledger.New(), "a1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	super, err := pgx.Connect(t.Context(), db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := super.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `select from tree_head for update`); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() { l.Close(); close(closed) }()
+	// It has looked once when it asks what the other session has published.
+	for looked := false; !looked; {
+		select {
+		case <-closed:
+			t.Fatal("the ledger closed while its tree was held, without a note of its last event")
+		default:
+		}
+		if err := other.QueryRow(t.Context(), `select pg_stat_clear_snapshot() is not null and exists (
+			select from pg_stat_activity where datname = current_database() and query like '%from checkpoints c%' and pid <> pg_backend_pid())`).Scan(&looked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-closed
+	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := checkpoint.Parse(note); err != nil || c.Size != last.Events[0].Position {
+		t.Errorf("the newest note is of %d events, %v; the last event is at %d", c.Size, err, last.Events[0].Position)
+	}
+}
+
 // No checkpoint counts that is not outside of the database first.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	db := onePartition(t)

@@ -11,13 +11,22 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
+// reached is how far a step has brought the tree.
+type reached int
+
+const (
+	behind    reached = iota // not at the head yet
+	atHead                   // there
+	elsewhere                // another session is at work on it, of this node or another
+)
+
 // step grows the tree by one transaction and, once it is at the head, signs it.
 // The note is outside the database before the checkpoint counts. Where another
 // node is at work, it takes over what that one has published.
-func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error) {
+func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	tx, err := k.ledger.pool.Begin(ctx)
 	if err != nil {
-		return false, err
+		return behind, err
 	}
 	defer func() {
 		_ = tx.Rollback(context.WithoutCancel(ctx))
@@ -29,42 +38,45 @@ func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error)
 	var root Hash
 	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.p).Scan(&size, into(&root))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return true, k.follow(ctx)
+		return elsewhere, k.follow(ctx)
 	}
 	if err != nil {
-		return false, fmt.Errorf("read tree head: %w", err)
+		return behind, fmt.Errorf("read tree head: %w", err)
 	}
 	var epoch, head int64
 	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.partition.p).Scan(&epoch, &head); err != nil {
-		return false, fmt.Errorf("read ledger head: %w", err)
+		return behind, fmt.Errorf("read ledger head: %w", err)
 	}
 	if last := k.published.Load(); head < size || last != nil && (last.Epoch != epoch || last.Size > head) {
-		return false, k.partition.seq.halt(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
+		return behind, k.partition.seq.halt(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
 	}
 	if k.builder == nil || k.builder.Size() != size || k.builder.Root() != tree.Hash(root) {
 		if k.builder, err = k.resume(ctx, tx, size, root); err != nil {
-			return false, err
+			return behind, err
 		}
 	}
-	caughtUp = head <= size+k.options.Step
+	now := behind
+	if head <= size+k.options.Step {
+		now = atHead
+	}
 	full, err := k.add(ctx, tx, size, min(head, size+k.options.Step))
 	if err != nil {
-		return false, err
+		return behind, err
 	}
 	var made *Published
-	if sign && caughtUp {
+	if sign && now == atHead {
 		if made, err = k.sign(ctx, tx, epoch); err != nil {
-			return false, err
+			return behind, err
 		}
 	}
 	if err := k.store(ctx, tx, full, made); err != nil {
-		return false, err
+		return behind, err
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return false, fmt.Errorf("commit a checkpoint: %w", err)
+		return behind, fmt.Errorf("commit a checkpoint: %w", err)
 	}
 	k.publish(made)
-	return caughtUp, nil
+	return now, nil
 }
 
 func lastSize(p *Published) int64 {

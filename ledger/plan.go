@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -58,6 +57,7 @@ type outcome struct {
 // plan is a batch turned into rows and answers.
 type plan struct {
 	events   []Event
+	stored   [][]byte // their payloads as the rows hold them
 	outcomes []outcome
 	guards   []Guard             // streams that must not have a next version in the table
 	head     heads               // after the rows: position, hash, and what changed
@@ -224,7 +224,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			ID: d.ID, Type: d.Type, SchemaVersion: d.SchemaVersion,
 			More: len(a.Drafts) - 1 - i, OccurredUS: occurred,
 			Actor: d.Actor, KeyID: d.KeyID,
-			Payload: d.Payload, PayloadHash: sha256.Sum256(d.Payload), Prev: tenant.hash,
+			Payload: d.Payload, PayloadHash: a.ready[i].hash, Prev: tenant.hash,
 		}
 		if i == 0 {
 			e.IdemKey, e.ContentHash = a.IdemKey[:], a.ContentHash[:]
@@ -234,6 +234,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 		head.position, head.hash = e.Position, e.Hash
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
 		p.plan.events = append(p.plan.events, e)
+		p.plan.stored = append(p.plan.stored, a.ready[i].stored)
 	}
 	head.tenants[a.Tenant] = tenant
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}

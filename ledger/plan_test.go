@@ -34,6 +34,14 @@ func (tb *table) heads() *heads {
 	return h
 }
 
+// planned is makePlan of appends that are ready for it.
+func planned(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
+	for _, a := range appends {
+		a.makeReady()
+	}
+	return makePlan(number, origin, nowUS, before, appends)
+}
+
 // swap is the fast path's statement.
 func (tb *table) swap(before *heads, p *plan) bool {
 	now := tb.heads()
@@ -76,7 +84,7 @@ const (
 
 func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (plan, bool) {
 	if n.cache != nil {
-		p, err := makePlan(n.number, originOf(n.number), now, n.cache, appends)
+		p, err := planned(n.number, originOf(n.number), now, n.cache, appends)
 		if err == nil {
 			switch {
 			case len(p.events) == 0:
@@ -97,7 +105,7 @@ func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (pl
 		}
 	}
 	h := tb.heads() // under the lock
-	p, err := makePlan(n.number, originOf(n.number), now, h, appends)
+	p, err := planned(n.number, originOf(n.number), now, h, appends)
 	if err != nil {
 		return p, false
 	}
@@ -288,7 +296,7 @@ func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 		{Tenant: "t", IdemKey: Hash{6}, Drafts: draft("c", New()), Guards: []Guard{{"t", "a", 1}}},
 		{Tenant: "t", IdemKey: Hash{7}, Drafts: draft("c", New()), Guards: []Guard{{"t", "a", 2}}},
 	}
-	p, err := makePlan(0, "o/0", 1, before, appends)
+	p, err := planned(0, "o/0", 1, before, appends)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +332,7 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 		{0, -1e6, nil}, // it waited in the queue
 		{1e6, -1e6, nil},
 	} {
-		p, err := makePlan(0, "o/0", last+tc.now, before, []*Append{{Tenant: "t", Issued: time.UnixMicro(last + tc.issued),
+		p, err := planned(0, "o/0", last+tc.now, before, []*Append{{Tenant: "t", Issued: time.UnixMicro(last + tc.issued),
 			Drafts: []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}}})
 		if err != nil || !errors.Is(p.outcomes[0].err, tc.want) {
 			t.Errorf("%+v: %v, %v", tc, p.outcomes[0].err, err)
@@ -339,7 +347,7 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 	later := time.UnixMicro(now).Add(24 * time.Hour)
 	for _, a := range []Append{{Issued: later}, {NotBefore: later}, {}, {Issued: later.Add(-48 * time.Hour)}} {
 		a.Tenant, a.Drafts = "t", []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}
-		p, err := makePlan(0, "o/0", now, (&table{}).heads(), []*Append{&a})
+		p, err := planned(0, "o/0", now, (&table{}).heads(), []*Append{&a})
 		if err != nil || len(p.events) != 1 {
 			t.Fatalf("%+v, %v", p.outcomes, err)
 		}
@@ -358,7 +366,7 @@ func TestOnlyCountedStreamsAreKept(t *testing.T) {
 	for i, a := range []*Append{&once, &counted, &again} {
 		a.IdemKey = IdemKey("event", fmt.Sprint(i))
 	}
-	p, err := makePlan(0, "o/0", 1, before, []*Append{&once, &counted, &again})
+	p, err := planned(0, "o/0", 1, before, []*Append{&once, &counted, &again})
 	if err != nil || len(p.events) != 3 {
 		t.Fatalf("%d events, %v", len(p.events), err)
 	}

@@ -33,7 +33,7 @@ func scanEvent(row pgx.CollectableRow) (Event, error) {
 	var more int16
 	err := row.Scan(&e.Partition, &e.Position, &e.Tenant, &e.Sequence, &e.Stream, &e.Version, &e.ID, &e.Type,
 		&e.SchemaVersion, &more, &e.OccurredUS, &e.Actor, &e.KeyID, &e.IdemKey, &e.ContentHash,
-		&e.Payload, into(&e.PayloadHash), into(&e.Prev), into(&e.Hash))
+		(*payloadColumn)(&e.Payload), into(&e.PayloadHash), into(&e.Prev), into(&e.Hash))
 	e.More = int(more)
 	return e, err
 }

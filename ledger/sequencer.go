@@ -34,7 +34,9 @@ type sequencer struct {
 
 	// Owned by the goroutine.
 	conn     *pgx.Conn
-	heads    *heads // nil: not known
+	cluster  bool      // conn is to a server of a cluster
+	dialled  time.Time // when conn was made
+	heads    *heads    // nil: not known
 	recent   *recent
 	skipFast int   // batches that still go by the lock path
 	seen     int64 // highest position ever seen in this epoch
@@ -231,6 +233,7 @@ func (s *sequencer) commit(batch []*request) {
 	for i, r := range batch {
 		appends[i] = r.Append
 	}
+	s.lookAgain()
 	outcomes, err := s.fastPath(ctx, appends)
 	if err != nil {
 		outcomes, err = s.lockPath(ctx, appends, errors.Is(err, ErrUnknown))
@@ -264,6 +267,9 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	}
 	if len(p.events) > 0 {
 		tag, err := s.conn.Exec(ctx, s.sql.swap(len(p.guards) > 0), swapArguments(s.heads, &p)...)
+		if err == nil && tag.RowsAffected() == int64(len(p.events)) {
+			err = s.readBack(ctx, p.head.position)
+		}
 		switch {
 		case err != nil && !certainlyNot(err):
 			s.stats.Unknown.Add(1)
@@ -363,6 +369,9 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	if err := s.writeLocked(ctx, &p); err != nil {
 		return nil, err
 	}
+	if err := s.readBack(ctx, p.head.position); err != nil {
+		return nil, err
+	}
 	if s.heads == nil {
 		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
 	}
@@ -395,23 +404,22 @@ func pgCode(err error) string {
 }
 
 func (s *sequencer) connect(ctx context.Context) error {
-	conn, err := s.dial(ctx)
+	conn, cluster, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
 	err = asApplication(ctx, conn)
-	if err == nil {
+	if err == nil && !cluster {
 		// Batches differ in their length only, and the planner, which is wrong about
 		// it in any case, would plan guarded ones anew each time. A cluster has to: its
 		// plans depend on the values.
-		_, err = conn.Exec(ctx, `select set_config('plan_cache_mode', 'force_generic_plan', false)
-			where not exists (select from pg_extension where extname = 'citus')`)
+		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
 		return err
 	}
-	s.conn = conn
+	s.conn, s.cluster, s.dialled = conn, cluster, s.clock()
 	return nil
 }
 

@@ -50,13 +50,14 @@ const (
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
 	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from ` + rows + ` r`
+	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
 // statements are those of one partition's sequencer.
 type statements struct {
-	swapAlone, swapGuarded                                                  string
-	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead string
+	swapAlone, swapGuarded                                                            string
+	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
 }
 
 func statementsOf(p int16) statements {
@@ -64,7 +65,7 @@ func statementsOf(p int16) statements {
 	return statements{
 		swapAlone: of(swapHead + swapInsert), swapGuarded: of(swapHead + swapGuards + swapInsert),
 		lockHead: of(lockHead), lastRow: of(lastRow), findKeys: of(findKeys), findStreams: of(findStreams),
-		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead),
+		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead), position: of(position),
 	}
 }
 
@@ -76,7 +77,7 @@ func (s *statements) swap(guarded bool) string {
 }
 
 func swapArguments(before *heads, p *plan) []any {
-	args := append(rowArguments(p.events),
+	args := append(rowArguments(p),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
 	if len(p.guards) == 0 {
 		return args
@@ -88,8 +89,8 @@ func swapArguments(before *heads, p *plan) []any {
 	return append(args, tenants, streams, versions)
 }
 
-func rowArguments(events []Event) []any {
-	n := len(events)
+func rowArguments(p *plan) []any {
+	events, n := p.events, len(p.events)
 	text := func(of func(*Event) string) []string {
 		column := make([]string, n)
 		for i := range events {
@@ -129,7 +130,7 @@ func rowArguments(events []Event) []any {
 		text(func(e *Event) string { return e.KeyID }),
 		octets(func(e *Event) []byte { return e.IdemKey }),
 		octets(func(e *Event) []byte { return e.ContentHash }),
-		octets(func(e *Event) []byte { return e.Payload }),
+		p.stored,
 		octets(func(e *Event) []byte { return e.PayloadHash[:] }),
 		octets(func(e *Event) []byte { return e.Prev[:] }),
 		octets(func(e *Event) []byte { return e.Hash[:] }),
@@ -217,7 +218,7 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
-		batch.Queue(s.sql.insert, rowArguments(p.events)...)
+		batch.Queue(s.sql.insert, rowArguments(p)...)
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {

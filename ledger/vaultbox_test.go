@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"compress/flate"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,11 +11,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/ledger/packing"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 func testOpenings(answer string) []opening {
 	return []opening{{Pointer: "/answer", Salt: bytes.Repeat([]byte{7}, 32), Value: jsontext.Value(answer)}}
+}
+
+// deflated is the form of long boxes in the ledgers of before.
+func deflated(t *testing.T, plain []byte) []byte {
+	t.Helper()
+	out := bytes.NewBuffer([]byte{deflatedMark})
+	w, err := flate.NewWriter(out, flate.BestSpeed)
+	if err == nil {
+		_, err = w.Write(plain)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // What answers repeat takes no room in the ledger; short boxes are left alone, as
@@ -43,9 +60,11 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1")) // as it was written before
-		if got, err := s.open(key, "service", "evt_1"); err != nil || !cmp.Equal(got, want) {
-			t.Errorf("%d findings, not compressed: %v", tc.findings, err)
+		for name, plain := range map[string][]byte{"as it is": plain, "deflated": deflated(t, plain)} { // as was written before
+			s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1"))
+			if got, err := s.open(key, "service", "evt_1"); err != nil || !cmp.Equal(got, want) {
+				t.Errorf("%d findings, %s: %v", tc.findings, name, err)
+			}
 		}
 	}
 }
@@ -56,11 +75,10 @@ func TestBoxThatDoesNotUnpack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	huge, err := pack(fmt.Appendf(nil, `[{"value":%q}]`, strings.Repeat("a", boxLimit)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, plain := range map[string][]byte{"huge": huge, "cut": huge[:len(huge)/2], "mark alone": {packedMark}, "empty": {}, "text": []byte("x")} {
+	huge := fmt.Appendf(nil, `[{"value":%q}]`, strings.Repeat("a", packing.Limit))
+	packed, old := packing.Pack(huge), deflated(t, huge)
+	for name, plain := range map[string][]byte{"huge": packed, "cut": packed[:len(packed)/2], "huge, deflated": old, "cut, deflated": old[:len(old)/2],
+		"mark alone": {deflatedMark}, "empty": {}, "text": []byte("x")} {
 		s := sealed{KeyID: "sub_1", Nonce: make([]byte, key.NonceSize())}
 		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1"))
 		if _, err := s.open(key, "service", "evt_1"); err == nil {

@@ -2,6 +2,10 @@
 -- them, without a look at every other event.
 begin;
 
-create index events_agents_of_customer on events (p, actor) where type in ('agent.claimed', 'agent.verified');
+do $$
+begin
+    create index events_agents_of_customer on events (p, actor) where type in ('agent.claimed', 'agent.verified');
+end
+$$;
 
 commit;

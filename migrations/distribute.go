@@ -25,6 +25,10 @@ var (
 	ErrBegun   = errors.New("the ledger has begun: only an empty one can be distributed, since the rows of another would stay behind on the coordinator, unseen")
 )
 
+// ErrDistributed is why Down leaves a distributed ledger alone: what Distribute has made
+// of the tables is in no file that could be taken back.
+var ErrDistributed = errors.New("the ledger is distributed: no migration of it is taken back; if it is empty, drop the database on every server and make another")
+
 // Distribute spreads the tables of a migrated ledger over the workers of a Citus
 // cluster, by partition. It is for a ledger without events, takes effect as a whole,
 // and may be repeated: what is done already is left as it is.
@@ -56,6 +60,15 @@ func Distribute(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("distribute: prepare the planner's numbers on the workers (safe to repeat): %w", err)
 	}
 	return nil
+}
+
+// isDistributed says whether the events lie on the workers of a cluster.
+func isDistributed(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
+	if err := conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&is); err != nil || !is {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, `select exists (select from pg_dist_partition where logicalrelid = to_regclass('public.events'))`).Scan(&is)
+	return is, err
 }
 
 func checkCluster(ctx context.Context, conn *pgx.Conn) error {

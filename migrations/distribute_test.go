@@ -60,18 +60,65 @@ func TestADistributedLedger(t *testing.T) {
 	}
 }
 
+// undistribute brings an empty ledger back to the coordinator.
+const undistribute = `select undistribute_table('events'), undistribute_table('subject_keys'), undistribute_table('checkpoints'),
+	undistribute_table('tree_head'), undistribute_table('tiles'), undistribute_table('ledger_head')`
+
 // What was appended before would stay behind on the coordinator, unseen.
 func TestDistributeRefusesALedgerThatHasBegun(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
-	exec(t, db.SuperURL, `select undistribute_table('events'), undistribute_table('subject_keys'), undistribute_table('checkpoints'),
-		undistribute_table('tree_head'), undistribute_table('tiles'), undistribute_table('ledger_head')`)
+	exec(t, db.SuperURL, undistribute)
 	exec(t, db.URL, insertEvent)
 	if err := migrations.Distribute(t.Context(), db.SuperURL); !errors.Is(err, migrations.ErrBegun) {
 		t.Fatalf("got %v, want ErrBegun", err)
 	}
 	if got := value[int](t, db.SuperURL, `select count(*) from pg_dist_partition where partmethod = 'h'`); got != 0 {
 		t.Errorf("%d tables are distributed after the refusal", got)
+	}
+}
+
+// A ledger is distributed once and migrated often: each migration since the first that
+// can be distributed reaches the pieces on the workers.
+func TestMigrationsOfADistributedLedger(t *testing.T) {
+	ledgertest.Cluster(t)
+	db, other := ledgertest.New(t), ledgertest.New(t)
+	exec(t, db.SuperURL, undistribute)
+	if err := migrations.To(t.Context(), db.SuperURL, 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Distribute(t.Context(), db.SuperURL); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db.URL, insertEvent)
+	if err := migrations.Up(t.Context(), db.SuperURL, ledgertest.Origin); err != nil {
+		t.Fatal(err)
+	}
+	if current, latest, dirty, err := migrations.Status(t.Context(), db.URL); current != latest || dirty || err != nil {
+		t.Errorf("at %d of %d, dirty %v, %v", current, latest, dirty, err)
+	}
+	for what, look := range map[string]string{
+		"indexes on the workers": `select string_agg(result, '' order by result) from run_command_on_shards('events',
+			'select string_agg(regexp_replace(pg_get_indexdef(indexrelid), ''_\d+'', '''', ''g''), ''; '' order by indexrelid::regclass::text) from pg_index where indrelid = ''%s''::regclass')`,
+		"statistics on the workers": `select string_agg(distinct result, ' ') from run_command_on_shards('events',
+			'select string_agg(attname || '' '' || attstattarget, '', '' order by attname) from pg_attribute where attrelid = ''%s''::regclass and attnum > 0')`,
+		"statistics":       `select string_agg(attname || ' ' || attstattarget, ', ' order by attname) from pg_attribute where attrelid = 'events'::regclass and attnum > 0`,
+		"how it is erased": `select prosrc from pg_proc where proname = 'erase_subject'`,
+	} {
+		if got, want := value[string](t, db.SuperURL, look), value[string](t, other.SuperURL, look); got != want || want == "" {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+}
+
+func TestDownRefusesADistributedLedger(t *testing.T) {
+	ledgertest.Cluster(t)
+	db := ledgertest.New(t)
+	if err := migrations.Down(t.Context(), db.SuperURL); !errors.Is(err, migrations.ErrDistributed) {
+		t.Fatalf("got %v, want ErrDistributed", err)
+	}
+	if current, latest, dirty, err := migrations.Status(t.Context(), db.URL); current != latest || dirty || err != nil {
+		t.Errorf("after the refusal: at %d of %d, dirty %v, %v", current, latest, dirty, err)
 	}
 }
 

@@ -3,7 +3,9 @@
 //
 // NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which
 // keeps the number it reached in public.schema_migrations. Every file is one
-// transaction. The tables lie in schema public and belong to the role
+// transaction. What a file later than the seventh changes in a table that Distribute
+// spreads stands in a do block: Citus sends the text a statement came in to its workers,
+// which take one statement at a time. The tables lie in schema public and belong to the role
 // countersign_owner, as which Up works; the service works as countersign_app,
 // which may append events and change nothing about them.
 //
@@ -130,7 +132,7 @@ func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions i
 }
 
 // Down takes the last migration back. It returns ErrHoldsEvents while there is
-// an event.
+// an event, and ErrDistributed on a Citus cluster.
 func Down(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -139,6 +141,13 @@ func Down(ctx context.Context, databaseURL string) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := becomeOwner(ctx, conn); err != nil {
 		return err
+	}
+	spread, err := isDistributed(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("migrate down: %w", err)
+	}
+	if spread {
+		return ErrDistributed
 	}
 	held, err := holdsEvents(ctx, conn)
 	if err != nil {

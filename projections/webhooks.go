@@ -144,6 +144,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	found := map[string][]listener{}
 	var e ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
+		e.Payload = ledger.Payload(e.Payload)
 		switch e.Type {
 		case events.TypeWebhookCreated:
 			var stored events.WebhookCreated

@@ -1,16 +1,20 @@
 #!/bin/sh
-# Makes the roles of the service in a new database, once: who owns the tables, who
-# may only add events, and a login for each. Run by the image of PostgreSQL at its
-# first start; by hand: POSTGRES_DB=countersign MIGRATE_PASSWORD=… SERVE_PASSWORD=… PGUSER=postgres sh roles.sh
+# Prepares a new database for the service, and makes the roles that its server does
+# not have yet: who owns the tables, who may only add events, and a login for each.
+# Run by the image of PostgreSQL at its first start; by hand, also for a second
+# database that a backup is restored into (the logins keep their passwords then):
+# POSTGRES_DB=countersign MIGRATE_PASSWORD=… SERVE_PASSWORD=… PGUSER=postgres sh roles.sh
 set -eu
-psql -v ON_ERROR_STOP=1 --username "${POSTGRES_USER:-${PGUSER:-postgres}}" --dbname "$POSTGRES_DB" \
+psql -v ON_ERROR_STOP=1 --quiet --username "${POSTGRES_USER:-${PGUSER:-postgres}}" --dbname "$POSTGRES_DB" \
 	-v db="$POSTGRES_DB" -v migrate="$MIGRATE_PASSWORD" -v serve="$SERVE_PASSWORD" <<'SQL'
-create role countersign_owner nologin;
-create role countersign_app nologin;
+select format('create role %I %s', name, options)
+from (values (1, 'countersign_owner', 'nologin'),
+	(2, 'countersign_app', 'nologin'),
+	(3, 'countersign_migrate', 'login in role countersign_owner password ' || quote_literal(:'migrate')),
+	(4, 'countersign_serve', 'login in role countersign_app password ' || quote_literal(:'serve'))) as wanted (n, name, options)
+where not exists (select from pg_roles where rolname = name)
+order by n \gexec
 grant countersign_app to countersign_owner;
-
-create role countersign_migrate login password :'migrate' in role countersign_owner;
-create role countersign_serve login password :'serve' in role countersign_app;
 
 grant connect, create on database :"db" to countersign_owner, countersign_app;
 grant usage, create on schema public to countersign_owner;

@@ -84,7 +84,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 			return errFull
 		}
 		var stored events.DecisionRecorded
-		if err := json.Unmarshal(payloads[n], &stored); err != nil {
+		if err := json.Unmarshal(ledger.Payload(payloads[n]), &stored); err != nil {
 			return err
 		}
 		var decision struct{ DecisionID, BindingHash string }

@@ -49,6 +49,7 @@ type cli struct {
 	Verify    verifyCmd    `cmd:"" help:"Verification of a database, what appends lose to it and to checkpoints, and rebuilding."`
 	Export    exportCmd    `cmd:"" help:"Export of an organization's history, and what appends lose to it."`
 	Size      sizeCmd      `cmd:"" help:"What calls take up in the ledger, by type of event and by index."`
+	Packing   packingCmd   `cmd:"" help:"Samples of what a ledger stores, for a dictionary by which payloads are packed."`
 	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`

@@ -91,11 +91,11 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
 	n, err := c.open(ctx)
 	if err != nil {
-		return append(found, finding{"database", "bad", err.Error()})
+		return append(append(found, finding{"database", "bad", err.Error()}), c.cluster(ctx)...)
 	}
 	defer n.close()
 	found = append(found, n.database(ctx)...)
-	found = append(found, n.cluster(ctx)...)
+	found = append(found, c.cluster(ctx)...)
 	found = append(found, n.archived(ctx)...)
 	found = append(found, n.payments(ctx)...)
 	report, err := n.ledger.VerifyDatabase(ctx, nil)

@@ -19,10 +19,25 @@ const (
 	recoverAtMost  = 5 * time.Second
 )
 
-// cluster looks at the Citus cluster behind the ledger; nothing where there is none.
-func (n *node) cluster(ctx context.Context) []finding {
+// cluster is the Citus cluster behind a ledger, asked as the service's role on a
+// connection of its own: it has something to say above all when the ledger does not open.
+type cluster struct{ *pgx.Conn }
+
+// cluster looks at the cluster behind the ledger; nothing where there is none.
+func (c *doctorCmd) cluster(ctx context.Context) []finding {
+	if c.DatabaseURL == "" {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, c.DatabaseURL)
+	if err != nil {
+		return nil // the ledger did not open either, and says why
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	var installed bool
-	err := n.ledger.Pool().QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&installed)
+	err = conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&installed)
+	if err == nil && installed {
+		_, err = conn.Exec(ctx, `set role `+migrations.AppRole)
+	}
 	if err != nil {
 		return []finding{{"cluster", "bad", err.Error()}}
 	}
@@ -30,8 +45,8 @@ func (n *node) cluster(ctx context.Context) []finding {
 		return nil
 	}
 	var found []finding
-	for _, look := range []func(context.Context) ([]finding, error){n.spread, n.workers, n.recovery, n.placement, n.leftovers} {
-		seen, err := look(ctx)
+	for _, look := range []func(cluster, context.Context) ([]finding, error){cluster.spread, cluster.workers, cluster.recovery, cluster.placement, cluster.leftovers} {
+		seen, err := look(cluster{conn}, ctx)
 		if err != nil {
 			seen = []finding{{"cluster", "bad", err.Error()}}
 		}
@@ -41,8 +56,8 @@ func (n *node) cluster(ctx context.Context) []finding {
 }
 
 // spread finds tables of the ledger that lie on the coordinator.
-func (n *node) spread(ctx context.Context) ([]finding, error) {
-	rows, err := n.ledger.Pool().Query(ctx, `select t from unnest($1::text[]) t where not exists
+func (c cluster) spread(ctx context.Context) ([]finding, error) {
+	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t where not exists
 		(select from pg_dist_partition d where d.logicalrelid = t::regclass) order by t`, migrations.Distributed())
 	if err != nil {
 		return nil, err
@@ -60,8 +75,8 @@ func (n *node) spread(ctx context.Context) ([]finding, error) {
 }
 
 // workers logs in on each worker as the service does.
-func (n *node) workers(ctx context.Context) ([]finding, error) {
-	rows, err := n.ledger.Pool().Query(ctx, `select nodename || ':' || nodeport, success, coalesce(result, '') from run_command_on_workers('select 1') order by 1`)
+func (c cluster) workers(ctx context.Context) ([]finding, error) {
+	rows, err := c.Query(ctx, `select nodename || ':' || nodeport, success, coalesce(result, '') from run_command_on_workers('select 1') order by 1`)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +85,7 @@ func (n *node) workers(ctx context.Context) ([]finding, error) {
 	var found []finding
 	_, err = pgx.ForEachRow(rows, []any{&name, &success, &said}, func() error {
 		if !success {
-			found = append(found, finding{"worker", "bad", fmt.Sprintf("%s does not let %s in: %s", name, migrations.AppRole, said)})
+			found = append(found, finding{"worker", "bad", fmt.Sprintf("%s does not let %s in: %s; it needs a login there, and a line for the coordinator in pg_hba.conf", name, migrations.AppRole, said)})
 		} else {
 			found = append(found, finding{"worker", "ok", name + " lets " + migrations.AppRole + " in"})
 		}
@@ -80,9 +95,9 @@ func (n *node) workers(ctx context.Context) ([]finding, error) {
 }
 
 // recovery looks at how soon commits on two servers are finished after a crash.
-func (n *node) recovery(ctx context.Context) ([]finding, error) {
+func (c cluster) recovery(ctx context.Context) ([]finding, error) {
 	var ms int64
-	if err := n.ledger.Pool().QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
+	if err := c.QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
 		return nil, err
 	}
 	every := time.Duration(ms) * time.Millisecond
@@ -93,8 +108,8 @@ func (n *node) recovery(ctx context.Context) ([]finding, error) {
 }
 
 // placement says which worker holds which partitions.
-func (n *node) placement(ctx context.Context) ([]finding, error) {
-	rows, err := n.ledger.Pool().Query(ctx, `select p from ledger_head order by p`)
+func (c cluster) placement(ctx context.Context) ([]finding, error) {
+	rows, err := c.Query(ctx, `select p from ledger_head order by p`)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +117,7 @@ func (n *node) placement(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err = n.ledger.Pool().Query(ctx, `select p, string_agg(distinct nodename || ':' || nodeport, ' and ')
+	rows, err = c.Query(ctx, `select p, string_agg(distinct nodename || ':' || nodeport, ' and ')
 		from unnest($1::smallint[]) p, pg_dist_partition d, citus_shards s
 		where d.partmethod = 'h' and d.logicalrelid::text = any($2) and s.shardid = get_shard_id_for_distribution_column(d.logicalrelid, p)
 		group by p order by p`, all, migrations.Distributed())
@@ -120,11 +135,11 @@ func (n *node) placement(ctx context.Context) ([]finding, error) {
 	}
 	var found []finding
 	for place, held := range partitions {
-		state := "ok"
-		if strings.Contains(place, " and ") {
-			state = "bad" // one commit would need two servers
+		state, rest := "ok", ""
+		if strings.Contains(place, " and ") { // one commit would need two servers
+			state, rest = "bad", ": bring its tables together with citus_move_shard_placement, and tie them with update_distributed_table_colocation to ledger_head"
 		}
-		found = append(found, finding{"placement", state, fmt.Sprintf("partition %s on %s", strings.Join(held, ", "), place)})
+		found = append(found, finding{"placement", state, fmt.Sprintf("partition %s on %s%s", strings.Join(held, ", "), place, rest)})
 	}
 	slices.SortFunc(found, func(a, b finding) int { return strings.Compare(a.Detail, b.Detail) })
 	return found, nil
@@ -132,8 +147,8 @@ func (n *node) placement(ctx context.Context) ([]finding, error) {
 
 // leftovers finds rows that were there before a table was distributed: Citus shows
 // them to nobody.
-func (n *node) leftovers(ctx context.Context) ([]finding, error) {
-	rows, err := n.ledger.Pool().Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
+func (c cluster) leftovers(ctx context.Context) ([]finding, error) {
+	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
 		where pg_relation_size(t::regclass) > 0 order by t`, migrations.Distributed())
 	if err != nil {
 		return nil, err

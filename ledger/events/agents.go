@@ -47,7 +47,9 @@ type AccessTokenRevoked struct {
 }
 
 // CreditGranted is credit.granted, schema version 1, in the one stream
-// verified_agents, which takes a hundred of them and each customer once.
+// verified_agents, which takes a hundred of them and each customer once; and again in
+// agent/<client id> where that lives in another partition, since agent.verified could
+// not tell of it yet.
 type CreditGranted struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…

@@ -40,7 +40,7 @@ var Types = []string{
 	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
 	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
-	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
+	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown, TypeIdentifierReserved,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
 	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
 	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated, TypeGuardReported,
@@ -111,9 +111,10 @@ type CallCompleted struct {
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`
 	RulesetHash    string          `json:"rulesetHash,omitempty"`
 	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"`
-	Record         jsontext.Value  `json:"record,omitempty"` // the signed receipt, where the service gives one
+	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear: here, or in workflow.completed
+	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one
 	Integrity      *seal.Integrity `json:"integrity,omitempty"`
+	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
 // WorkflowCompleted is workflow.completed, schema version 1, the only event of

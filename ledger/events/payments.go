@@ -3,7 +3,7 @@ package events
 import "github.com/go-json-experiment/json/jsontext"
 
 // Types of x402 payments and of the refunds that follow some of them, in the
-// tenant service. All stand in payment/<payment id>.
+// tenant service. All stand in payment/<payment id>, but for identifier.reserved.
 const (
 	TypePaymentClaimed  = "payment.claimed"
 	TypePaymentSettled  = "payment.settled"
@@ -12,6 +12,8 @@ const (
 	TypeRefundRequested = "refund.requested"
 	TypeRefundApproved  = "refund.approved"
 	TypeRefundSent      = "refund.sent"
+
+	TypeIdentifierReserved = "identifier.reserved"
 )
 
 // A payer is a person as much as an e-mail address is one, and everything of a
@@ -117,4 +119,12 @@ type RefundApproved struct {
 type RefundSent struct {
 	PaymentID   string `json:"paymentId"`
 	Transaction Text   `json:"transaction" personal:"true"`
+}
+
+// IdentifierReserved is identifier.reserved, schema version 1, alone in the stream
+// payment_identifier/<digits of its key>: a buyer's identifier belongs to this payment.
+// There is one only where payment and identifier live in two partitions; elsewhere the
+// claim's key says it.
+type IdentifierReserved struct {
+	PaymentID string `json:"paymentId"`
 }

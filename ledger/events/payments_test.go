@@ -30,6 +30,7 @@ func TestGoldenBytesOfPayments(t *testing.T) {
 			`{"mode":"facilitator","paymentId":"pay_1","reason":"insufficient_funds"}`},
 		{events.TypePaymentUnknown, events.PaymentUnknown{PaymentID: "pay_1", Reason: "settlement_pending", Mode: "facilitator"},
 			`{"mode":"facilitator","paymentId":"pay_1","reason":"settlement_pending"}`},
+		{events.TypeIdentifierReserved, events.IdentifierReserved{PaymentID: "pay_1"}, `{"paymentId":"pay_1"}`},
 		{events.TypeRefundRequested, events.RefundRequested{PaymentID: "pay_1", RecordedOutputHash: "aa", RecomputedOutputHash: "bb", EngineVersion: "1.0.0",
 			Amount: "250000", Asset: "0xa", Network: "eip155:84532", To: "0xb"},
 			`{"amount":"250000","asset":"0xa","engineVersion":"1.0.0","network":"eip155:84532","paymentId":"pay_1","recomputedOutputHash":"bb","recordedOutputHash":"aa","to":"0xb"}`},

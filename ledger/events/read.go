@@ -24,7 +24,13 @@ type reader struct {
 	// sealed says that personal members may stand in the payload as commitments,
 	// beside what unseals them: only the others are read.
 	sealed bool
+	// inSQL says that statements look into the payload (migrations 5 and 7), so that
+	// a row holds the text itself.
+	inSQL bool
 }
+
+// ReadInSQL says whether a row must hold the payload of a type as it is.
+func ReadInSQL(eventType string) bool { return readers[eventType].inSQL }
 
 // Newest is the schema version in which this program writes events of a type.
 func Newest(eventType string) int { return max(1, readers[eventType].newest) }
@@ -65,9 +71,10 @@ var readers = map[string]reader{
 	TypeAccessTokenRevoked:       {present: reflect.TypeFor[AccessTokenRevoked]()},
 	TypeCreditGranted:            {present: reflect.TypeFor[CreditGranted]()},
 	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), newest: 2, sealed: true},
-	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true},
+	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true, inSQL: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
 	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
+	TypeIdentifierReserved:       {present: reflect.TypeFor[IdentifierReserved]()},
 	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), newest: 2, sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},
 	TypeRefundSent:               {present: reflect.TypeFor[RefundSent](), newest: 2, sealed: true},
@@ -76,7 +83,7 @@ var readers = map[string]reader{
 	TypeWebhookRemoved:           {present: reflect.TypeFor[WebhookRemoved]()},
 	TypeCheckpointsBegun:         {present: reflect.TypeFor[CheckpointsBegun]()},
 	TypeRollbackDeclared:         {present: reflect.TypeFor[RollbackDeclared]()},
-	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased]()},
+	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased](), inSQL: true},
 	TypeExportCreated:            {present: reflect.TypeFor[ExportCreated]()},
 }
 

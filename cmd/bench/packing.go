@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// packingCmd writes what a ledger stores, as samples for a dictionary (package
+// ledger/packing):
+//
+//	bench packing samples
+//	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=16384 --dictID=1
+//
+// A ledger reads its dictionaries for ever, so this is done only for a further one.
+type packingCmd struct {
+	Folder   string `arg:"" help:"A new folder for the samples."`
+	Commands string `help:"A file with a command per line, which the gate is asked about." default:"policy/actionrisk/testdata/everyday.txt"`
+}
+
+// Run writes a file per payload, and one per sealed box.
+func (c *packingCmd) Run(ctx context.Context) error {
+	if err := os.Mkdir(c.Folder, 0o777); err != nil {
+		return err
+	}
+	service, err := startService(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	if err := c.use(ctx, service); err != nil {
+		return err
+	}
+	samples, err := storedTexts(ctx, service)
+	for i, sample := range samples {
+		err = errors.Join(err, os.WriteFile(filepath.Join(c.Folder, fmt.Sprintf("%05d", i)), sample, 0o666))
+	}
+	fmt.Printf("%d samples\n", len(samples))
+	return err
+}
+
+// use asks for what a ledger is full of: answers about many commands, the example of
+// each service, decisions.
+func (c *packingCmd) use(ctx context.Context, service *benchService) error {
+	file, err := os.Open(c.Commands)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	calls := 0
+	var caller commands.Caller
+	call := func(s policy.Service, body []byte) error {
+		if calls++; calls%20 == 1 {
+			issued, err := service.app.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls))
+			if err != nil {
+				return err
+			}
+			if caller, err = service.app.Authenticate(ctx, issued.APIKey); err != nil {
+				return err
+			}
+		}
+		_, err := service.app.RunService(ctx, commands.Call{Service: s, Caller: caller, Body: body})
+		return err
+	}
+	services := map[string]policy.Service{}
+	for _, s := range api.Services() {
+		services[s.Name] = s
+		for range 8 {
+			if err := call(s, []byte(s.Example)); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+		}
+	}
+	lines := bufio.NewScanner(file)
+	for n := 0; lines.Scan(); n++ {
+		if n%12 != 0 || strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		body, err := canon.Marshal(map[string]string{"command": lines.Text(), "environment": []string{"production", "staging", "development"}[n%3]})
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"action-safety/quick", "action-safety/run"} {
+			var refused *policy.Error
+			if err := call(services[name], body); err != nil && !errors.As(err, &refused) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return service.calls(ctx, "", 200)
+}
+
+// storedTexts are the payloads in a ledger and what is sealed in them, each with its
+// own ids and hashes in the place of the stored ones: a dictionary is no place for
+// them, and none stands in two events that it is meant for.
+func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, err error) {
+	for at := int64(0); ; {
+		events, err := service.app.Ledger.Partitions()[0].After(ctx, at, 1000)
+		if err != nil || len(events) == 0 {
+			return texts, err
+		}
+		for _, e := range events {
+			at = e.Position
+			openings, err := service.app.Vault.Openings(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, ownWords(at, e.Payload))
+			if len(openings) > 0 {
+				sealed, err := openingsText(openings)
+				if err != nil {
+					return nil, err
+				}
+				texts = append(texts, ownWords(at, sealed))
+			}
+		}
+	}
+}
+
+// openingsText is what a box holds.
+func openingsText(openings []ledger.Opening) ([]byte, error) {
+	type opening struct {
+		Pointer string         `json:"pointer"`
+		Salt    []byte         `json:"salt"`
+		Value   jsontext.Value `json:"value"`
+	}
+	inBox := make([]opening, len(openings))
+	for i, o := range openings {
+		inBox[i] = opening(o)
+	}
+	return canon.Marshal(inBox)
+}
+
+// randomWord is a hash, an id or what is sealed.
+var randomWord = regexp.MustCompile(`[0-9a-f]{16,}|[0-9A-HJKMNP-TV-Z]{26}|[A-Za-z0-9+/]{40,}={0,2}`)
+
+// ownWords replaces them by others of the same length, the same one by the same.
+func ownWords(position int64, text []byte) []byte {
+	return randomWord.ReplaceAllFunc(text, func(word []byte) []byte {
+		mac := hmac.New(sha256.New, binary.BigEndian.AppendUint64(nil, uint64(position)))
+		mac.Write(word)
+		sum := mac.Sum(nil)
+		own := base64.StdEncoding.EncodeToString(slices.Concat(sum, sum, sum, sum))
+		switch {
+		case strings.Trim(string(word), "0123456789abcdef") == "":
+			own = strings.Repeat(hex.EncodeToString(sum), 1+len(word)/64)
+		case len(word) == 26:
+			own = strings.ToUpper(hex.EncodeToString(sum))
+		}
+		return []byte(own[:min(len(own), len(word))])
+	})
+}

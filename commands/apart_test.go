@@ -1,0 +1,181 @@
+package commands_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// refusing makes the database refuse events of streams with a prefix, so that a command
+// dies in front of the append that holds one; allow ends that.
+func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
+	t.Helper()
+	run := func(sql string) {
+		t.Helper()
+		owner, err := pgx.Connect(t.Context(), db.OwnerURL)
+		if err == nil {
+			_, err = owner.Exec(t.Context(), sql)
+			owner.Close(context.WithoutCancel(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$;
+		create trigger refuse before insert on events for each row when (starts_with(new.stream, '` + prefix + `')) execute function refuse()`)
+	return func() {
+		t.Helper()
+		run(`drop trigger refuse on events; drop function refuse`)
+	}
+}
+
+// addressAt is an e-mail address whose customer is, or is not, at home where a name is.
+func addressAt(t *testing.T, a *commands.App, name string, together bool) string {
+	t.Helper()
+	for i := range 500 {
+		address := fmt.Sprintf("u%d@example.com", i)
+		customer := newCustomer(t, a, address)
+		if (a.Ledger.Home(customer) == a.Ledger.Home(name)) == together {
+			return address
+		}
+	}
+	t.Fatal("no such address")
+	return ""
+}
+
+// streamsOf is how often each type of event stands in each stream of a noun.
+func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, e := range everything(t, a) {
+		noun, _, _ := strings.Cut(e.Stream, "/")
+		if slices.Contains(nouns, noun) && e.Type != events.TypeCustomerCreated && e.Type != events.TypeAgentRegistered {
+			count[noun+" "+e.Type]++
+		}
+	}
+	return count
+}
+
+// pair is a command that appends in two partitions, or more.
+type pair struct {
+	steps []string // prefixes of the streams that its appends write to, in order
+	do    func(ctx context.Context, a *commands.App) error
+	nouns []string
+	want  map[string]int // events, by noun of their stream and type
+}
+
+// What stands in two partitions is appended in steps. Whoever dies in front of any of
+// them leaves nothing that the same command again, on another node, does not make
+// whole; once whole, nothing is added by another repetition.
+func TestWhatStandsApartIsMadeWhole(t *testing.T) {
+	const partitions = 16
+	for name, begin := range map[string]func(t *testing.T, a *commands.App) pair{
+		"a claim and its credit": func(t *testing.T, a *commands.App) pair {
+			var agent commands.Agent
+			for agent.ClientID == "" || a.Ledger.Home(agent.ClientID).Number() == 0 {
+				_, agent = tokenOf(t, a)
+			}
+			customer := newCustomer(t, a, "ada@example.com")
+			return pair{[]string{"agent/", "verified_agents", "agent/"}, func(ctx context.Context, a *commands.App) error {
+				_, err := a.ClaimAgent(ctx, agent, customer)
+				return err
+			}, []string{"agent", "verified_agents"}, map[string]int{"agent agent.claimed": 1, "agent agent.verified": 1, "agent credit.granted": 1, "verified_agents credit.granted": 1}}
+		},
+		"an agent's mail and its credit": func(t *testing.T, a *commands.App) pair {
+			var registered commands.RegisteredAgent
+			for registered.ClientID == "" || a.Ledger.Home(registered.ClientID).Number() == 0 {
+				registered, _ = newAgent(t, a)
+			}
+			link, err := a.RequestAgentLink(t.Context(), "ada@example.com", registered.ClientID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := false
+			return pair{[]string{"customer/", "agent/", "verified_agents", "agent/"}, func(ctx context.Context, a *commands.App) error {
+				_, err := a.ConfirmAgent(ctx, link.Token)
+				if used && err != nil {
+					return nil // the link is used up when all else is done
+				}
+				used = err == nil
+				return err
+			}, []string{"agent", "verified_agents"}, map[string]int{"agent agent.verified": 1, "agent credit.granted": 1, "verified_agents credit.granted": 1}}
+		},
+		"a checkout and its customer": func(t *testing.T, a *commands.App) pair {
+			kitOf(a)
+			address := addressAt(t, a, "cus_stripe", false)
+			return pair{[]string{"billing/", "customer/"}, func(ctx context.Context, a *commands.App) error {
+				return a.FulfilCheckout(ctx, commands.ProviderEvent{ID: "evt_1", At: 1}, commands.CompletedCheckout{Session: "cs_1", Customer: "cus_stripe",
+					Payment: "pi_1", Product: "kit", Email: address, AmountCents: 100, Currency: "usd"})
+			}, []string{"billing", "customer"}, map[string]int{"billing purchase.fulfilled": 1, "billing customer.bound": 1, "customer customer.bound": 1}}
+		},
+		"a purchase and its customer": func(t *testing.T, a *commands.App) pair {
+			kit, p := kitOf(a), paymentOf(7)
+			address := addressAt(t, a, p.ID, false)
+			return pair{[]string{"payment/", "customer/", "purchase/"}, func(ctx context.Context, a *commands.App) error {
+				kitOf(a)
+				_, err := a.PurchaseProduct(ctx, kit, address, "", p)
+				return err
+			}, []string{"payment", "purchase", "customer"}, map[string]int{"payment payment.claimed": 1, "payment payment.settled": 1,
+				"purchase purchase.fulfilled": 1, "customer entitlement.granted": 1}}
+		},
+		"a payment and its identifier": func(t *testing.T, a *commands.App) pair {
+			p, call := paymentOf(8), quickCall(t, commands.Caller{}, "", "ls")
+			for i := 0; p.Identifier == "" || a.Ledger.Home(p.PayTo+"|"+p.Identifier) == a.Ledger.Home(p.ID); i++ {
+				p.Identifier = fmt.Sprintf("identifier-%06d", i)
+			}
+			return pair{[]string{"payment_identifier/", "payment/"}, func(ctx context.Context, a *commands.App) error {
+				_, err := a.RunPaidService(ctx, call, p)
+				return err
+			}, []string{"payment", "payment_identifier"}, map[string]int{"payment_identifier identifier.reserved": 1,
+				"payment payment.claimed": 1, "payment payment.settled": 1, "payment call.completed": 1}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, c := ledgertest.NewPartitioned(t, partitions), newClock()
+			b := newBank("facilitator")
+			open := func() *commands.App {
+				a := openTokens(t, db, c)
+				a.Settler = b
+				return a
+			}
+			first := open()
+			defer clean(t, first)
+			pair := begin(t, first)
+			for _, step := range pair.steps {
+				node := open()
+				ctx, cancel := context.WithCancel(t.Context())
+				b.during = cancel // who settles does not wait for a database that refuses
+				allow := refusing(t, db, step)
+				if err := pair.do(ctx, node); err == nil {
+					t.Errorf("%s was refused, and nobody was told", step)
+				}
+				allow()
+				cancel()
+			}
+			for range 2 {
+				if err := pair.do(t.Context(), open()); err != nil {
+					t.Fatal(err)
+				}
+				for what, n := range streamsOf(t, first, pair.nouns...) {
+					if pair.want[what] != n && !strings.HasSuffix(what, events.TypePaymentUnknown) {
+						t.Errorf("%d x %s, want %d", n, what, pair.want[what])
+					}
+				}
+			}
+			if got := streamsOf(t, first, pair.nouns...); len(got) < len(pair.want) {
+				t.Errorf("%v, want %v", got, pair.want)
+			}
+			if b.transfers() > 1 {
+				t.Errorf("the money moved %d times", b.transfers())
+			}
+		})
+	}
+}

@@ -44,6 +44,7 @@ import (
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
@@ -112,6 +113,7 @@ type setup struct {
 	dev          bool             // x402 settles in the ledger alone
 	settler      commands.Settler // of x402 otherwise; nil: off
 	wait         time.Duration    // of an answer for its settlement; 0 is the service's own
+	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
 }
 
@@ -148,7 +150,7 @@ func startNode(t *testing.T, s setup) *node {
 			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
-	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: s.archive})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -116,7 +117,12 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 	var open *pending
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
+	var archived *ledger.ArchiveError
 	switch {
+	case errors.As(err, &archived):
+		s.log.Warn("an archived record could not be read", "requestId", requestID(r.Context()), "error", err)
+		return http.StatusServiceUnavailable, problem{Error: "the record is in object " + archived.Object + " of the archive, which cannot be read now; nothing is lost, repeat the request later",
+			Code: commands.CodeUnavailable}
 	case errors.As(err, &quota):
 		upgrade := s.upgradeURL()
 		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)

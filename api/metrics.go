@@ -57,6 +57,7 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
 		func() float64 { return l.CheckpointLag().Seconds() }))
 	m.selfCheck(l)
+	m.archive(l)
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -67,6 +68,20 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		}, func() float64 { return float64(counter.Load()) }))
 	}
 	return m
+}
+
+// archive shows what this node has read of the archive.
+func (m *metrics) archive(l *ledger.Ledger) {
+	for name, of := range map[string]struct {
+		help  string
+		value func(reads, failures int64) int64
+	}{
+		"reads_total":    {"Objects of the archive that were read, because somebody asked for an old record.", func(reads, _ int64) int64 { return reads }},
+		"failures_total": {"Objects of the archive that could not be read: such records are answered with 503.", func(_, failures int64) int64 { return failures }},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_" + name, Help: of.help},
+			func() float64 { return float64(of.value(l.ArchiveReads())) }))
+	}
 }
 
 // selfCheck shows what the ledger's daily verification of itself has found.

@@ -44,13 +44,14 @@ const (
 	kindIdem            // an idempotency key
 	kindID              // an event id
 	kindDecision        // a is what its receipt and approval must repeat
+	kindUnread          // a decision in the archive that was not read
 	kindFollower        // a receipt or approval
 	kindDataKey         // a row of subject_keys
 	kindKeyUse          // an event sealed with it
 )
 
 // family of a kind: kinds of one family share their names.
-var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDataKey, kindDataKey}
+var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey}
 
 func newSet(most int) (*set, error) {
 	if most == 0 {
@@ -183,6 +184,8 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			fault(eventFault(e.position, "idem_key", "position %d has the same key", before.position))
 		case e.kind == kindID && i > 0:
 			fault(eventFault(e.position, "event_id", "position %d has the same id", before.position))
+		case e.kind == kindFollower && i > 0 && before.kind == kindUnread:
+			return // what it should repeat is not known
 		case e.kind == kindFollower && (i == 0 || before.kind != kindDecision && before.kind != kindFollower):
 			fault(eventFault(e.position, "payload", "there is no decision for it"))
 			return

@@ -69,6 +69,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -141,6 +142,8 @@ type Options struct {
 	Partitions int
 	// Tracer sees every statement of this node before and after it runs; nil: none.
 	Tracer pgx.QueryTracer
+	// Archive is where payloads lie that have left the database; nil: none can be read.
+	Archive checkpoint.Files
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
@@ -154,6 +157,7 @@ type Ledger struct {
 	own        broadcast    // after every commit of this node
 	stop       context.CancelFunc
 	done       sync.WaitGroup // listener, notifier and keepers
+	archive    *archive
 	stats      Stats
 	broken     atomic.Pointer[error] // why this node appends no more, in any partition
 
@@ -174,7 +178,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()

@@ -205,7 +205,7 @@ func (p *Partition) checkEnd(ctx context.Context) error {
 // another number of partitions.
 func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
 	for from := max(0, head-recentLeaves); from < head; {
-		stored, err := p.After(ctx, from, int(min(feedBatch, head-from)))
+		stored, err := p.rows(ctx, `pos > $2 order by pos limit $3`, from, min(feedBatch, head-from))
 		if err != nil {
 			return err
 		}

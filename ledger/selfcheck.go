@@ -38,8 +38,8 @@ type SelfChecks struct {
 }
 
 // CheckItself verifies the ledger once a day until Close, on one core at most and
-// slower while others append, and heeds what it finds. Where something is remembered
-// as false it begins at once.
+// slower while others append, and heeds what it finds. What lies in the archive is not
+// fetched every day. Where something is remembered as false it begins at once.
 func (l *Ledger) CheckItself(c SelfChecks) {
 	wait := selfCheckFirst
 	if remembered, _ := c.Folder.Finding(l.base()); remembered != "" {
@@ -95,7 +95,7 @@ var history = []string{"events", "ledger_head"}
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, spanEvents: selfCheckSpan}
+	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, Unarchived: true, spanEvents: selfCheckSpan}
 	for _, p := range l.partitions {
 		if k := p.keeper.Load(); k != nil { // what lies outside the database counts
 			if _, text, err := k.options.Folder.Newest(ctx, p.origin); err == nil && text != nil {

@@ -33,8 +33,8 @@ var ErrDistributed = errors.New("the ledger is distributed: no migration of it i
 // cluster, by partition. It is for a ledger without events, takes effect as a whole,
 // and may be repeated: what is done already is left as it is.
 //
-// Citus takes no table that has triggers, so the one that refuses changes of events
-// goes. The service's role still has no right to change one.
+// Citus takes no table that has triggers, so those that refuse changes of events go.
+// The service's role still has no right to change one.
 func Distribute(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -109,7 +109,7 @@ func spread(ctx context.Context, tx pgx.Tx) error {
 	if err := checkEmpty(ctx, tx); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `drop trigger if exists events_append_only on events;`+eraseSubject); err != nil {
+	if _, err := tx.Exec(ctx, `drop trigger if exists events_append_only on events; drop trigger if exists events_payload_moves on events;`+eraseSubject); err != nil {
 		return err
 	}
 	var partitions int

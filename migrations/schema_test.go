@@ -178,6 +178,7 @@ var validRows = map[string]row{
 	"sessions":              rowOf("p", "0", "token_hash", "'h'", "data", "'d'", "expires_at", "now()"),
 	"signin_links":          rowOf("p", "0", "subject_ref", "sha256('s')", "token_hash", "sha256('t')", "box", "'b'", "expires_at", "now()"),
 	"projection_dead":       rowOf("name", "'n'", "p", "0", "pos", "1", "tenant", "'t'", "stream", "'s'", "attempts", "0", "error", "'e'", "parked_us", "1"),
+	"archives":              rowOf("p", "0", "first", "1", "last", "1", "object", "'o'"),
 	"webhook_deliveries":    rowOf("p", "0", "webhook_id", "'w'", "pos", "1", "topic", "'t'", "tenant", "'o'", "state", "'due'", "attempts", "0", "due_at", "now()", "status", "0", "error", "''"),
 }
 
@@ -197,6 +198,7 @@ func TestChecks(t *testing.T) {
 		"sessions":              {"p": {"-1"}, "token_hash": {"''"}},
 		"signin_links":          {"p": {"-1"}, "subject_ref": {short, long}, "token_hash": {short, long}, "box": {"''"}},
 		"projection_dead":       {"p": {"-1"}, "pos": {"0"}, "attempts": {"-1"}, "parked_us": {"0"}},
+		"archives":              {"p": {"-1"}, "first": {"0", "2"}, "last": {"0"}, "object": {"''"}},
 		"webhook_deliveries": {"p": {"-1"}, "webhook_id": {"''"}, "pos": {"0"}, "topic": {"''"}, "tenant": {"''"}, "state": {"'lost'"},
 			"attempts": {"-1"}, "status": {"-1", "1000"}, "error": {"repeat('x', 201)"}},
 	}
@@ -211,7 +213,7 @@ func TestChecks(t *testing.T) {
 			}
 		}
 		for _, column := range validRows[table].columns {
-			if column == "idem_key" || column == "content_hash" || column == "destroyed_us" {
+			if column == "idem_key" || column == "content_hash" || column == "destroyed_us" || column == "payload" {
 				continue // may be null
 			}
 			statement := validRows[table].insert(table, map[string]string{column: "null"})

@@ -74,11 +74,11 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 // applyRecorded inserts the decisions and receipts that a list begins with. What is
 // shown of a decision is read from its event by whoever lists it: far more are
 // written.
-func applyRecorded(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
+func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
 	}
-	decisions, err := decisionsOf(ctx, tx, list[:n])
+	decisions, err := decisionsOf(ctx, l, tx, list[:n])
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +103,7 @@ func decisionKey(e ledger.Event) [2]string {
 
 // decisionsOf are the decisions to which the receipts of a list are bound. Each stands
 // before its receipt in the chain: in the list, or in what was applied before.
-func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
+func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string
 	for _, e := range list {
@@ -117,7 +117,7 @@ func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]st
 	if len(ids) == 0 {
 		return decisions, nil
 	}
-	rows, err := tx.Query(ctx, `select h.tenant, h.decision_id, e.type, e.schema_version, e.payload
+	rows, err := tx.Query(ctx, `select h.tenant, h.decision_id, h.sequence, e.type, e.schema_version, e.payload
 		from unnest($1::text[], $2::text[]) w (tenant, id)
 		join history h on h.tenant = w.tenant and h.decision_id = w.id and h.kind = 'decision'
 		join public.events e on e.p = $3 and e.tenant = h.tenant and e.tseq = h.sequence`, tenants, ids, list[0].Partition)
@@ -126,11 +126,21 @@ func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]st
 	}
 	var key [2]string
 	var d ledger.Event
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
+	archived := map[string][]int64{} // sequences by tenant
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
 		d.Payload = ledger.Payload(d.Payload)
-		decisions[key] = d
+		if decisions[key] = d; d.Payload == nil {
+			archived[key[0]] = append(archived[key[0]], d.Sequence)
+		}
 		return nil
 	})
+	for tenant, sequences := range archived {
+		found, readErr := l.BySequence(ctx, tenant, sequences)
+		for _, e := range found {
+			decisions[decisionKey(e)] = e
+		}
+		err = errors.Join(err, readErr)
+	}
 	return decisions, err
 }
 

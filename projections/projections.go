@@ -33,8 +33,9 @@ type projection struct {
 	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
 	// applyRun, if there is one, applies the first events of a list in one
-	// statement, as many as can go together, and says how many.
-	applyRun func(context.Context, pgx.Tx, []ledger.Event) (int, error)
+	// statement, as many as can go together, and says how many. From the ledger it may
+	// read events of before.
+	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
 	sweep    string // deletes rows nobody is shown any more; empty for none
 }
 

@@ -333,12 +333,12 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 		}
 	}()
 	if r.applyRun != nil {
-		n, err = r.applyRun(ctx, tx, ready)
+		n, err = r.applyRun(ctx, r.ledger, tx, ready)
 	}
 	if err == nil && n == 0 {
 		n, err = 1, r.apply(ctx, tx, ready[0])
 	}
-	if err == nil || errors.Is(err, errUnpublished) || databaseFailed(ctx, tx, err) {
+	if err == nil || errors.Is(err, errUnpublished) || errors.Is(err, ledger.ErrUnavailable) || databaseFailed(ctx, tx, err) {
 		return n, err
 	}
 	return 0, fmt.Errorf("%w: %w", errPoison, err)

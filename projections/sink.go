@@ -33,7 +33,7 @@ var errUnpublished = errors.New("the event could not be published")
 func (s Sink) projection(origin func(p int16) string) projection {
 	return projection{
 		name: "sink/" + s.Name, version: 1, handles: events.Types,
-		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
+		applyRun: func(ctx context.Context, _ *ledger.Ledger, _ pgx.Tx, batch []ledger.Event) (int, error) {
 			for _, e := range batch {
 				event := cloudEvent(origin(e.Partition), e, e.Type, e.Stream, eventData(e))
 				// Brokers drop what has an id they know: that of another ledger, or of an event

@@ -64,12 +64,12 @@ type StatusBinding struct {
 const legacyReason = "legacy_status_record_without_versioned_action_binding"
 
 func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	_, err := applyStatuses(ctx, tx, []ledger.Event{e})
+	_, err := applyStatuses(ctx, nil, tx, []ledger.Event{e})
 	return err
 }
 
 // applyStatuses inserts all of a list in one statement.
-func applyStatuses(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
+func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	var ids, records []string
 	var expires []time.Time
 	for _, e := range list {

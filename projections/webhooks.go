@@ -56,7 +56,7 @@ type listeners struct {
 // each of which has a memory of its own.
 func queueing(partitions int) projection {
 	p, remembered := webhooks, make([]listeners, partitions)
-	p.applyRun = func(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
+	p.applyRun = func(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (int, error) {
 		return remembered[list[0].Partition].queue(ctx, tx, list)
 	}
 	return p

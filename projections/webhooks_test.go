@@ -101,7 +101,7 @@ func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	var together sync.WaitGroup
 	for i, p := range l.Partitions() {
 		together.Go(func() {
-			if _, err := follows.applyRun(t.Context(), begun[i], []ledger.Event{{Partition: p.Number(), Tenant: p.Service(), Type: events.TypeApprovalRecorded}}); err != nil {
+			if _, err := follows.applyRun(t.Context(), l, begun[i], []ledger.Event{{Partition: p.Number(), Tenant: p.Service(), Type: events.TypeApprovalRecorded}}); err != nil {
 				t.Errorf("partition %d: %v", p.Number(), err)
 			}
 		})

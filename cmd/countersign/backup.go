@@ -25,6 +25,7 @@ type backupCmd struct {
 	Recipients  []string `help:"age public keys that can open the file of keys." name:"recipient" placeholder:"age1..."`
 	Passphrase  string   `help:"Opens the file of keys, in the place of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
 	WithoutKeys bool     `help:"Leave the keys out: without them nobody can read what is sealed, the owner neither."`
+	Base        bool     `help:"Of the private PostgreSQL: copy its files, so that restore can bring them to any moment after that by the log in WAL_DIR. Wrapped data keys are among the files: keep them for 30 days at most, too."`
 	data
 }
 
@@ -73,6 +74,15 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 		return err
 	}
 	half, keysPath := c.Out+".part", c.Out+".keys.age"
+	copyTables := func(keys io.Writer) (backup.Manifest, error) { return backup.Write(ctx, url, half, keys, files) }
+	if c.Base {
+		if n.server == nil {
+			return errors.New("--base copies the files of the private PostgreSQL: with DATABASE_URL use its own tools (pg_basebackup), or leave --base out")
+		}
+		copyTables = func(keys io.Writer) (backup.Manifest, error) {
+			return backup.WriteBase(ctx, url, half, keys, files, n.server.current().CopyBase)
+		}
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(half))
@@ -80,11 +90,9 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	}()
 	var m backup.Manifest
 	if c.WithoutKeys {
-		m, err = backup.Write(ctx, url, half, nil, nil)
+		m, err = copyTables(nil)
 	} else {
-		m, err = c.withKeys(keysPath, to, func(keys io.Writer) (backup.Manifest, error) {
-			return backup.Write(ctx, url, half, keys, files)
-		})
+		m, err = c.withKeys(keysPath, to, copyTables)
 	}
 	if err != nil {
 		return err
@@ -149,6 +157,9 @@ type restoreCmd struct {
 	Identity    string `help:"File of the age identity that opens the keys." placeholder:"FILE"`
 	Passphrase  string `help:"Opens the file of keys." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
 	WithoutKeys bool   `help:"Restore without the keys: what is sealed stays closed."`
+	WAL         string `help:"Of a base copy: the folder that was WAL_DIR." name:"wal" placeholder:"DIR"`
+	At          string `help:"Of a base copy: bring it to this moment (RFC 3339); default: to the end of the log." placeholder:"TIME"`
+	Position    int64  `help:"Of a base copy: bring it to the commit of this position." placeholder:"N"`
 	data
 }
 
@@ -166,6 +177,9 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
+	if !m.Base && (c.WAL != "" || c.At != "" || c.Position != 0) {
+		return errors.New("--wal, --at and --position belong to a base copy (backup --base)")
+	}
 	keys, err := c.openKeys()
 	if err != nil {
 		return err
@@ -181,6 +195,9 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 	report, err := n.ledger.VerifyDatabase(ctx, nil)
 	if err != nil {
 		return err
+	}
+	if m.Base { // which has what the log brought, too
+		m.Position, m.LastHash = report.Head, report.Hash
 	}
 	said := restored{Position: m.Position, Report: report, Notes: "no checkpoint lies outside the database: that there are newer events cannot be excluded"}
 	checkpoints, err := c.checkpoints(false)
@@ -209,6 +226,24 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 		return errNo
 	}
 	return nil
+}
+
+// copyBack restores the tables, or the base copy, and returns the key files.
+func (c *restoreCmd) copyBack(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
+	m, err := backup.Read(c.From)
+	if err != nil {
+		return nil, err
+	}
+	if m.Base {
+		return c.recover(ctx, keys)
+	}
+	c.begins = true
+	url, leave, err := c.database(ctx, migrations.OwnerRole)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return backup.Restore(ctx, url, c.From, keys)
 }
 
 // openKeys opens the file of keys; nil without one.
@@ -260,17 +295,11 @@ func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
 	if there, err := c.keyFiles(); err != nil || keys != nil && len(there) > 0 {
 		return errors.Join(err, fmt.Errorf("the data folder %s holds keys already: restore into an empty one", c.dir()))
 	}
-	c.begins = true
-	url, leave, err := c.database(ctx, migrations.OwnerRole)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	restored, err := backup.Restore(ctx, url, c.From, keys)
+	found, err := c.copyBack(ctx, keys)
 	if err != nil || !c.private() {
 		return err
 	}
-	for name, content := range restored {
+	for name, content := range found {
 		if name != filepath.Base(name) {
 			return errors.New("the file of keys holds a name that is a path")
 		}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"github.com/jackc/pgx/v5"
@@ -167,4 +170,71 @@ func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 			t.Errorf("table %s: %v", table, err)
 		}
 	}
+}
+
+// A disk is lost between two backups: base copy and log bring the ledger back to the
+// end of the log, to a moment, and to a position.
+func TestLoseADiskAndGetAMomentBack(t *testing.T) {
+	recipient, file := identity(t)
+	elsewhere := t.TempDir()
+	if err := os.Chmod(filepath.Dir(elsewhere), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(elsewhere, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	log, folder := filepath.Join(elsewhere, "log"), filepath.Join(elsewhere, "base")
+	lost := &operator{t, []string{"--data", dataDir(t)}}
+	create := func(name string) {
+		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
+	}
+	create("Before")
+	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // the log is not kept
+	lost.base = append(lost.base, "--wal-dir", log)
+	began := time.Now()
+	lost.run(0, "backup", folder, "--base", "--recipient", recipient)
+	t.Logf("base copy in %v", time.Since(began))
+	lost.base = lost.base[:2] // the data folder remembers
+	create("Within")
+	var middle struct{ Head int64 }
+	if err := json.Unmarshal([]byte(lost.run(0, "--json", "verify")), &middle); err != nil {
+		t.Fatal(err)
+	}
+	moment := time.Now().UTC().Format(time.RFC3339Nano)
+	create("After")
+	if err := os.RemoveAll(lost.base[1]); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		to    []string
+		after bool
+	}{
+		"end of the log": {nil, true}, "moment": {[]string{"--at", moment}, false},
+		"position": {[]string{"--position", fmt.Sprint(middle.Head)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := &operator{t, []string{"--data", filepath.Join(filepath.Dir(dataDir(t)), "other")}}
+			began := time.Now()
+			text := found.run(0, append([]string{"restore", folder, "--identity", file, "--wal", log}, c.to...)...)
+			t.Logf("restored in %v", time.Since(began))
+			if !strings.Contains(text, " 0 faults") {
+				t.Errorf("restore: %s", text)
+			}
+			orgs := found.run(0, "org", "list")
+			if !strings.Contains(orgs, "Before") || !strings.Contains(orgs, "Within") || strings.Contains(orgs, "After") != c.after {
+				t.Errorf("organizations:\n%s", orgs)
+			}
+			found.run(0, "org", "create", "--name", "Later", "--plan", "team", "--owner", "bob@example.com")
+			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not over a ledger
+		})
+	}
+	refused := func(args ...string) {
+		t.Helper()
+		o := &operator{t, []string{"--data", filepath.Join(filepath.Dir(dataDir(t)), "other")}}
+		o.run(2, append([]string{"restore", folder, "--identity", file}, args...)...)
+	}
+	refused() // without the log
+	refused("--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	refused("--wal", log, "--at", moment, "--position", "1")
+	refused("--wal", log, "--wal-dir", log)
 }

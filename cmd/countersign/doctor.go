@@ -99,6 +99,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	defer n.close()
 	found = append(found, n.database(ctx)...)
 	found = append(found, c.cluster(ctx)...)
+	found = append(found, n.archived(ctx)...)
 	found = append(found, n.payments(ctx)...)
 	report, err := n.ledger.VerifyDatabase(ctx, nil)
 	switch {

@@ -19,6 +19,7 @@
 //	countersign entitlements list|… customers' access to products
 //	countersign replay rebuild      build a read model anew
 //	countersign backup|restore      copy the ledger, and put it back
+//	countersign archive             old payloads out of the database, and back
 //	countersign migrate             the database schema
 //	countersign tail|top            events as they come; what a ledger does now
 //	countersign doctor              what works here and what does not
@@ -72,6 +73,7 @@ type cli struct {
 	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
 	Backup       backupCmd       `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
 	Restore      restoreCmd      `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
+	Archive      archiveCmd      `cmd:"" help:"Move the payloads of old events out of the database into a folder or bucket, signed; check them; bring them back."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

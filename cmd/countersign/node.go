@@ -79,7 +79,11 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
-	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions}); err != nil {
+	files, err := d.archive()
+	if err != nil {
+		return err
+	}
+	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: files}); err != nil {
 		return err
 	}
 	n.app = &commands.App{Ledger: n.ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
@@ -234,7 +238,7 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 	if !d.begins && !localpg.Made(d.dir()) {
 		return nil, d.errNoLedger()
 	}
-	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, Log: writerFunc(say)}
+	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, WAL: d.WALDir, Log: writerFunc(say)}
 	server, err := localpg.Start(ctx, options)
 	if err != nil {
 		return nil, err

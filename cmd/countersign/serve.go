@@ -112,6 +112,11 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
+	for _, f := range s.node.archived(ctx) {
+		if f.State != "ok" {
+			log.Warn("the archive is not as it should be; what lies in it is answered with 503", "found", f.Detail)
+		}
+	}
 	if s.node.app.TokenKeys, err = c.tokenKeys(s.node.app.Signer); err != nil {
 		return nil, err
 	}

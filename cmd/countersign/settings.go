@@ -31,6 +31,7 @@ type data struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
 	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
+	WALDir      string `help:"Folder, best on another disk, that takes the log of the private PostgreSQL as it is written: with a base copy (backup --base) it brings the ledger back to its last minute. The data folder remembers it." env:"WAL_DIR" name:"wal-dir" placeholder:"DIR" rare:""`
 	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
 	Partitions  int    `help:"Into how many partitions a new ledger is divided, for ever: 1, or 16 where it is to be distributed over several machines. A ledger that is there refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
@@ -41,6 +42,7 @@ type data struct {
 	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
 	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
 	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
+	ArchiveStore      string   `help:"Where the payloads lie that countersign archive has moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
 	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys

@@ -14,9 +14,10 @@ type verifyCmd struct {
 	trustedKeys
 	Pin string `help:"File with the newest checkpoint you have seen of this ledger: what does not continue it is refused, and it is brought up to date." placeholder:"FILE"`
 
-	FullSpeed bool `help:"Do not go slower while others append." name:"full-speed"`
-	Workers   int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
-	ChainOnly bool `help:"Of a database, only chain, tree and head: no records and signatures." name:"chain-only"`
+	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
+	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
+	ChainOnly  bool `help:"Of a database, only chain, tree and head: no records and signatures." name:"chain-only"`
+	Unarchived bool `help:"Of a database, leave out what lies in the archive: of archived events only the chain is checked."`
 	data
 }
 

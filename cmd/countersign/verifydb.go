@@ -60,7 +60,11 @@ func (c *verifyCmd) forgetFinding(report ledger.Report) error {
 
 // auditor collects what is brought from outside.
 func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
-	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed}
+	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
+	var err error
+	if a.Archive, err = c.archive(); err != nil {
+		return a, err
+	}
 	if c.Origin != "" {
 		a.Origin = c.Origin
 	}

@@ -5,6 +5,7 @@
 //
 //	manifest.json           what follows, as JSON (type Manifest)
 //	tables/NAME.copy.gz     rows of a table as COPY writes them (text format), by primary key, gzip
+//	base.tar.gz             in the place of tables: the files of a private PostgreSQL (localpg.CopyBase)
 //	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
 //
 // All tables are of one moment: one repeatable-read transaction reads them, and
@@ -25,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +49,7 @@ type Manifest struct {
 	Position   int64   `json:"position"`            // of the last event; of several partitions: the sum
 	Partitions int     `json:"partitions,omitzero"` // absent in backups from before there were several
 	LastHash   string  `json:"lastHash"`            // of it, hex
+	Base       bool    `json:"base,omitzero"`       // base.tar.gz takes the place of the tables; position is that of its beginning
 	Tables     []Table `json:"tables"`
 }
 
@@ -118,6 +121,81 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 		return m, err
 	}
 	return m, writeSynced(filepath.Join(folder, "manifest.json"), text)
+}
+
+// WriteBase writes the files of a private server, which copy gives, into a new folder,
+// and files of the data folder, which open what is sealed, into keys.
+func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte, copy func(context.Context, io.Writer) error) (m Manifest, err error) {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) { m, err = describe(ctx, tx); return err }); err != nil {
+		return m, err
+	}
+	m.Base, m.Tables = true, []Table{}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return m, err
+	}
+	f, err := os.OpenFile(filepath.Join(folder, baseName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return m, err
+	}
+	packed := gzip.NewWriter(f)
+	if err := errors.Join(copy(ctx, packed), packed.Close(), f.Sync(), f.Close()); err != nil {
+		return m, err
+	}
+	if keys != nil {
+		archive := tar.NewWriter(keys)
+		if err := errors.Join(putFiles(archive, files), archive.Close()); err != nil {
+			return m, err
+		}
+	}
+	text, err := canon.Marshal(m)
+	if err != nil {
+		return m, err
+	}
+	return m, writeSynced(filepath.Join(folder, "manifest.json"), text)
+}
+
+const baseName = "base.tar.gz"
+
+// Base opens the base copy of a backup: a tar.
+func Base(folder string) (io.ReadCloser, error) {
+	f, err := os.Open(filepath.Join(folder, baseName))
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{unpacked, f}, nil
+}
+
+// Keys reads the key files beside a base copy; none from nil.
+func Keys(in io.Reader) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if in == nil {
+		return files, nil
+	}
+	for archive := tar.NewReader(in); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, _ := strings.CutPrefix(header.Name, "files/")
+		if files[name], err = io.ReadAll(io.LimitReader(archive, chunk)); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
@@ -198,15 +276,8 @@ const chunk = 1 << 20
 // writeKeys writes the tar: key files, then the table in pieces.
 func (t *Table) writeKeys(ctx context.Context, tx pgx.Tx, out io.Writer, files map[string][]byte) error {
 	archive := tar.NewWriter(out)
-	names := []string{}
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := entry(archive, "files/"+name, files[name]); err != nil {
-			return err
-		}
+	if err := putFiles(archive, files); err != nil {
+		return err
 	}
 	query, err := t.query(ctx, tx)
 	if err != nil {
@@ -217,6 +288,16 @@ func (t *Table) writeKeys(ctx context.Context, tx pgx.Tx, out io.Writer, files m
 		err = pieces.flush()
 	}
 	return errors.Join(err, archive.Close())
+}
+
+// putFiles writes key files, by name.
+func putFiles(archive *tar.Writer, files map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := entry(archive, "files/"+name, files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func entry(archive *tar.Writer, name string, content []byte) error {

@@ -315,7 +315,7 @@ func parseLine(text []byte) (l Line, e ledger.Event, ok bool) {
 	if err != nil || !bytes.Equal(again, text) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
 		return l, e, false
 	}
-	e, ok = l.event()
+	e, ok = l.Event()
 	return l, e, ok
 }
 

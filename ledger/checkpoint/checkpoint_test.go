@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -107,26 +106,7 @@ func TestNoOtherNoteIsOpened(t *testing.T) {
 // bucket is a store of objects that speaks like S3; whether signatures are right
 // TestSignatureIsThatOfAWS says.
 func bucket(t *testing.T) *checkpoint.S3 {
-	var mu sync.Mutex
-	objects := map[string][]byte{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=AK/") {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		if r.Method == http.MethodPut {
-			objects[r.URL.Path], _ = io.ReadAll(r.Body)
-			return
-		}
-		if objects[r.URL.Path] == nil {
-			w.WriteHeader(http.StatusNotFound)
-		}
-		_, _ = w.Write(objects[r.URL.Path])
-	}))
-	t.Cleanup(server.Close)
-	return &checkpoint.S3{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", Prefix: "p/q", AccessKey: "AK", SecretKey: "SK"}
+	return &checkpoint.S3{Endpoint: ledgertest.Bucket(t), Region: "us-east-1", Bucket: "b", Prefix: "p/q", AccessKey: "AK", SecretKey: "SK"}
 }
 
 func TestStoresGiveTheNewestNoteBack(t *testing.T) {
@@ -164,6 +144,38 @@ func TestStoresGiveTheNewestNoteBack(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "-C", repository, "rev-list", "--count", "HEAD").Output()
 	if err != nil || strings.TrimSpace(string(out)) != "4" {
 		t.Errorf("%s commits, %v", out, err)
+	}
+}
+
+// A place of files gives back what it was given, whole, and says what it does not have.
+func TestFilesComeBackWhole(t *testing.T) {
+	folder := t.TempDir()
+	for name, files := range map[string]checkpoint.Files{"folder": checkpoint.Folder{Path: folder}, "s3": bucket(t)} {
+		t.Run(name, func(t *testing.T) {
+			big := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+			for _, octets := range [][]byte{[]byte("first"), big} {
+				if err := files.Write(t.Context(), "a_0/one.gz", octets); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := files.Read(t.Context(), "a_0/one.gz", 1<<20); err != nil || !bytes.Equal(got, octets) {
+					t.Errorf("%d octets came back, want %d, %v", len(got), len(octets), err)
+				}
+			}
+			if _, err := files.Read(t.Context(), "a_0/one.gz", 1000); err == nil {
+				t.Error("a file that is too long was cut")
+			}
+			if _, err := files.Read(t.Context(), "a_0/two.gz", 1000); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a file that is not there: %v", err)
+			}
+		})
+	}
+	if info, err := os.Stat(filepath.Join(folder, "a_0", "one.gz")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, bad := range []string{"git:/srv/notes", "ftp://a/b"} {
+		if _, err := checkpoint.ParseFiles(bad, func(string) string { return "x" }); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
 	}
 }
 

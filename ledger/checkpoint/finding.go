@@ -10,15 +10,13 @@ import (
 // A folder also remembers what a verification found false in a ledger: outside of the
 // database, where whoever changed that does not reach, and over a start of the node.
 
-// findingOf is the file for it, beside the notes.
-func (f Folder) findingOf(ledger string) string {
-	return filepath.Join(f.Path, ledgerName(ledger)+".found-false")
-}
+// findingOf is the name of the file for it, beside the notes.
+func findingOf(ledger string) string { return ledgerName(ledger) + ".found-false" }
 
 // Finding is what is remembered of a ledger, which is named without a partition; empty
 // for nothing.
 func (f Folder) Finding(ledger string) (string, error) {
-	text, err := os.ReadFile(f.findingOf(ledger))
+	text, err := os.ReadFile(filepath.Join(f.Path, findingOf(ledger)))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -27,12 +25,12 @@ func (f Folder) Finding(ledger string) (string, error) {
 
 // KeepFinding remembers a finding.
 func (f Folder) KeepFinding(ledger, finding string) error {
-	return keepFile(f.findingOf(ledger), []byte(finding))
+	return f.write(findingOf(ledger), []byte(finding), 0o755, 0o644)
 }
 
 // ForgetFinding is for a ledger that verifies again.
 func (f Folder) ForgetFinding(ledger string) error {
-	err := os.Remove(f.findingOf(ledger))
+	err := os.Remove(filepath.Join(f.Path, findingOf(ledger)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -29,8 +28,9 @@ type S3 struct {
 }
 
 const (
-	s3Timeout = 10 * time.Second
-	maxNote   = 64 << 10 // octets, with the lines of many witnesses
+	s3Timeout   = 10 * time.Second
+	fileTimeout = 2 * time.Minute // of one that may have some ten megabytes
+	maxNote     = 64 << 10        // octets, with the lines of many witnesses
 )
 
 // String implements Store.
@@ -44,6 +44,17 @@ func (s *S3) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) er
 	}
 	_, err := s.do(ctx, http.MethodPut, ledgerName(c.Origin)+"/newest", []byte(key+"\n"))
 	return err
+}
+
+// Write implements Files.
+func (s *S3) Write(ctx context.Context, name string, octets []byte) error {
+	_, err := s.ask(ctx, http.MethodPut, name, octets, maxNote, fileTimeout)
+	return err
+}
+
+// Read implements Files.
+func (s *S3) Read(ctx context.Context, name string, most int64) ([]byte, error) {
+	return s.ask(ctx, http.MethodGet, name, nil, most, fileTimeout)
 }
 
 // Newest implements Store.
@@ -65,7 +76,11 @@ func (s *S3) Newest(ctx context.Context, origin string) (int64, []byte, error) {
 }
 
 func (s *S3) do(ctx context.Context, method, key string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s3Timeout)
+	return s.ask(ctx, method, key, body, maxNote, s3Timeout)
+}
+
+func (s *S3) ask(ctx context.Context, method, key string, body []byte, most int64, within time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	path := "/" + s.Bucket
 	for part := range strings.SplitSeq(strings.Trim(s.Prefix+"/"+key, "/"), "/") {
@@ -73,7 +88,7 @@ func (s *S3) do(ctx context.Context, method, key string, body []byte) ([]byte, e
 	}
 	r, err := http.NewRequestWithContext(ctx, method, s.Endpoint+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint mirror %s: %w", s, err)
+		return nil, fmt.Errorf("store %s: %w", s, err)
 	}
 	now := time.Now
 	if s.Now != nil {
@@ -82,21 +97,21 @@ func (s *S3) do(ctx context.Context, method, key string, body []byte) ([]byte, e
 	s.sign(r, body, now())
 	client := s.Client
 	if client == nil {
-		client = outside()
+		client = outside(within)
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint mirror %s: %w", s, err)
+		return nil, fmt.Errorf("store %s: %w", s, err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxNote))
+	text, err := readMost(answer.Body, most)
 	switch {
 	case answer.StatusCode == http.StatusNotFound:
 		return nil, fs.ErrNotExist
 	case answer.StatusCode/100 != 2:
-		return nil, fmt.Errorf("checkpoint mirror %s: %s", s, answer.Status)
+		return nil, fmt.Errorf("store %s: %s", s, answer.Status)
 	case err != nil:
-		return nil, fmt.Errorf("checkpoint mirror %s: %w", s, err)
+		return nil, fmt.Errorf("store %s: %w", s, err)
 	}
 	return text, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,6 +26,31 @@ type Store interface {
 	Newest(ctx context.Context, origin string) (epoch int64, text []byte, err error)
 	// String names the place for people, without secrets.
 	String() string
+}
+
+// Files is a place that keeps whole files by name, slashes between the parts of a
+// name: a Folder or an S3-compatible bucket.
+type Files interface {
+	// Write keeps a file; one of the same name is replaced as a whole.
+	Write(ctx context.Context, name string, octets []byte) error
+	// Read returns a file of at most so many octets; fs.ErrNotExist where there is none.
+	Read(ctx context.Context, name string, most int64) ([]byte, error)
+	// String names the place for people, without secrets.
+	String() string
+}
+
+// ParseFiles reads a place of files: a folder's path, or s3://BUCKET/PREFIX as of
+// ParseStore.
+func ParseFiles(place string, env func(string) string) (Files, error) {
+	store, err := ParseStore(place, env)
+	if err != nil {
+		return nil, err
+	}
+	files, ok := store.(Files)
+	if _, git := store.(Git); git || !ok {
+		return nil, errors.New("want a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
+	}
+	return files, nil
 }
 
 // ParseStore reads a place: a folder's path, git:PATH for a folder that is a Git
@@ -49,7 +76,7 @@ func ParseStore(place string, env func(string) string) (Store, error) {
 		s.Endpoint = "https://s3." + s.Region + ".amazonaws.com"
 	}
 	if s.AccessKey == "" || s.SecretKey == "" {
-		return nil, errors.New("an S3 mirror needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return nil, errors.New("an S3 bucket needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
 	return s, nil
 }
@@ -83,27 +110,59 @@ func (f Folder) String() string { return f.Path }
 
 // Put implements Store.
 func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) error {
-	return keepFile(filepath.Join(f.Path, filepath.FromSlash(name(c.Origin, epoch, c.Size))), text)
+	if err := f.write(name(c.Origin, epoch, c.Size), text, 0o755, 0o644); err != nil {
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	return nil
 }
 
-// keepFile writes a file that is there whole or not at all, and stays.
-func keepFile(path string, text []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("keep a checkpoint: %w", err)
+// Write implements Files. Unlike notes, files are for their owner alone.
+func (f Folder) Write(_ context.Context, name string, octets []byte) error {
+	err := f.write(name, octets, 0o700, 0o600)
+	// Its caller may remove what it holds elsewhere: the names of new folders must last, too.
+	for part := path.Dir(name); err == nil && part != "."; part = path.Dir(part) {
+		err = syncFolder(filepath.Join(f.Path, filepath.FromSlash(path.Dir(part))))
 	}
-	temporary, err := os.CreateTemp(folder, ".note-*")
+	return err
+}
+
+// Read implements Files.
+func (f Folder) Read(_ context.Context, name string, most int64) ([]byte, error) {
+	file, err := os.Open(filepath.Join(f.Path, filepath.FromSlash(name)))
 	if err != nil {
-		return fmt.Errorf("keep a checkpoint: %w", err)
+		return nil, err
 	}
-	_, err = temporary.Write(text)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	defer file.Close()
+	return readMost(file, most)
+}
+
+// readMost reads to the end, and refuses what is longer.
+func readMost(r io.Reader, most int64) ([]byte, error) {
+	octets, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(octets)) > most {
+		err = fmt.Errorf("it is longer than %d octets", most)
+	}
+	return octets, err
+}
+
+func (f Folder) write(name string, octets []byte, folders, mode fs.FileMode) error {
+	path := filepath.Join(f.Path, filepath.FromSlash(name))
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, folders); err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(folder, ".part-*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(octets)
+	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(temporary.Name())
-		return fmt.Errorf("keep a checkpoint: %w", err)
+		return err
 	}
 	return syncFolder(folder)
 }
@@ -112,13 +171,9 @@ func keepFile(path string, text []byte) error {
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("keep a checkpoint: %w", err)
+		return err
 	}
-	err = errors.Join(d.Sync(), d.Close())
-	if err != nil {
-		return fmt.Errorf("keep a checkpoint: %w", err)
-	}
-	return nil
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Newest implements Store.

@@ -32,8 +32,8 @@ const outsideTimeout = 10 * time.Second
 
 // outside is a client for places that the operator names: they are asked there and
 // nowhere else, wherever their answer points.
-func outside() *http.Client {
-	return &http.Client{Timeout: outsideTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+func outside(within time.Duration) *http.Client {
+	return &http.Client{Timeout: within, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // ErrInconsistent is a witness that has seen a history which ours does not
@@ -57,7 +57,7 @@ func ParseWitness(text string) (Witness, error) {
 	if err != nil {
 		return Witness{}, err
 	}
-	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, outside()}, nil
+	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, outside(outsideTimeout)}, nil
 }
 
 // cosigner checks lines of C2SP tlog-cosignature: 8 octets of time, then an Ed25519

@@ -153,3 +153,8 @@ type Audit struct {
 	CommandScoreRequestID *string `json:"commandScoreRequestId"`
 	ReviewTriageRequestID *string `json:"reviewTriageRequestId"`
 }
+
+// Archived lists the types whose payloads may leave the database when they are old:
+// nearly all of its size, and nothing that is looked at again unless somebody asks for
+// that very record. What decisions and credentials rest on is of other types.
+var Archived = []string{TypeCallCompleted, TypeWorkflowCompleted, TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded, TypeGuardReported}

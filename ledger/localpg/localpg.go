@@ -44,6 +44,7 @@ type Options struct {
 	DataDir  string    // the data folder; empty means DefaultDataDir
 	NoFetch  bool      // never fetch binaries from the network
 	Log      io.Writer // gets one line per step, for a person; nil drops them
+	WAL      string    // folder that takes the server's log, for CopyBase and Recover; empty: as at the start before
 	Settings []string  // further "name=value" server settings, stronger than ours
 
 	places []string // tests: search here for binaries and nowhere else

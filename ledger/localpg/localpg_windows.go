@@ -3,6 +3,8 @@ package localpg
 import (
 	"context"
 	"errors"
+	"io"
+	"time"
 )
 
 // A Server is never made on Windows.
@@ -27,3 +29,19 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 
 // DieWithGoRun does something on Linux only.
 func DieWithGoRun() {}
+
+// ErrNoLog is what CopyBase returns.
+var ErrNoLog = ErrNoPostgres
+
+// CopyBase returns ErrNoLog.
+func (s *Server) CopyBase(context.Context, io.Writer) error { return ErrNoLog }
+
+// Recovery is how far a base copy is brought.
+type Recovery struct {
+	WAL string
+	At  time.Time
+	XID string
+}
+
+// Recover returns ErrNoPostgres.
+func Recover(context.Context, Options, io.Reader, Recovery) error { return ErrNoPostgres }

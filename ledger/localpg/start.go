@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -169,8 +170,8 @@ func removeTemp(dir string) error {
 
 // settings of the server. What makes a commit durable stays on; parallel query
 // is off because it wants shared memory that containers do not have.
-func (l *launcher) settings(socketDir string) []string {
-	return append([]string{
+func (l *launcher) settings(socketDir, logFolder string) []string {
+	return slices.Concat([]string{
 		"listen_addresses=",
 		"unix_socket_directories=" + socketDir,
 		"unix_socket_permissions=0777", // the folder is what is closed
@@ -187,7 +188,7 @@ func (l *launcher) settings(socketDir string) []string {
 		"cluster_name=countersign",
 		"timezone=UTC",
 		"log_timezone=UTC",
-	}, l.Settings...)
+	}, keepLog(logFolder), l.Settings)
 }
 
 func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*child, error) {
@@ -198,8 +199,12 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 		return nil, fmt.Errorf("processes of another server still use %s: %w", l.pgDir, err)
 	}
 	defer alive.Close() // the child has its own
+	folder, err := l.logFolder()
+	if err != nil {
+		return nil, fmt.Errorf("keep the log: %w", err)
+	}
 	args := []string{"-D", l.pgDir}
-	for _, setting := range l.settings(socketDir) {
+	for _, setting := range l.settings(socketDir, folder) {
 		args = append(args, "-c", setting)
 	}
 	log, err := openLog(l.logPath())

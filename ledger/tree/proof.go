@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,86 @@ func (p *Proofs) Root(size int64) (Hash, error) {
 		return Hash{}, fmt.Errorf("%w: size %d", ErrNoTile, size)
 	}
 	return tlog.TreeHash(size, p.hashes)
+}
+
+// Range proves that a tree of a size holds the events at the positions from+1 to
+// to: before and behind are the roots of the perfect subtrees on either side, from
+// the left to the right. With the leaves between they are all of the tree.
+func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) {
+	if from < 0 || from >= to || to > size || size > p.size {
+		return nil, nil, fmt.Errorf("%w: positions %d to %d of %d", ErrNoTile, from+1, to, size)
+	}
+	left, right := subtrees(0, from), subtrees(to, size)
+	var indexes []int64
+	for _, s := range append(left, right...) {
+		indexes = append(indexes, tlog.StoredHashIndex(s.level, s.from>>s.level))
+	}
+	hashes, err := p.hashes.ReadHashes(indexes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return hashes[:len(left):len(left)], hashes[len(left):], nil
+}
+
+// CheckRange checks a proof of Range: leaves are those at the positions from from+1
+// on, root is that of size.
+func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
+	bad := errors.New("the hashes are not those beside the range in the tree")
+	to := from + int64(len(leaves))
+	if from < 0 || len(leaves) == 0 || to > size {
+		return bad
+	}
+	left, right := subtrees(0, from), subtrees(to, size)
+	if len(left) != len(before) || len(right) != len(behind) {
+		return bad
+	}
+	known := map[subtree]Hash{}
+	for i, s := range left {
+		known[s] = before[i]
+	}
+	for i, leaf := range leaves {
+		known[subtree{from + int64(i), 0}] = leaf
+	}
+	for i, s := range right {
+		known[s] = behind[i]
+	}
+	if rootOf(known, 0, size) != root {
+		return bad
+	}
+	return nil
+}
+
+// subtree is a perfect one: over 2^level leaves from an index on.
+type subtree struct {
+	from  int64
+	level int
+}
+
+// subtrees are the fewest perfect ones over the leaves from an index up to another.
+func subtrees(from, to int64) (list []subtree) {
+	for from < to {
+		level := 0
+		for from&(1<<(level+1)-1) == 0 && from+1<<(level+1) <= to {
+			level++
+		}
+		list = append(list, subtree{from, level})
+		from += 1 << level
+	}
+	return list
+}
+
+// rootOf is the hash over the leaves from an index up to another, of subtrees that
+// cover them.
+func rootOf(known map[subtree]Hash, from, to int64) Hash {
+	level := bits.Len64(uint64(to-from)) - 1
+	if hash, ok := known[subtree{from, level}]; ok && to-from == 1<<level {
+		return hash
+	}
+	if to-from == 1 {
+		return Hash{} // a leaf that nobody named: the root will be another
+	}
+	half := from + 1<<(bits.Len64(uint64(to-from-1))-1)
+	return tlog.NodeHash(rootOf(known, from, half), rootOf(known, half, to))
 }
 
 // CheckInclusion checks a proof of Inclusion against a root.

@@ -167,3 +167,37 @@ func octets(h []tree.Hash) [][]byte {
 	}
 	return b
 }
+
+// A range of leaves and the hashes beside it are the tree; with any other leaf, or
+// at another place, they are not.
+func TestRangeOfATree(t *testing.T) {
+	const most = 3_000
+	g := grow(most)
+	proofs := tree.NewProofs(t.Context(), most, g.Root(), g.source)
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.Int64Range(1, most).Draw(t, "size")
+		from := rapid.Int64Range(0, size-1).Draw(t, "from")
+		to := rapid.Int64Range(from+1, size).Draw(t, "to")
+		before, behind, err := proofs.Range(size, from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var leaves []tree.Hash
+		for i := from; i < to; i++ {
+			leaves = append(leaves, tree.Leaf(eventHash(i)))
+		}
+		check := func(from int64) error {
+			return tree.CheckRange(before, behind, size, g.roots[size], from, leaves)
+		}
+		if err := check(from); err != nil {
+			t.Fatal(err)
+		}
+		if check(from+1) == nil || from > 0 && check(from-1) == nil {
+			t.Fatal("the range passes at another place")
+		}
+		leaves[rapid.IntRange(0, len(leaves)-1).Draw(t, "changed")][0]++
+		if check(from) == nil {
+			t.Fatal("a changed leaf passes")
+		}
+	})
+}

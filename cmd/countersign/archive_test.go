@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// Old payloads move to a folder by command; verify, doctor, backup and a new database
+// read both, and they come back.
+func TestArchiveByCommand(t *testing.T) {
+	db := ledgertest.NewPartitioned(t, 1)
+	place := filepath.Join(t.TempDir(), "cold")
+	o := &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32), "--data-kek", strings.Repeat("08", 32)}}
+	asOwner := &operator{t, append([]string{"--database-url", db.OwnerURL, "--archive-store", place}, o.base[2:]...)}
+	with := &operator{t, append(o.base, "--archive-store", place)}
+	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for n := range 17 {
+		var drafts []ledger.Draft
+		for i := range 64 {
+			id := fmt.Sprintf("%d_%d", n, i)
+			drafts = append(drafts, ledger.Draft{Stream: "usage/" + id, Expect: ledger.New(), ID: "evt_" + id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "system",
+				Payload: fmt.Appendf(nil, `{"service":"%s"}`, strings.Repeat("x", 3000))})
+		}
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: org, Drafts: drafts}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asOwner.run(2, "archive", "move", "--older-than", "0h") // no checkpoint covers them
+	heads, err := seal.NewSigner([]byte(strings.Repeat("h", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: heads, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
+		func() string { n++; return fmt.Sprint("evt_head", n) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, err := l.Total(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Partition(0).Covered(t.Context(), total)
+
+	if text := asOwner.run(0, "archive", "move", "--older-than", "400d"); !strings.Contains(text, "moved 0 events") {
+		t.Errorf("young events: %s", text)
+	}
+	o.run(2, "archive", "move", "--older-than", "0h")    // it is not said where to
+	with.run(2, "archive", "move", "--older-than", "0h") // the service may not
+	if text := asOwner.run(0, "archive", "move", "--older-than", "0h"); !strings.Contains(text, "moved 1024 events") {
+		t.Errorf("move: %s", text)
+	}
+	objects, err := filepath.Glob(filepath.Join(place, "*", "*.jsonl.gz"))
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%v, %v", objects, err)
+	}
+	if text := with.run(0, "verify"); !strings.Contains(text, "VALID") {
+		t.Errorf("verify: %s", text)
+	}
+	o.run(2, "verify") // nothing false was found, and not all could be looked at
+	if text := o.run(0, "verify", "--unarchived"); !strings.Contains(text, "archived events, which were not read") {
+		t.Errorf("verify without the archive: %s", text)
+	}
+	// The test server is not durable, which doctor does not pass over.
+	if text := with.run(1, "doctor"); !strings.Contains(text, "1024 events in 1 objects") {
+		t.Errorf("doctor: %s", text)
+	}
+	if text := o.run(1, "doctor"); !strings.Contains(text, filepath.Base(objects[0])) || !strings.Contains(text, "ARCHIVE_STORE") {
+		t.Errorf("doctor without the archive: %s", text)
+	}
+	keys := []string{"--key", heads.KeyID() + ":" + fmt.Sprintf("%x", []byte(heads.Public()))}
+	if text := checked(t, 1, append([]string{"archive", "check", objects[0]}, keys...)...); !strings.Contains(text, "FALSE") {
+		t.Errorf("check with another key: %s", text)
+	}
+	// A backup holds what the database does; with the archive beside it, all is there.
+	folder := filepath.Join(t.TempDir(), "backup")
+	with.run(0, "backup", folder, "--passphrase", "correct horse battery staple")
+	other := ledgertest.NewPartitioned(t, 1)
+	again := &operator{t, append([]string{"--database-url", other.OwnerURL}, with.base[2:]...)}
+	if text := again.run(0, "restore", folder, "--passphrase", "correct horse battery staple"); !strings.Contains(text, " 0 faults") {
+		t.Errorf("restore: %s", text)
+	}
+	if text := again.run(0, "archive", "back"); !strings.Contains(text, "brought back 1024 events") || !strings.Contains(text, "holds 0 events") {
+		t.Errorf("back: %s", text)
+	}
+	if err := os.RemoveAll(place); err != nil {
+		t.Fatal(err)
+	}
+	again.run(0, "verify")
+	with.run(2, "verify")
+}
+
+// checked runs a command that needs no ledger.
+func checked(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	return (&operator{t: t}).run(code, args...)
+}

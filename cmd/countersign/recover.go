@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/backup"
+	"github.com/countersign/countersign/ledger/localpg"
+)
+
+// recover brings a base copy forward by the log that was kept, into an empty data
+// folder.
+func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
+	switch {
+	case !c.private():
+		return nil, errors.New("a base copy is restored into a data folder (--data), not into DATABASE_URL")
+	case c.WAL == "":
+		return nil, errors.New("a base copy needs the log that was kept: name its folder with --wal")
+	case c.At != "" && c.Position != 0:
+		return nil, errors.New("give --at or --position, not both")
+	}
+	log, err := filepath.Abs(c.WAL)
+	if err != nil {
+		return nil, err
+	}
+	if own, err := filepath.Abs(c.WALDir); c.WALDir != "" && (err != nil || own == log) {
+		return nil, errors.New("WAL_DIR is the folder of the log that is read: name a new one, and make a base copy then")
+	}
+	files, err := backup.Keys(keys)
+	if err != nil {
+		return nil, err
+	}
+	r := localpg.Recovery{WAL: log}
+	if c.At != "" {
+		if r.At, err = time.Parse(time.RFC3339, c.At); err != nil {
+			return nil, errors.New("--at wants a time such as 2026-11-22T15:04:05Z")
+		}
+	}
+	if c.Position != 0 {
+		if r.XID, err = c.commitOf(ctx, c.Position, log); err != nil {
+			return nil, err
+		}
+	}
+	return files, c.recoverInto(ctx, c.dir(), r)
+}
+
+func (c *restoreCmd) recoverInto(ctx context.Context, folder string, r localpg.Recovery) error {
+	base, err := backup.Base(c.From)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	return localpg.Recover(ctx, localpg.Options{DataDir: folder, NoFetch: c.NoFetch}, base, r)
+}
+
+// commitOf finds the transaction that committed a position: the log alone does not
+// say, so it is brought to its end in a folder that goes away again.
+func (c *restoreCmd) commitOf(ctx context.Context, position int64, log string) (xid string, err error) {
+	if err := os.MkdirAll(c.dir(), 0o755); err != nil {
+		return "", err
+	}
+	scratch, err := os.MkdirTemp(c.dir(), "position-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	folder := filepath.Join(scratch, "data")
+	if err := errors.Join(os.Chmod(scratch, 0o711), c.recoverInto(ctx, folder, localpg.Recovery{WAL: log})); err != nil {
+		return "", err
+	}
+	server, err := localpg.Start(ctx, localpg.Options{DataDir: folder, NoFetch: c.NoFetch})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	conn, err := pgx.Connect(ctx, server.URL(localpg.Superuser))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, `select xmin::text from events where p = 0 and pos = $1 and payload is not null`, position).Scan(&xid)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("position %d is not in what the log brings back, or was archived since: give a time with --at", position)
+	}
+	return xid, err
+}

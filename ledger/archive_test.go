@@ -1,0 +1,492 @@
+package ledger_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// cold is the small ledger of audited, and a node on it with an archive.
+type cold struct {
+	*audited
+	l      *ledger.Ledger
+	files  checkpoint.Files
+	all    []ledger.Event // as they were before
+	moving ledger.Archiving
+}
+
+const perObject = 4
+
+func newCold(t *testing.T, files checkpoint.Files) *cold {
+	c := &cold{audited: newAudited(t), files: files}
+	c.audit.Archive = files
+	c.moving = ledger.Archiving{OwnerURL: c.db.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: must(seal.NewSigner(make([]byte, 32))), Events: perObject}
+	c.l = c.node(files)
+	c.all = must(c.l.Partition(0).After(t.Context(), 0, 1000))
+	return c
+}
+
+// node is another one on the same database.
+func (c *cold) node(files checkpoint.Files) *ledger.Ledger {
+	c.t.Helper()
+	l, err := ledger.Open(c.t.Context(), c.db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: files})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(l.Close)
+	return l
+}
+
+func (c *cold) ask(query string, args ...any) (n int) {
+	c.t.Helper()
+	if err := c.super.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+// same wants every event to be read as it was, and the whole ledger to verify.
+func (c *cold) same(l *ledger.Ledger) {
+	c.t.Helper()
+	got, err := l.Partition(0).After(c.t.Context(), 0, 1000)
+	if diff := cmp.Diff(c.all, got); diff != "" || err != nil {
+		c.t.Errorf("events are not as they were, %v: %s", err, diff)
+	}
+	if report, err := c.audit.RunOn(c.t.Context(), c.pool); err != nil || len(report.Faults) > 0 || report.Events != c.events {
+		c.t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func places(t *testing.T) map[string]checkpoint.Files {
+	return map[string]checkpoint.Files{
+		"folder": checkpoint.Folder{Path: filepath.Join(t.TempDir(), "archive")},
+		"s3":     &checkpoint.S3{Endpoint: ledgertest.Bucket(t), Region: "us-east-1", Bucket: "b", Prefix: "p", AccessKey: "AK", SecretKey: "SK"},
+	}
+}
+
+// Old payloads leave the database and are read as before, by every way to read; they
+// come back as they were.
+func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
+	for name, files := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			c := newCold(t, files)
+			ctx := t.Context()
+			young := c.moving
+			young.Before = time.Now().Add(-time.Hour)
+			if moved, err := c.l.Archive(ctx, young); moved != 0 || err != nil {
+				t.Errorf("%d events moved that are younger, %v", moved, err)
+			}
+			full := c.events / perObject * perObject
+			for _, want := range []int64{full, 0} { // what fills no object yet stays
+				if moved, err := c.l.Archive(ctx, c.moving); moved != want || err != nil {
+					t.Fatalf("%d events moved, want %d, %v", moved, want, err)
+				}
+			}
+			for _, e := range c.all {
+				gone := c.ask(`select count(*) from events where pos = $1 and payload is null`, e.Position) == 1
+				if want := slices.Contains(events.Archived, e.Type) && e.Position <= full; gone != want {
+					t.Errorf("%s at %d: left the database %v", e.Type, e.Position, gone)
+				}
+			}
+			c.same(c.l)
+			archived, err := c.l.Archived(ctx)
+			if err != nil || archived.Objects != full/perObject || archived.Events != full || archived.Incomplete != 0 {
+				t.Errorf("%+v, %v", archived, err)
+			}
+			if err := c.l.ReadArchive(ctx); err != nil {
+				t.Error(err)
+			}
+			if reads, failures := c.l.ArchiveReads(); reads == 0 || failures != 0 {
+				t.Errorf("%d objects were read, %d could not be", reads, failures)
+			}
+			for _, e := range c.all {
+				h, err := c.l.Read(ctx, e.Tenant, e.Stream)
+				if err != nil || !slices.ContainsFunc(h.Events, func(got ledger.Event) bool { return bytes.Equal(got.Payload, e.Payload) }) {
+					t.Errorf("stream %s: %v", e.Stream, err)
+				}
+				if e.IdemKey != nil {
+					if again, err := c.l.ByKey(ctx, e.Tenant, ledger.Hash(e.IdemKey), ledger.Hash(e.ContentHash)); err != nil || !bytes.Equal(again[0].Payload, e.Payload) {
+						t.Errorf("by key of %s: %v", e.ID, err)
+					}
+				}
+			}
+			// A start does not need the archive, and appends go on.
+			if _, _, err := c.node(nil).CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.l.Append(ctx, one("later", ledger.New(), "later")); err != nil {
+				t.Fatal(err)
+			}
+			c.all, c.events = must(c.l.Partition(0).After(ctx, 0, 1000)), c.events+1
+			c.audit.Pins = nil
+			c.same(c.l)
+
+			if brought, err := c.l.BringBack(ctx, c.moving, full); brought != perObject || err != nil {
+				t.Errorf("%d events came back from one object, %v", brought, err)
+			}
+			c.same(c.l)
+			if brought, err := c.l.BringBack(ctx, c.moving, 1); brought != full-perObject || err != nil {
+				t.Errorf("%d events came back, %v", brought, err)
+			}
+			c.same(c.node(nil))
+			if n := c.ask(`select (select count(*) from archives) + (select count(*) from events where payload is null)`); n != 0 {
+				t.Errorf("%d rows are still archived", n)
+			}
+			c.audit.Archive = nil
+			c.same(c.l)
+		})
+	}
+}
+
+// An erased person's data stays closed where its payload was archived before, and
+// chain and signatures hold.
+func TestErasureReachesTheArchive(t *testing.T) {
+	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
+	ctx := t.Context()
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	v := must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
+	of := slices.IndexFunc(c.all, func(e ledger.Event) bool { return e.Stream == "decision/org_a_0" })
+	read := func() error {
+		h, err := c.l.Read(ctx, "org_a", "decision/org_a_0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = v.Openings(ctx, h.Events[0])
+		return err
+	}
+	if c.ask(`select count(*) from events where pos = $1 and payload is null`, c.all[of].Position) != 1 {
+		t.Fatal("the decision is not archived")
+	}
+	if err := read(); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	erase(t, v, "org_a", "sub_org_a_0")
+	if err := read(); !errors.Is(err, ledger.ErrErased) {
+		t.Errorf("after: %v", err)
+	}
+	if report := c.run(c.audit); len(report.Faults) > 0 {
+		t.Errorf("%+v", report.Faults)
+	}
+}
+
+// failing is a place that fails at one of its calls, before it did anything or after.
+type failing struct {
+	checkpoint.Files
+	at, after int // number of the call, from 1; 0: none
+	calls     int
+}
+
+var errPlace = errors.New("the place is away")
+
+func (f *failing) call(do func() error) error {
+	f.calls++
+	if f.calls == f.at {
+		return errPlace
+	}
+	err := do()
+	if f.calls == f.after {
+		return errPlace
+	}
+	return err
+}
+
+func (f *failing) Write(ctx context.Context, name string, octets []byte) error {
+	return f.call(func() error { return f.Files.Write(ctx, name, octets) })
+}
+
+func (f *failing) Read(ctx context.Context, name string, most int64) (octets []byte, err error) {
+	err = f.call(func() error { octets, err = f.Files.Read(ctx, name, most); return err })
+	return octets, err
+}
+
+// However archiving ends before its end, no payload is lost, and the next run comes to
+// the end that an undisturbed one has.
+func TestArchivingCanEndAtAnyStep(t *testing.T) {
+	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
+	ctx := t.Context()
+	full := int(c.events / perObject * perObject)
+	back := func() {
+		if _, err := c.l.BringBack(ctx, c.moving, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish := func(what string) {
+		t.Helper()
+		c.same(c.l)
+		if _, err := c.l.Archive(ctx, c.moving); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := c.ask(`select count(*) from archives where complete`); n != full/perObject {
+			t.Errorf("%s: %d objects are complete, want %d", what, n, full/perObject)
+		}
+		c.same(c.l)
+		back()
+	}
+	for call := 1; call <= 6; call++ { // each object is written, and read back
+		for _, after := range []bool{false, true} {
+			f := &failing{Files: c.files, at: call}
+			if after {
+				f.at, f.after = 0, call
+			}
+			broken := c.moving
+			broken.Files = f
+			if _, err := c.l.Archive(ctx, broken); !errors.Is(err, errPlace) {
+				t.Fatalf("call %d, after %v: %v", call, after, err)
+			}
+			finish(fmt.Sprintf("call %d, after %v", call, after))
+		}
+	}
+	// Every statement that changes something is the last one, once.
+	for _, table := range []string{"archives", "events"} {
+		for _, operation := range []string{"insert", "update"} {
+			for n := range 3 {
+				if table+operation == "eventsinsert" {
+					continue
+				}
+				c.exec(`create sequence steps; grant all on sequence steps to public;
+					create function stop() returns trigger language plpgsql as $$ begin
+						if nextval('public.steps') > ` + fmt.Sprint(n) + ` then raise exception 'the machine stops'; end if; return null; end $$;
+					create trigger stop after ` + operation + ` on ` + table + ` for each statement execute function stop()`)
+				if _, err := c.l.Archive(ctx, c.moving); err == nil || !strings.Contains(err.Error(), "the machine stops") {
+					t.Errorf("%s of %s, %d: %v", operation, table, n, err)
+				}
+				c.exec(`drop trigger stop on ` + table + `; drop function stop; drop sequence steps`)
+				finish(fmt.Sprintf("%s of %s, %d", operation, table, n))
+			}
+		}
+	}
+	// Coming back ends half-way, too.
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	broken := c.moving
+	broken.Files = &failing{Files: c.files, at: 2}
+	if _, err := c.l.BringBack(ctx, broken, 1); !errors.Is(err, errPlace) {
+		t.Error(err)
+	}
+	finish("coming back")
+}
+
+// Without the store nothing is called false: the error names the object, and what is
+// in the database is read as ever.
+func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	c := newCold(t, folder)
+	ctx := t.Context()
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	const object = "ledger.example.com_countersign_0/0000000000000000005-0000000000000000008.jsonl.gz"
+	elsewhere := checkpoint.Folder{Path: t.TempDir()}
+	for name, files := range map[string]checkpoint.Files{"not named": nil, "empty": elsewhere} {
+		l := c.node(files)
+		cold := slices.IndexFunc(c.all, func(e ledger.Event) bool {
+			return e.Position > 4 && e.Position <= 8 && slices.Contains(events.Archived, e.Type)
+		})
+		_, err := l.Read(ctx, c.all[cold].Tenant, c.all[cold].Stream)
+		var away *ledger.ArchiveError
+		if !errors.As(err, &away) || away.Object != object || !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := l.ReadArchive(ctx); !errors.As(err, &away) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, failures := l.ArchiveReads(); failures == 0 {
+			t.Errorf("%s: no failure was counted", name)
+		}
+		if h, err := l.Read(ctx, "org_a", "policy"); err != nil || len(h.Events) == 0 {
+			t.Errorf("%s: a policy: %v", name, err)
+		}
+		audit := c.audit
+		audit.Archive = files
+		if _, err := audit.RunOn(ctx, c.pool); !errors.As(err, &away) {
+			t.Errorf("%s: audit: %v", name, err)
+		}
+		audit.Unarchived = true
+		if report, err := audit.RunOn(ctx, c.pool); err != nil || len(report.Faults) > 0 || !strings.Contains(strings.Join(report.Gaps, "\n"), "archived events") {
+			t.Errorf("%s: without the archive: %+v, %v", name, report, err)
+		}
+		if check := l.CheckItselfNow(ctx, nil); check.Failed() {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
+	// The object comes back from a copy, and the node that missed it goes on.
+	l := c.node(elsewhere)
+	for _, s := range must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
+		if err := elsewhere.Write(ctx, s, must(folder.Read(ctx, s, 1<<30))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.same(l)
+}
+
+// Whoever changes an object, or takes a payload away without one, is found.
+func TestFalseArchivesAreFound(t *testing.T) {
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	c := newCold(t, folder)
+	ctx := t.Context()
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	original := must(folder.Read(ctx, objects[1], 1<<30))
+	for name, octets := range map[string][]byte{"another object": must(folder.Read(ctx, objects[0], 1<<30)), "nothing": {}, "cut": original[:len(original)/2]} {
+		if err := folder.Write(ctx, objects[1], octets); err != nil {
+			t.Fatal(err)
+		}
+		report := c.run(c.audit)
+		if len(report.Faults) == 0 || report.Faults[0].Table != "archives" || !strings.Contains(report.Faults[0].Row, objects[1]) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+		if _, err := c.node(folder).Partition(0).After(ctx, 4, 4); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), objects[1]) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := folder.Write(ctx, objects[1], original); err != nil {
+		t.Fatal(err)
+	}
+	c.exec(`delete from archives where first = 5`)
+	for _, audit := range []ledger.Audit{c.audit, {Origin: c.audit.Origin, Unarchived: true}} {
+		report := c.run(audit)
+		if len(report.Faults) == 0 || report.Faults[0].Table != "events" || report.Faults[0].Column != "payload" {
+			t.Errorf("a payload without an archive: %+v", report.Faults)
+		}
+	}
+	if _, err := c.node(folder).Partition(0).After(ctx, 4, 4); !errors.Is(err, ledger.ErrTampered) {
+		t.Error(err)
+	}
+}
+
+// The database itself lets a payload go only where an archive holds it, and takes back
+// only the one that was hashed; the service may move none.
+func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
+	if ledgertest.OnCluster() {
+		t.Skip("a cluster takes no table with triggers")
+	}
+	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
+	ctx := t.Context()
+	owner := must(pgx.Connect(ctx, c.db.OwnerURL))
+	defer owner.Close(context.WithoutCancel(ctx))
+	refused := func(conn *pgx.Conn, statement string) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, statement); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	refused(owner, `update events set payload = null where pos = 2`)
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	cold := c.ask(`select min(pos) from events where payload is null`)
+	refused(owner, fmt.Sprintf(`update events set payload = '{}' where pos = %d`, cold))
+	refused(owner, fmt.Sprintf(`update events set payload = null, actor = 'me' where pos = %d`, cold))
+	refused(owner, `update events set payload = '{}' where pos = 1`)
+	refused(owner, `delete from events`)
+	app := must(pgx.Connect(ctx, c.db.URL))
+	defer app.Close(context.WithoutCancel(ctx))
+	for _, statement := range []string{`update events set payload = null where pos = 1`, `update archives set complete = true`,
+		`insert into archives (p, first, last, object) values (0, 900, 901, 'x')`, `delete from archives`} {
+		refused(app, statement)
+	}
+	// Every column of the table but one is refused to everybody.
+	if n := c.ask(`select count(*) from pg_attribute a where attrelid = 'events'::regclass and attnum > 0 and not attisdropped and attname <> 'payload'
+		and not exists (select from pg_trigger g where g.tgrelid = a.attrelid and g.tgname = 'events_append_only' and a.attnum = any(g.tgattr))`); n != 0 {
+		t.Errorf("the trigger leaves %d columns out", n)
+	}
+}
+
+// Two at once would write the same objects.
+func TestOneArchivesAtATime(t *testing.T) {
+	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
+	asked := c.moving
+	asked.Progress = func(string, int64) {
+		if _, err := c.l.Archive(t.Context(), c.moving); !errors.Is(err, ledger.ErrArchiving) {
+			t.Errorf("beside another one: %v", err)
+		}
+	}
+	if _, err := c.l.Archive(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An object can be checked by itself, with keys from elsewhere.
+func TestAnObjectProvesItself(t *testing.T) {
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	c := newCold(t, folder)
+	ctx := t.Context()
+	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		t.Fatal(err)
+	}
+	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	packed := must(folder.Read(ctx, objects[1], 1<<30))
+	record, heads := c.moving.Signer.Public(), checkpointSigner(t).Public()
+	r, err := ledger.CheckArchive(packed, keysOf(record), keysOf(heads))
+	if err != nil || r.First != 5 || r.Last != 8 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	text := gunzip(t, packed)
+	head, lines, _ := bytes.Cut(text, []byte("\n"))
+	rest := bytes.SplitAfter(lines, []byte("\n"))
+	for name, changed := range map[string][]byte{
+		"an event less": bytes.Join([][]byte{head, rest[0]}, []byte("\n")),
+		"an event":      bytes.Replace(text, []byte("cus_1"), []byte("cus_2"), 1),
+		"the range":     bytes.Replace(text, []byte(`"first":5`), []byte(`"first":4`), 1),
+		"the note":      bytes.Replace(text, []byte("— "), []byte("—  "), 1),
+		"not an object": []byte("x"),
+	} {
+		if _, err := ledger.CheckArchive(gzipped(t, changed), keysOf(record), keysOf(heads)); !errors.Is(err, ledger.ErrNotArchived) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ledger.CheckArchive(packed, keysOf(heads), keysOf(heads)); !errors.Is(err, ledger.ErrNotArchived) {
+		t.Errorf("another record key: %v", err)
+	}
+	if _, err := ledger.CheckArchive(packed, keysOf(record), keysOf(record)); !errors.Is(err, ledger.ErrNotArchived) {
+		t.Errorf("another checkpoint key: %v", err)
+	}
+}
+
+func keysOf(key ed25519.PublicKey) []ed25519.PublicKey { return []ed25519.PublicKey{key} }
+
+func gunzip(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return must(io.ReadAll(zip))
+}
+
+func gzipped(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}

@@ -1,0 +1,65 @@
+package ledger
+
+import "encoding/hex"
+
+// Line is an event as a line of a file: every column; hashes in hex; the payload's text
+// as one string, which is exact in any language, or null where it is withheld.
+type Line struct {
+	P             int16   `json:"p"`
+	Position      int64   `json:"pos"`
+	Tenant        string  `json:"tenant"`
+	Sequence      int64   `json:"tseq"`
+	Stream        string  `json:"stream"`
+	Version       int64   `json:"version"`
+	ID            string  `json:"event_id"`
+	Type          string  `json:"type"`
+	SchemaVersion int     `json:"schema_version"`
+	More          int     `json:"more"`
+	OccurredUS    int64   `json:"occurred_us"`
+	Actor         string  `json:"actor"`
+	KeyID         string  `json:"key_id"`
+	IdemKey       *string `json:"idem_key"`
+	ContentHash   *string `json:"content_hash"`
+	Payload       *string `json:"payload"`
+	PayloadHash   string  `json:"payload_hash"`
+	Prev          string  `json:"prev"`
+	Hash          string  `json:"hash"`
+}
+
+// NewLine is an event's line.
+func NewLine(e Event) Line {
+	text := func(b []byte) *string {
+		if b == nil {
+			return nil
+		}
+		s := hex.EncodeToString(b)
+		return &s
+	}
+	payload := string(e.Payload)
+	return Line{e.Partition, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, e.SchemaVersion, e.More, e.OccurredUS,
+		e.Actor, e.KeyID, text(e.IdemKey), text(e.ContentHash), &payload, e.PayloadHash.String(), e.Prev.String(), e.Hash.String()}
+}
+
+// Event is the line as the ledger stores it; false where a hash is none.
+func (l Line) Event() (e Event, ok bool) {
+	ok = true
+	octets := func(text *string) []byte {
+		if text == nil {
+			return nil
+		}
+		b, err := hex.DecodeString(*text)
+		ok = ok && err == nil && len(b) == 32 && hex.EncodeToString(b) == *text
+		return b
+	}
+	hash := func(text string) (h Hash) {
+		copy(h[:], octets(&text))
+		return h
+	}
+	e = Event{Partition: l.P, Position: l.Position, Tenant: l.Tenant, Sequence: l.Sequence, Stream: l.Stream, Version: l.Version,
+		ID: l.ID, Type: l.Type, SchemaVersion: l.SchemaVersion, More: l.More, OccurredUS: l.OccurredUS, Actor: l.Actor, KeyID: l.KeyID,
+		IdemKey: octets(l.IdemKey), ContentHash: octets(l.ContentHash), PayloadHash: hash(l.PayloadHash), Prev: hash(l.Prev), Hash: hash(l.Hash)}
+	if l.Payload != nil {
+		e.Payload = []byte(*l.Payload)
+	}
+	return e, ok
+}

@@ -1,0 +1,313 @@
+//go:build unix
+
+package localpg
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// archiveTimeout is after how many seconds a segment of the log is kept although it
+// is not full: what a lost disk takes with it.
+const archiveTimeout = 60
+
+// plainPath is what may stand in a command of the server: no quotes, no per cent.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+@=-]*$`)
+
+// logFolder makes the folder that takes the server's log ready, or finds the one of an
+// earlier start: a server that ran without it once would leave a gap. Empty is none.
+func (l *launcher) logFolder() (string, error) {
+	remembered := filepath.Join(l.dataDir, "wal.folder")
+	if l.WAL == "" {
+		text, err := os.ReadFile(remembered)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return strings.TrimSpace(string(text)), err
+	}
+	folder, err := filepath.Abs(l.WAL)
+	if err != nil {
+		return "", err
+	}
+	if !plainPath.MatchString(folder) {
+		return "", fmt.Errorf("the folder for the log may have letters, digits and /._+@=- in its path only: %s", folder)
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return "", err
+	}
+	if err := l.user.ownDir(folder); err != nil {
+		return "", err
+	}
+	if closed, ok := l.user.closedParent(folder); ok {
+		return "", fmt.Errorf("the folder for the log %s cannot be reached by user %s: %s is closed to it", folder, l.user.name, closed)
+	}
+	return folder, os.WriteFile(remembered, []byte(folder+"\n"), 0o600)
+}
+
+// keepLog are the settings by which the server hands each segment of its log on:
+// packed, synced and then renamed, and the same one twice without an error.
+func keepLog(folder string) []string {
+	if folder == "" {
+		return []string{"archive_mode=off"}
+	}
+	kept := folder + "/%f.gz"
+	return []string{"archive_mode=on", fmt.Sprintf("archive_timeout=%d", archiveTimeout), "archive_command=" +
+		`if test -f "` + kept + `"; then gzip -dc "` + kept + `" | cmp -s - "%p"; else gzip -1 < "%p" > "` + kept + `.part" && sync "` + kept + `.part" && mv "` + kept + `.part" "` + kept + `" && sync "` + folder + `"; fi`}
+}
+
+// notCopied are folders whose content a base copy does without, and files of which it
+// must not have any.
+var (
+	notCopied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
+	neverIn   = []string{"postmaster.pid", "postmaster.opts", "backup_label", "tablespace_map", "recovery.signal", "standby.signal", "pg_internal.init"}
+)
+
+// ErrNoLog is a server that does not keep its log.
+var ErrNoLog = errors.New("the private PostgreSQL does not keep its log: set WAL_DIR to a folder on another disk, start again, and then make a base copy")
+
+// CopyBase writes the files of the server's cluster as a tar while it works. With the
+// log that is kept from then on they can be brought to any moment after their end.
+func (s *Server) CopyBase(ctx context.Context, to io.Writer) error {
+	return s.asSuperuser(ctx, "postgres", func(conn *pgx.Conn) error {
+		var keeps string
+		if err := conn.QueryRow(ctx, `select current_setting('archive_mode')`).Scan(&keeps); err != nil {
+			return err
+		}
+		if keeps != "on" {
+			return ErrNoLog
+		}
+		if _, err := conn.Exec(ctx, `set statement_timeout = 0; select pg_backup_start('countersign', true)`); err != nil {
+			return fmt.Errorf("begin the base copy: %w", err)
+		}
+		archive := tar.NewWriter(to)
+		if err := copyCluster(ctx, archive, filepath.Join(s.dataDir, "pg")); err != nil {
+			return fmt.Errorf("copy the cluster: %w", err)
+		}
+		var label string
+		if err := conn.QueryRow(ctx, `select labelfile from pg_backup_stop(true)`).Scan(&label); err != nil {
+			return fmt.Errorf("end the base copy: %w", err)
+		}
+		err := archive.WriteHeader(&tar.Header{Name: "backup_label", Mode: 0o600, Size: int64(len(label)), Format: tar.FormatPAX})
+		if err == nil {
+			_, err = io.WriteString(archive, label)
+		}
+		return errors.Join(err, archive.Close())
+	})
+}
+
+// copyCluster copies every file that a base copy needs; the control file comes last.
+func copyCluster(ctx context.Context, to *tar.Writer, folder string) error {
+	const control = "global/pg_control"
+	err := filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(folder, file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it was dropped meanwhile
+		case errors.Join(err, relErr, ctx.Err()) != nil:
+			return errors.Join(err, relErr, ctx.Err())
+		case name == "." || name == control || slices.Contains(neverIn, path.Base(name)) || strings.HasPrefix(path.Base(name), "pgsql_tmp"):
+			return nil
+		case d.IsDir():
+			if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o700, Format: tar.FormatPAX}); err != nil {
+				return err
+			}
+			if slices.Contains(notCopied, name) {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%s is no file: a cluster with tablespaces is not copied", name)
+		}
+		return copyFile(to, file, name)
+	})
+	if err != nil {
+		return err
+	}
+	return copyFile(to, filepath.Join(folder, control), control)
+}
+
+// copyFile copies a file that may change: as many octets as it had, with zeros for
+// what is missing. The log mends what was torn.
+func copyFile(to *tar.Writer, file, name string) error {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := to.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	n, err := io.CopyN(to, f, info.Size())
+	if errors.Is(err, io.EOF) {
+		_, err = io.CopyN(to, zeros{}, info.Size()-n)
+	}
+	return err
+}
+
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// Recovery is how far a base copy is brought.
+type Recovery struct {
+	WAL string    // folder of the log that was kept
+	At  time.Time // to this moment; zero: to the end of the log
+	XID string    // to the end of this transaction instead; empty: none
+}
+
+// Recover makes the cluster of an empty data folder from a base copy and the log, and
+// stops its server again. What fails leaves no cluster.
+func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
+	l, err := newLauncher(o)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(l.dataDir, "lock"))
+	if err != nil {
+		return fmt.Errorf("lock the data folder: %w", err)
+	}
+	defer unlock()
+	if Made(l.dataDir) {
+		return fmt.Errorf("the data folder %s holds a cluster: restore into an empty one", l.dataDir)
+	}
+	if !plainPath.MatchString(r.WAL) {
+		return fmt.Errorf("the folder of the log may have letters, digits and /._+@=- in its path only: %s", r.WAL)
+	}
+	if err := l.user.ownDir(l.pgDir); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(l.pgDir))
+		}
+	}()
+	if err := l.unpackBase(base); err != nil {
+		return fmt.Errorf("unpack the base copy: %w", err)
+	}
+	// The server's user may not be able to read the log where it lies: it gets a copy.
+	log := filepath.Join(l.dataDir, "recovery-log")
+	defer os.RemoveAll(log)
+	if err := l.user.ownDir(log); err != nil {
+		return err
+	}
+	if err := l.takeLog(r.WAL, log); err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	if !plainPath.MatchString(log) {
+		return fmt.Errorf("the data folder may have letters, digits and /._+@=- in its path only: %s", l.dataDir)
+	}
+	l.WAL = ""
+	l.Settings = append(slices.Clone(o.Settings), "hot_standby=off", "archive_mode=off", "recovery_target_action=promote",
+		`restore_command=test -f "`+log+`/%f.gz" && gzip -dc "`+log+`/%f.gz" > "%p"`)
+	switch {
+	case r.XID != "":
+		l.Settings = append(l.Settings, "recovery_target_xid="+r.XID)
+	case !r.At.IsZero():
+		l.Settings = append(l.Settings, "recovery_target_time="+r.At.UTC().Format("2006-01-02 15:04:05.999999+00"))
+	}
+	s, err := l.start(ctx)
+	if err != nil {
+		if strings.Contains(err.Error(), "recovery ended before configured recovery target was reached") {
+			return errors.New("the log ends before the moment that was asked for: leave --at and --position out to come to its end")
+		}
+		return err
+	}
+	return s.Stop()
+}
+
+// unpackBase unpacks what CopyBase wrote, as the server's user, and asks for recovery.
+func (l *launcher) unpackBase(base io.Reader) error {
+	root, err := os.OpenRoot(l.pgDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	own := func(name string) error {
+		if !l.user.other {
+			return nil
+		}
+		return root.Lchown(name, int(l.user.uid), int(l.user.gid))
+	}
+	put := func(name string, content io.Reader) error {
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, content)
+		return errors.Join(err, f.Sync(), f.Close(), own(name))
+	}
+	for archive := tar.NewReader(base); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean(header.Name)
+		if header.Typeflag == tar.TypeDir {
+			err = errors.Join(root.Mkdir(name, 0o700), own(name))
+		} else {
+			err = put(name, archive)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := root.Stat("backup_label"); err != nil {
+		return errors.New("it is not whole: it has no backup_label")
+	}
+	const status = "pg_wal/archive_status"
+	if err := errors.Join(root.MkdirAll(status, 0o700), own(status)); err != nil {
+		return err
+	}
+	return put("recovery.signal", strings.NewReader(""))
+}
+
+// takeLog copies the segments of the log for the server's user.
+func (l *launcher) takeLog(from, to string) error {
+	segments, err := filepath.Glob(filepath.Join(from, "*.gz"))
+	if err != nil {
+		return err
+	}
+	if len(segments) == 0 {
+		return fmt.Errorf("%s holds none", from)
+	}
+	for _, segment := range segments {
+		octets, err := os.ReadFile(segment)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to, filepath.Base(segment))
+		if err := os.WriteFile(name, octets, 0o600); err != nil {
+			return err
+		}
+		if l.user.other {
+			if err := os.Lchown(name, int(l.user.uid), int(l.user.gid)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -15,8 +15,7 @@ import (
 // home: there its status is looked for.
 func (a *App) newWorkflowID(home string) string {
 	for {
-		// Of the kind that rises with time: the stream named by it goes to the end of an index.
-		if id := "asw_" + uuid.Must(uuid.NewV7()).String(); a.together(id, home) {
+		if id := "asw_" + uuid.NewString(); a.together(id, home) {
 			return id
 		}
 	}

@@ -52,9 +52,12 @@ var (
 
 // bodies are the bodies that are being read. Each has to arrive at a minimum rate.
 // If one address sends too many at once, or all together do, the oldest is cut off
-// to make room: a body sent in one piece is never the oldest.
+// to make room: a body sent in one piece is never the oldest. Who was cut off is
+// answered a while later, as long as not too many wait for that: else slow bodies that
+// are opened again at once would keep the machine busy with nothing else.
 type bodies struct {
-	limits bodyLimits
+	limits  bodyLimits
+	waiting chan struct{} // one element per body that was cut off and is not answered yet
 
 	mu      sync.Mutex // guards what follows
 	reading list.List  // of *body, the oldest first
@@ -67,11 +70,12 @@ type bodyLimits struct {
 	perSecond  int64         // octets
 	atOnce     int
 	perAddress int
+	pause      func() // before one that was cut off is answered
 }
 
 func newBodies() *bodies {
-	return &bodies{from: map[string]int{},
-		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress}}
+	return &bodies{from: map[string]int{}, waiting: make(chan struct{}, maxBodiesWaiting),
+		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress, func() { time.Sleep(cutBodyPause) }}}
 }
 
 // body is the body of one request. It is read by the request's own goroutine; only
@@ -146,6 +150,7 @@ func (b *body) end(err error) error {
 		}
 		return io.EOF
 	case wasCut:
+		b.all.pause()
 		return errManySlow
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errSlowBody
@@ -186,6 +191,16 @@ func (bs *bodies) cutOldest(address string) {
 			oldest.cut()
 			return
 		}
+	}
+}
+
+// pause lets whoever was cut off wait, unless too many do.
+func (bs *bodies) pause() {
+	select {
+	case bs.waiting <- struct{}{}:
+		bs.limits.pause()
+		<-bs.waiting
+	default:
 	}
 }
 

@@ -140,12 +140,34 @@ func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 	}
 }
 
+// Who was cut off waits for the answer, and opens no other body meanwhile; whoever
+// sends a body in one piece does not wait.
+func TestWhoWasCutOffWaits(t *testing.T) {
+	n := startNode(t, setup{})
+	over := make(chan struct{})
+	waits := make(chan struct{}, 1)
+	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, pause: func() { waits <- struct{}{}; <-over }}
+	n.server.bodies.waiting = make(chan struct{}, 1)
+	request := head("/api/keys/free", "Expect: 100-continue\r\n")
+	var open []halfSent
+	for range 3 {
+		h := n.halfSend(request)
+		h.isRead(t)
+		open = append(open, h)
+	}
+	<-waits
+	n.refused(open[1].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "") // one waits, and no more may
+	n.issueKey()
+	close(over)
+	n.refused(open[0].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
+}
+
 // The oldest unfinished body makes room, so that a body in one piece always gets
 // through.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	for _, most := range []bodyLimits{
-		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3},
-		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100},
+		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, pause: func() {}},
+		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, pause: func() {}},
 	} {
 		n := startNode(t, setup{})
 		n.server.bodies.limits = most

@@ -20,6 +20,8 @@ const (
 	bodyPerSecond       = 16 << 10 // octets, at the least
 	maxBodies           = 2048     // at once; a new one cuts the oldest off
 	maxBodiesPerAddress = 256
+	cutBodyPause        = 2 * time.Second        // before a body that was cut off is answered
+	maxBodiesWaiting    = 4096                   // for that; a quarter of all connections
 	unreadBody          = 100 * time.Millisecond // for the rest of a body that nobody asks for
 
 	// Octets of a body. The action's twelve members fit eight times.

@@ -40,7 +40,7 @@ func (w *world) distributed(ctx context.Context) (*cluster, error) {
 	if c.super, err = c.do(ctx, "start", c.dir, strconv.Itoa(c.port)); err != nil {
 		return nil, err
 	}
-	if err := migrations.Up(ctx, c.super, "faults.example/ledger"); err != nil {
+	if err := migrations.UpPartitioned(ctx, c.super, "faults.example/ledger", w.options.Partitions); err != nil {
 		return nil, err
 	}
 	if err := migrations.Distribute(ctx, c.super); err != nil {

@@ -17,8 +17,6 @@ create table archives (
 
 grant select on archives to countersign_app;
 
-alter table events alter payload drop not null;
-
 create function events_move_payload() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     if new.payload is null then
@@ -34,6 +32,8 @@ $$;
 
 do $$
 begin
+    alter table events alter payload drop not null; -- here, since Citus hands on one statement, not a file of them
+
     -- Citus takes no triggers on a distributed table; there the service's role still has
     -- no right to change an event.
     if to_regclass('pg_dist_partition') is not null then

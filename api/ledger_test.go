@@ -19,6 +19,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -69,7 +70,7 @@ func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 // are not there yet, and everything else is.
 func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
+	n := startNode(t, setup{on: ledgertest.NewPartitioned(t, 1)}) // it has to be far behind, with few events
 	key := n.issueKey()
 	tree, err := pgx.Connect(t.Context(), n.db.SuperURL)
 	if err != nil {

@@ -250,7 +250,7 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	if err != nil {
 		return err
 	}
-	line, show := bundle.NewLine(e), x.shows(e, opened)
+	line, show := ledger.NewLine(e), x.shows(e, opened)
 	if !show {
 		line.Payload = nil
 		x.manifest.Withheld++
@@ -425,10 +425,10 @@ func (x *exporting) writeRest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lines []bundle.Line
+	var lines []ledger.Line
 	for _, e := range keys.Events {
 		if x.head == nil || e.Position <= x.head.Size {
-			lines = append(lines, bundle.NewLine(e))
+			lines = append(lines, ledger.NewLine(e))
 		}
 	}
 	text, err := bundle.Lines(lines)

@@ -119,11 +119,11 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 			return Result{}, fmt.Errorf("%w: %s", ErrElsewhere, g.Stream)
 		}
 	}
+	a.makeReady()
 	if a.IdemKey == (Hash{}) {
 		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
-		a.ContentHash = sha256.Sum256(a.Drafts[0].Payload)
+		a.ContentHash = a.ready[0].hash
 	}
-	a.makeReady()
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	out, err := home.seq.submit(ctx, &a)

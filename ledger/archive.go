@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -163,7 +162,7 @@ func (p *Partition) keepObject(ctx context.Context, a Archiving, next []Event) (
 	if err != nil {
 		return "", err
 	}
-	name = fmt.Sprintf("%s/%019d-%019d.jsonl.gz", strings.NewReplacer("/", "_", ":", "_").Replace(p.origin), next[0].Position, next[len(next)-1].Position)
+	name = fmt.Sprintf("%s/%019d-%019d.jsonl.gz", checkpoint.LedgerName(p.origin), next[0].Position, next[len(next)-1].Position)
 	if err := a.Files.Write(ctx, name, packed); err != nil {
 		return "", fmt.Errorf("write object %s to %s: %w", name, a.Files, err)
 	}

@@ -71,6 +71,8 @@ type span struct {
 	Complete    bool
 }
 
+func (s span) holds(position int64) bool { return s.First <= position && position <= s.Last }
+
 const selectArchives = `select first, last, object, complete from archives where p = $1 `
 
 // spans reads rows of the table. In the condition $1 is the partition.
@@ -84,18 +86,27 @@ func (a *archive) spans(ctx context.Context, p int16, where string, args ...any)
 
 // payload is that of an event whose row has none.
 func (a *archive) payload(ctx context.Context, e *Event) ([]byte, error) {
-	found, err := a.spans(ctx, e.Partition, `and first <= $2 order by first desc limit 1`, e.Position)
+	of, err := a.holder(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: look for the archive of position %d: %w", ErrUnavailable, e.Position, err)
 	}
-	if len(found) == 0 || found[0].Last < e.Position {
+	if of == nil {
 		return a.returned(ctx, e)
 	}
-	payloads, err := a.load(ctx, found[0].Object)
+	payloads, err := a.load(ctx, of.Object)
 	if err != nil {
 		return nil, err
 	}
-	return payloadIn(payloads, found[0].Object, e)
+	return payloadIn(payloads, of.Object, e)
+}
+
+// holder is the object that has an event's payload; nil: none has.
+func (a *archive) holder(ctx context.Context, e *Event) (*span, error) {
+	found, err := a.spans(ctx, e.Partition, `and first <= $2 order by first desc limit 1`, e.Position)
+	if err != nil || len(found) == 0 || !found[0].holds(e.Position) {
+		return nil, err
+	}
+	return &found[0], nil
 }
 
 // returned is the payload of an event that no archive holds: it came back after the

@@ -15,8 +15,6 @@ type archivedSpan struct {
 	payloads map[int64][]byte
 }
 
-func (s span) holds(position int64) bool { return s.First <= position && position <= s.Last }
-
 // readArchive reads the objects that hold events of the range. One that cannot be read
 // ends the audit: nothing false was found, and nothing can be said.
 func (s *spanResult) readArchive(ctx context.Context, r *audit) error {
@@ -52,9 +50,9 @@ func (s *spanResult) unarchive(ctx context.Context, r *audit, e *Event) bool {
 	holds := func(a archivedSpan) bool { return a.holds(e.Position) }
 	i := slices.IndexFunc(s.archived, holds)
 	if i < 0 { // it left the database after the audit began, or nobody archived it
-		found, err := r.archive.spans(ctx, r.p, `and first <= $2 order by first desc limit 1`, e.Position)
-		if err == nil && len(found) == 1 && found[0].holds(e.Position) {
-			err = s.readObject(ctx, r, found[0])
+		of, err := r.archive.holder(ctx, e)
+		if of != nil {
+			err = s.readObject(ctx, r, *of)
 		}
 		if err != nil {
 			s.err = errors.Join(s.err, fmt.Errorf("position %d has no payload: %w", e.Position, err))

@@ -174,10 +174,9 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	clean(t, l, 4*90+2)
 }
 
-// A ledger that is closed leaves a note of its last event: an older copy that is
-// put back while nothing runs cannot pass for it.
-func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
-	l, folder := open(t, onePartition(t)), checkpoint.Folder{Path: t.TempDir()}
+// appendUnsigned appends an event long before the next checkpoint and says where.
+func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) int64 {
+	t.Helper()
 	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,14 +185,28 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
+	return last.Events[0].Position
+}
+
+// newestIs fails unless the folder's newest note is of the position.
+func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
+	t.Helper()
 	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := checkpoint.Parse(note); err != nil || c.Size != last.Events[0].Position {
-		t.Errorf("the newest note is of %d events, %v; the last event is at %d", c.Size, err, last.Events[0].Position)
+	if c, err := checkpoint.Parse(note); err != nil || c.Size != position {
+		t.Errorf("the newest note is of %d events, %v; the last event is at %d", c.Size, err, position)
 	}
+}
+
+// A ledger that is closed leaves a note of its last event: an older copy that is
+// put back while nothing runs cannot pass for it.
+func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
+	l, folder := open(t, onePartition(t)), checkpoint.Folder{Path: t.TempDir()}
+	last := appendUnsigned(t, l, folder)
+	l.Close()
+	newestIs(t, folder, last)
 }
 
 // Its last step may find the tree held, by a session of its own that has just been
@@ -201,14 +214,7 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	db := onePartition(t)
 	l, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := l.Append(t.Context(), one("s/1", ledger.New(), "a1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := appendUnsigned(t, l, folder)
 	super, err := pgx.Connect(t.Context(), db.SuperURL)
 	if err != nil {
 		t.Fatal(err)
@@ -238,13 +244,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-closed
-	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err := checkpoint.Parse(note); err != nil || c.Size != last.Events[0].Position {
-		t.Errorf("the newest note is of %d events, %v; the last event is at %d", c.Size, err, last.Events[0].Position)
-	}
+	newestIs(t, folder, last)
 }
 
 // No checkpoint counts that is not outside of the database first.

@@ -278,6 +278,7 @@ type cost struct {
 	cost   time.Duration
 }
 
+// String says it as it is printed while the search goes on.
 func (c cost) String() string { return fmt.Sprintf("at most %.1f ms/MB so far", c.perMB()) }
 
 func (c cost) perMB() float64 {

@@ -116,11 +116,16 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 	if err != nil {
 		return m, err
 	}
+	return m, m.write(folder)
+}
+
+// write puts the manifest into its folder, last of all: a folder without one is no backup.
+func (m Manifest) write(folder string) error {
 	text, err := canon.Marshal(m)
 	if err != nil {
-		return m, err
+		return err
 	}
-	return m, writeSynced(filepath.Join(folder, "manifest.json"), text)
+	return writeSynced(filepath.Join(folder, "manifest.json"), text)
 }
 
 // WriteBase writes the files of a private server, which copy gives, into a new folder,
@@ -152,11 +157,7 @@ func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, 
 			return m, err
 		}
 	}
-	text, err := canon.Marshal(m)
-	if err != nil {
-		return m, err
-	}
-	return m, writeSynced(filepath.Join(folder, "manifest.json"), text)
+	return m, m.write(folder)
 }
 
 const baseName = "base.tar.gz"

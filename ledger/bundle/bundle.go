@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"encoding/hex"
 
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -61,12 +60,6 @@ type Filters struct {
 	Run        string `json:"run,omitempty"`
 	NoPersonal bool   `json:"noPersonal,omitzero"`
 }
-
-// Line is an event in events.jsonl. Its payload is null where it was withheld.
-type Line = ledger.Line
-
-// NewLine is an event's line.
-func NewLine(e ledger.Event) Line { return ledger.NewLine(e) }
 
 // Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, where
 // From takes the place of the position.

@@ -93,7 +93,7 @@ func draw() map[string][]byte {
 		{"member.added", "organization", "", `{"memberId":"cus_1"}`},
 		{"member.added", "organization", "", `{"memberId":"cus_2"}`},
 	}
-	var lines []bundle.Line
+	var lines []ledger.Line
 	var builder tree.Builder
 	var leaves []tree.Hash
 	add := func(hash [32]byte) {
@@ -114,7 +114,7 @@ func draw() map[string][]byte {
 		}
 		e.Hash = e.Sum()
 		prev = e.Hash
-		lines = append(lines, bundle.NewLine(e))
+		lines = append(lines, ledger.NewLine(e))
 		add(e.Hash)
 		if i == 1 {
 			add([32]byte{8})
@@ -304,10 +304,10 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 
 // rehash makes the hashes of the lines that can be read good again.
 func rehash(text []byte) []byte {
-	var lines []bundle.Line
+	var lines []ledger.Line
 	prev := ledger.Hash(ledger.Genesis(origin, "org_1"))
 	for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
-		var l bundle.Line
+		var l ledger.Line
 		if canon.Decode(line, &l) != nil || l.Payload == nil {
 			return text
 		}
@@ -322,7 +322,7 @@ func rehash(text []byte) []byte {
 			Payload: []byte(*l.Payload), PayloadHash: sum, Prev: prev}
 		e.Hash = e.Sum()
 		prev = e.Hash
-		lines = append(lines, bundle.NewLine(e))
+		lines = append(lines, ledger.NewLine(e))
 	}
 	again, err := bundle.Lines(lines)
 	if err != nil {
@@ -342,7 +342,7 @@ func resign(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	m := envelope.Record
 	lines := bytes.Split(bytes.TrimSuffix(files["events.jsonl"], []byte("\n")), []byte("\n"))
 	if r.IntN(2) == 0 { // the count and the last hash, too
-		var last bundle.Line
+		var last ledger.Line
 		if json.Unmarshal(lines[len(lines)-1], &last) == nil {
 			m.Count, m.LastHash = int64(len(lines)), last.Hash
 		}
@@ -436,14 +436,14 @@ func drawLong(count int) map[string][]byte {
 	payload := must(canon.Marshal(map[string]any{"pad": strings.Repeat("x", 8<<10)}))
 	genesis := ledger.Hash(ledger.Genesis(origin, "org_1"))
 	prev := genesis
-	var lines []bundle.Line
+	var lines []ledger.Line
 	for i := range int64(count) {
 		e := ledger.Event{Position: i + 1, Tenant: "org_1", Sequence: i + 1, Stream: fmt.Sprint("s/", i), Version: 1, ID: fmt.Sprint("evt_", i), Type: "member.added",
 			SchemaVersion: 1, Actor: "cus_1", IdemKey: bytes.Repeat([]byte{1}, 32), ContentHash: bytes.Repeat([]byte{7}, 32),
 			Payload: payload, PayloadHash: sha256.Sum256(payload), Prev: prev}
 		e.Hash = e.Sum()
 		prev = e.Hash
-		lines = append(lines, bundle.NewLine(e))
+		lines = append(lines, ledger.NewLine(e))
 	}
 	files := map[string][]byte{"events.jsonl": must(bundle.Lines(lines))}
 	sign(files, bundle.Manifest{Schema: bundle.Schema, Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: int64(count),

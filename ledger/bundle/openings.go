@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -22,7 +23,7 @@ const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 func (v *verifier) openings() error {
 	nextEvent, stop := iter.Pull2(v.eventLines())
 	defer stop()
-	var l Line
+	var l ledger.Line
 	var whole string // its payload with its openings so far
 	if err := v.lines(openingsFile, func(n int, text []byte) error {
 		o, mark, ok := parseOpening(text)
@@ -62,8 +63,8 @@ func (v *verifier) openings() error {
 }
 
 // eventLines reads the events again, which were good when they were read first.
-func (v *verifier) eventLines() iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (v *verifier) eventLines() iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
 		_, err := v.bundle.lines(eventsFile, func(_ int, text []byte) error {
 			l, _, _ := parseLine(text)
 			if !yield(l, nil) {
@@ -72,7 +73,7 @@ func (v *verifier) eventLines() iter.Seq2[Line, error] {
 			return nil
 		})
 		if err != nil && !errors.Is(err, io.EOF) {
-			yield(Line{}, err)
+			yield(ledger.Line{}, err)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (v *verifier) redactions() error {
 }
 
 // reopened checks the record of an event with every personal member put back.
-func (v *verifier) reopened(l Line, payload string) error {
+func (v *verifier) reopened(l ledger.Line, payload string) error {
 	if l.Payload == nil {
 		return nil
 	}

@@ -307,7 +307,7 @@ func (v *verifier) events() error {
 }
 
 // parseLine reads a line that is exactly what NewLine writes.
-func parseLine(text []byte) (l Line, e ledger.Event, ok bool) {
+func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	if !isCanonical(text) || json.Unmarshal(text, &l) != nil {
 		return l, e, false
 	}
@@ -352,7 +352,7 @@ func textOf(value jsontext.Value) (text string) {
 
 // record checks the signed record in a payload, if there is one, and says what is
 // false about it.
-func (v *verifier) record(l Line, known decisions) string {
+func (v *verifier) record(l ledger.Line, known decisions) string {
 	members, err := canon.Members([]byte(*l.Payload))
 	if err != nil || !isPayload(*l.Payload) {
 		return "payload"

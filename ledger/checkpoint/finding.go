@@ -11,7 +11,7 @@ import (
 // database, where whoever changed that does not reach, and over a start of the node.
 
 // findingOf is the name of the file for it, beside the notes.
-func findingOf(ledger string) string { return ledgerName(ledger) + ".found-false" }
+func findingOf(ledger string) string { return LedgerName(ledger) + ".found-false" }
 
 // Finding is what is remembered of a ledger, which is named without a partition; empty
 // for nothing.

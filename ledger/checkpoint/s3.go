@@ -42,7 +42,7 @@ func (s *S3) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) er
 	if _, err := s.do(ctx, http.MethodPut, key, text); err != nil {
 		return err
 	}
-	_, err := s.do(ctx, http.MethodPut, ledgerName(c.Origin)+"/newest", []byte(key+"\n"))
+	_, err := s.do(ctx, http.MethodPut, LedgerName(c.Origin)+"/newest", []byte(key+"\n"))
 	return err
 }
 
@@ -59,12 +59,12 @@ func (s *S3) Read(ctx context.Context, name string, most int64) ([]byte, error) 
 
 // Newest implements Store.
 func (s *S3) Newest(ctx context.Context, origin string) (int64, []byte, error) {
-	key, err := s.do(ctx, http.MethodGet, ledgerName(origin)+"/newest", nil)
+	key, err := s.do(ctx, http.MethodGet, LedgerName(origin)+"/newest", nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	parts := strings.Split(strings.TrimSpace(string(key)), "/")
-	if len(parts) != 3 || parts[0] != ledgerName(origin) {
+	if len(parts) != 3 || parts[0] != LedgerName(origin) {
 		return 0, nil, fmt.Errorf("%w: the newest note of mirror %s has no name of ours", ErrNote, s)
 	}
 	epoch, err := epochOf(parts[1])

@@ -84,7 +84,7 @@ func ParseStore(place string, env func(string) string) (Store, error) {
 // name is where a note lies: a part of the path for the ledger, one for the epoch,
 // and the size, so that the last name is the newest note.
 func name(origin string, epoch, size int64) string {
-	return fmt.Sprintf("%s/epoch-%06d/%019d.note", ledgerName(origin), epoch, size)
+	return fmt.Sprintf("%s/epoch-%06d/%019d.note", LedgerName(origin), epoch, size)
 }
 
 // epochOf reads the epoch in the name of a note's folder.
@@ -96,8 +96,8 @@ func epochOf(folder string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// ledgerName is an origin as one part of a path.
-func ledgerName(origin string) string {
+// LedgerName is an origin as one part of a path.
+func LedgerName(origin string) string {
 	return strings.NewReplacer("/", "_", `\`, "_", ":", "_", "..", "__").Replace(origin)
 }
 
@@ -181,7 +181,7 @@ func (f Folder) Newest(_ context.Context, origin string) (int64, []byte, error) 
 	if _, err := os.ReadDir(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, err
 	}
-	ledger := filepath.Join(f.Path, ledgerName(origin))
+	ledger := filepath.Join(f.Path, LedgerName(origin))
 	for _, folder := range backwards(ledger) {
 		for _, file := range backwards(filepath.Join(ledger, folder)) {
 			if !strings.HasSuffix(file, ".note") {
@@ -246,7 +246,7 @@ func (g Git) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) er
 		return err
 	}
 	for _, arguments := range [][]string{
-		{"add", "--", ledgerName(c.Origin)},
+		{"add", "--", LedgerName(c.Origin)},
 		{"-c", "user.name=countersign", "-c", "user.email=countersign@localhost", "-c", "commit.gpgsign=false",
 			"commit", "--quiet", "--allow-empty", "-m", "checkpoint " + strconv.FormatInt(c.Size, 10)},
 	} {

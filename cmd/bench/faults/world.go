@@ -464,6 +464,7 @@ type lockedBuffer struct {
 	text []byte
 }
 
+// Write forgets the oldest where there is too much.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -474,6 +475,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// String is what is kept.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

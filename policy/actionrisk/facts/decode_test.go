@@ -29,7 +29,7 @@ func TestTablesAsDecoded(t *testing.T) {
 		read++
 		return nil
 	})
-	set.Code()
+	set.names()
 	set.Resources()
 	set.SDKs()
 	if err != nil || read < 25 {

@@ -73,11 +73,11 @@ var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
-const RulesetVersion = "2026.11.21"
+const RulesetVersion = "2026.11.22"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad"
+const RulesetHash = "5c660f5666d1b948d4b756d6252a9e58134e323f5103a91c7a3e8e3de5c28801"
 
 // Set is everything read from the tables, made once.
 type Set struct {
@@ -97,7 +97,8 @@ type Set struct {
 	// What few texts need is read when one does.
 	Resources func() map[string][]*resourceEntry // what configuration tools describe, by kind
 	SDKs      func() []SDK
-	Code      func() *code
+	names     func() map[string]map[string][]called
+	languages func() map[string]*Language
 	Calls     func() *Calls
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
@@ -224,7 +225,8 @@ func (c *Set) support(read rules.TableReader) error {
 			return err
 		}
 	}
-	c.Resources, c.SDKs, c.Code, c.Calls = later(read, readResources), later(read, readSDKs), later(read, readCode), later(read, readCalls)
+	c.Resources, c.SDKs, c.Calls = later(read, readResources), later(read, readSDKs), later(read, readCalls)
+	c.names, c.languages = later(read, readNames), later(read, readLanguages)
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // Package rules holds what is known as data: the rules themselves (shell.json, git.json
 // and their kind; package facts has the shape, type Rule), and the tables that say how
-// programs are called, what they carry, read, prove and hold (programs.json) and how
-// languages are written (code.json, windows.json …). A table's shape is the Go type that facts reads it into.
+// programs are called, what they carry, read, prove and hold (programs.json), what names do
+// in program texts (names.json) and how languages are written (code.json, windows.json …). A table's shape is the Go type that facts reads it into.
 package rules
 
 import (
@@ -53,6 +53,13 @@ func Past(version string) (TableReader, error) {
 		if all["programs"], err = pastPrograms(all); err != nil {
 			return nil, fmt.Errorf("rule set %s: %w", version, err)
 		}
+	}
+	if all["names"] == nil { // past/names.json says what the other lists did
+		var code map[string]json.RawMessage
+		if err := json.Unmarshal(all["code"], &code); err != nil {
+			return nil, fmt.Errorf("rule set %s: code: %w", version, err)
+		}
+		all["code"] = fmt.Appendf(nil, `{"languages":%s}`, code["languages"])
 	}
 	return func(name string, into any) error {
 		if all[name] == nil {

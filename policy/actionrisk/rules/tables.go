@@ -31,6 +31,8 @@ var (
 	k8sTable string
 	//go:embed mcp.json
 	mcpTable string
+	//go:embed names.json
+	namesTable string
 	//go:embed nosql.json
 	nosqlTable string
 	//go:embed orm.json
@@ -76,7 +78,7 @@ func Tables() map[string]string {
 	return map[string]string{
 		"amounts": amountsTable, "calls": callsTable, "clients": clientsTable, "cloud": cloudTable, "code": codeTable,
 		"deploy": deployTable, "env": envTable, "git": gitTable, "groups": groupsTable, "http": httpTable,
-		"infra": infraTable, "k8s": k8sTable, "mcp": mcpTable, "nosql": nosqlTable, "orm": ormTable,
+		"infra": infraTable, "k8s": k8sTable, "mcp": mcpTable, "names": namesTable, "nosql": nosqlTable, "orm": ormTable,
 		"priv": privTable, "programs": programsTable, "rce": rceTable, "reads": readsTable,
 		"resources": resourcesTable, "safer": saferTable, "sdk": sdkTable, "secret": secretTable,
 		"seen": seenTable, "shell": shellTable, "sql": sqlTable, "text": textTable, "verbs": verbsTable, "wallet": walletTable,

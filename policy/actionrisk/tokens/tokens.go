@@ -89,7 +89,7 @@ type scanner struct {
 // scanInline cuts a program text into tokens. It knows strings and comments and
 // nothing else, which is enough to tell a call from a mention.
 func scanInline(e *interp.Env, text, lang string) []Token {
-	s := &scanner{e: e, text: text, lang: lang, how: e.Code().Language(lang)}
+	s := &scanner{e: e, text: text, lang: lang, how: e.Language(lang)}
 	for s.at < len(text) && len(s.out) < 4096 && e.Budget.Spend(1) {
 		if end := comment(s.how, text, s.at); end > 0 {
 			s.at = end
@@ -395,7 +395,7 @@ func StringToken(e *interp.Env, text string, i int, lang string) Token {
 		}
 		return verbatim(text, i+3, len(text))
 	}
-	l := e.Code().Language(lang)
+	l := e.Language(lang)
 	t := Token{Kind: String, From: i + 1, Exact: true}
 	if quote == '`' && l.Ticks != "text" {
 		t.Kind = Command

@@ -77,7 +77,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	if _, own := r.vars[first]; own {
 		return "", i, false
 	}
-	if n, ok := facts.Named(r.sh.Env.Code().Values, t.Text, r.lang); ok {
+	if n := r.sh.Env.Named(facts.AsValue, t.Text, r.lang); n != nil {
 		return n.Text, next, true
 	}
 	if !call && (next >= len(toks) || toks[next].Kind != '[') {

@@ -23,8 +23,8 @@ func (r *inlineRun) index(t tokens.Token) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
-	does, ok := facts.Named(r.sh.Env.Code().Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
-	if !ok {
+	does := r.sh.Env.Named(facts.AsReceiver, strings.TrimSuffix(name.Text, "!"), r.lang)
+	if does == nil {
 		return false
 	}
 	kind := does.Does
@@ -122,11 +122,7 @@ func opening(toks []tokens.Token, i int, open, shut byte) int {
 
 // lists: the token names what gives the files of a folder.
 func (r *inlineRun) lists(t tokens.Token) bool {
-	if t.Kind != tokens.Name {
-		return false
-	}
-	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
-	return ok
+	return t.Kind == tokens.Name && r.sh.Env.Named(facts.AsLister, t.Text, r.lang) != nil
 }
 
 // loads judges a call that runs a file or an address.

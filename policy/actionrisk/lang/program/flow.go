@@ -83,7 +83,7 @@ func (r *inlineRun) definedAt(i int) string {
 func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	t := r.toks[i]
 	first, _, dotted := strings.Cut(t.Text, ".")
-	if n, ok := facts.Named(r.sh.Env.Code().Receivers, t.Text, r.lang); ok && dotted && params[first] && n.Does.Deletes() {
+	if n := r.sh.Env.Named(facts.AsReceiver, t.Text, r.lang); n != nil && dotted && params[first] && n.Does.Deletes() {
 		return "remove_tree"
 	}
 	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || !r.sinkOf(t.Text).Deletes() && !r.does(t.Text, facts.RunsText, facts.RunsWords, facts.Evaluates) {
@@ -232,17 +232,17 @@ func fetchedAt(toks []tokens.Token, i int) bool {
 
 // originOf is how what the name at i stands for, or what a call of it gives, came about.
 func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
-	c, name := r.sh.Env.Code(), strings.TrimSuffix(toks[i].Text, "!")
+	c, name := r.sh.Env, strings.TrimSuffix(toks[i].Text, "!")
 	if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
 		name = r.names[first] + "." + rest
 	}
 	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames[strings.ToLower(toks[i+2].Text)] {
 		o |= builtText // decode("rot13")
 	}
-	if _, ok := facts.Named(c.Builders, name, r.lang); ok || strings.HasSuffix(name, "Buffer.from") {
+	if c.Named(facts.AsBuilder, name, r.lang) != nil || strings.HasSuffix(name, "Buffer.from") {
 		o |= builtText
 	}
-	if _, ok := facts.Named(c.Fetchers, name, r.lang); ok || hasAnyPrefix(name, "urllib", "Net::HTTP", "LWP") {
+	if c.Named(facts.AsFetcher, name, r.lang) != nil || hasAnyPrefix(name, "urllib", "Net::HTTP", "LWP") {
 		o |= fetchedText
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), ".")
@@ -285,16 +285,30 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	return true
 }
 
+// sinkOf says what a call of a dotted name may do.
+func (r *inlineRun) sinkOf(name string) facts.Doing {
+	return r.kindIf(name, func() bool { return true })
+}
+
 // kindOf is what a call does, with these arguments.
 func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) facts.Doing {
-	kind := r.sinkOf(name.Text)
-	if kind != facts.DeletesTreeIfTold {
-		return kind
-	}
-	if slices.ContainsFunc(args, func(t tokens.Token) bool {
-		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == tokens.String && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
-	}) {
+	kind := r.kindIf(name.Text, func() bool {
+		return slices.ContainsFunc(args, func(t tokens.Token) bool {
+			return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == tokens.String && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
+		})
+	})
+	if kind == facts.DeletesTreeIfTold {
 		return facts.DeletesTree
 	}
-	return commonSink(name.Text, r.lang)
+	return kind
+}
+
+// kindIf is what a call of a dotted name does; told says whether it is to go into folders.
+func (r *inlineRun) kindIf(name string, told func() bool) facts.Doing {
+	for n := range r.sh.Env.AllNamed(facts.AsCall, strings.TrimSuffix(name, "!"), r.lang) {
+		if n.Does != facts.DeletesTreeIfTold || told() {
+			return n.Does
+		}
+	}
+	return facts.Nothing
 }

@@ -223,7 +223,7 @@ func (r *inlineRun) lookBareCall(i int) bool {
 		r.sweep()
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Code().Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
+	case r.sh.Env.Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
 		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
@@ -353,8 +353,7 @@ func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 
 // passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t tokens.Token) bool {
-	_, ok := facts.Named(r.sh.Env.Code().Through, t.Text, r.lang)
-	return ok
+	return r.sh.Env.Named(facts.AsThrough, t.Text, r.lang) != nil
 }
 
 // startSettings name the program that an object is going to start.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -48,7 +49,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 		lang = "node"
 	}
 	inner := sh.Reading(src)
-	if e.Code().Language(lang).Strings {
+	if e.Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
 	r := &inlineRun{sh: inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
@@ -292,7 +293,7 @@ func namesShell(t tokens.Token) bool {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == tokens.Name && r.sh.Env.Named(facts.AsEnvironment, t.Text, r.lang) != nil && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

@@ -103,7 +103,7 @@ func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (str
 // makes: the call gives another text than its arguments: a decoder, or a function of
 // the text itself that builds one.
 func (r *inlineRun) makes(t tokens.Token) bool {
-	if _, ok := facts.Named(r.sh.Env.Code().Builders, t.Text, r.lang); ok {
+	if r.sh.Env.Named(facts.AsBuilder, t.Text, r.lang) != nil {
 		return true
 	}
 	return act.SyntaxName(t.Text) && r.origins()[t.Text] != 0
@@ -273,7 +273,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Code().Joins[last] == nil && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Named(facts.AsJoin, name, r.lang) == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
@@ -289,7 +289,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if formatCalls[last] && name[0] != '.' {
 		return r.sprintf(args)
 	}
-	if n, ok := facts.Named(r.sh.Env.Code().Joins, name, r.lang); ok {
+	if n := r.sh.Env.Named(facts.AsJoin, name, r.lang); n != nil {
 		return r.joined(args, n.Text)
 	}
 	list := r.strings(args)

@@ -1,0 +1,126 @@
+package facts
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// What is asked of a name: the lists of names.json.
+const (
+	AsCall        = "calls"        // what a call of it does with its arguments
+	AsReceiver    = "receivers"    // what a method does to the path or command it is called on
+	AsValue       = "values"       // the text that it, or a call of it, stands for
+	AsJoin        = "joins"        // it puts its arguments together, with Text between them
+	AsEnvironment = "environments" // it is all variables of the environment at once
+	AsThrough     = "through"      // it gives the text of its argument, or a path made of it
+	AsBuilder     = "builders"     // it makes a text that nobody reads in the open of another one
+	AsFetcher     = "fetchers"     // it gets a text from the network
+	AsLister      = "listers"      // it gives the files of a folder
+)
+
+// Name is a row of names.json: what some names are, or do, in a program text. Of two rows
+// that hold the first counts.
+type Name struct {
+	// Names are "remove", or "os.remove" with the end of what it is called on; "*" is any
+	// that has no row of its own.
+	Names []string `json:"names"`
+	Langs []string `json:"langs,omitempty"` // all if none
+	// On are patterns of all that it is called on: "*fs*"; "." is what a call gave, "-" is
+	// nothing, which a function by itself is called on.
+	On   []string `json:"on,omitempty"`
+	Does Doing    `json:"does,omitempty"`
+	Text string   `json:"text,omitempty"`
+}
+
+// Doing is what a call of a program text does with its arguments.
+type Doing string
+
+// What calls do.
+const (
+	Nothing           Doing = "nothing" // what others of that name do
+	RunsText          Doing = "shell"   // a text for a shell
+	RunsWords         Doing = "words"   // the words of a command
+	DeletesTree       Doing = "tree"    // a folder and what is in it
+	DeletesTreeIfTold Doing = "tree-if-recursive"
+	DeletesFile       Doing = "file"
+	ReadsFile         Doing = "read"
+	WritesFile        Doing = "write"
+	MovesFile         Doing = "move"
+	ChangesMode       Doing = "mode"
+	Evaluates         Doing = "code"      // a text of its own language
+	Queries           Doing = "query"     // a statement of a database
+	DropsIndex        Doing = "index"     // or a collection of a service
+	Loads             Doing = "loads"     // runs a file or an address
+	Saves             Doing = "saves"     // an address to a file
+	Unpickles         Doing = "unpickles" // runs what a pickled text says
+	Signals           Doing = "signal"
+)
+
+// Deletes: a file or a folder.
+func (d Doing) Deletes() bool {
+	return d == DeletesFile || d == DeletesTree || d == DeletesTreeIfTold
+}
+
+// called is a name of a row, by what must stand before its last part.
+type called struct {
+	qualifier string // "os" of "os.Remove", or ""
+	row       *Name
+}
+
+// readNames gives the names of each list by their last part.
+func readNames(read rules.TableReader) (map[string]map[string][]called, error) {
+	var lists map[string][]Name
+	err := read("names", &lists)
+	out := map[string]map[string][]called{}
+	for list, rows := range lists {
+		byLast := map[string][]called{}
+		for i := range rows {
+			for _, n := range rows[i].Names {
+				cut := strings.LastIndexByte(n, '.')
+				last := n[cut+1:]
+				byLast[last] = append(byLast[last], called{n[:max(cut, 0)], &rows[i]})
+			}
+		}
+		out[list] = byLast
+	}
+	return out, err
+}
+
+// Named is the row about a dotted name of a program text, nil if there is none.
+func (c *Set) Named(as, name, lang string) *Name {
+	for row := range c.AllNamed(as, name, lang) {
+		return row
+	}
+	return nil
+}
+
+// AllNamed are the rows about a dotted name of a program text, the one that counts first.
+func (c *Set) AllNamed(as, name, lang string) iter.Seq[*Name] {
+	cut := strings.LastIndexAny(name, ".:>")
+	on := "-"
+	if cut >= 0 {
+		if on = strings.TrimRight(strings.ReplaceAll(name[:cut], "::", "."), ".:-"); on == "" {
+			on = "."
+		}
+	}
+	return func(yield func(*Name) bool) {
+		list := c.names()[as]
+		for _, rows := range [...][]called{list[name[cut+1:]], list["*"]} {
+			for _, n := range rows {
+				if n.holds(on, lang) && !yield(n.row) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (n called) holds(on, lang string) bool {
+	return (n.qualifier == "" || on == n.qualifier || strings.HasSuffix(on, "."+n.qualifier)) &&
+		(n.row.Langs == nil || slices.Contains(n.row.Langs, lang)) &&
+		(n.row.On == nil || slices.ContainsFunc(n.row.On, func(p string) bool { return paths.GlobMatch(p, on) }))
+}

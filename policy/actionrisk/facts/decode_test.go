@@ -31,7 +31,6 @@ func TestTablesAsDecoded(t *testing.T) {
 	})
 	set.names()
 	set.Resources()
-	set.SDKs()
 	if err != nil || read < 25 {
 		t.Errorf("%d tables read: %v", read, err)
 	}

@@ -20,13 +20,15 @@ const (
 	AsBuilder     = "builders"     // it makes a text that nobody reads in the open of another one
 	AsFetcher     = "fetchers"     // it gets a text from the network
 	AsLister      = "listers"      // it gives the files of a folder
+	AsLibrary     = "libraries"    // what a method of a service's library does: boto3's delete_bucket is "aws s3 delete-bucket"
 )
 
 // Name is a row of names.json: what some names are, or do, in a program text. Of two rows
 // that hold the first counts.
 type Name struct {
 	// Names are "remove", or "os.remove" with the end of what it is called on; "*" is any
-	// that has no row of its own.
+	// that has no row of its own. Methods of libraries are in small letters with "_"
+	// between their words, and "*" stands for the rest of one.
 	Names []string `json:"names"`
 	Langs []string `json:"langs,omitempty"` // all if none
 	// On are patterns of all that it is called on: "*fs*"; "." is what a call gave, "-" is
@@ -34,6 +36,14 @@ type Name struct {
 	On   []string `json:"on,omitempty"`
 	Does Doing    `json:"does,omitempty"`
 	Text string   `json:"text,omitempty"`
+	// Import: one of these stands in the text, as the name of what it loads. With: one of
+	// these stands among what the method is given.
+	Import []string `json:"import,omitempty"`
+	With   []string `json:"with,omitempty"`
+	// Run is the command of the same effect: {0} is the first text it is given, {name}
+	// the value of a named one, {*} what the star stands for, {kebab} the call with
+	// dashes, {service} the name of the service that the client was made for.
+	Run []string `json:"run,omitempty"`
 }
 
 // Doing is what a call of a program text does with its arguments.
@@ -65,9 +75,15 @@ func (d Doing) Deletes() bool {
 	return d == DeletesFile || d == DeletesTree || d == DeletesTreeIfTold
 }
 
-// called is a name of a row, by what must stand before its last part.
+// Loaded: the text loads what the row is about.
+func (n *Name) Loaded(text string) bool {
+	return slices.ContainsFunc(n.Import, func(name string) bool { return strings.Contains(text, name) })
+}
+
+// called is a name of a row.
 type called struct {
 	qualifier string // "os" of "os.Remove", or ""
+	last      string // "Remove"
 	row       *Name
 }
 
@@ -82,12 +98,29 @@ func readNames(read rules.TableReader) (map[string]map[string][]called, error) {
 			for _, n := range rows[i].Names {
 				cut := strings.LastIndexByte(n, '.')
 				last := n[cut+1:]
-				byLast[last] = append(byLast[last], called{n[:max(cut, 0)], &rows[i]})
+				key := last
+				if strings.Contains(last, "*") {
+					key = "*"
+				}
+				byLast[key] = append(byLast[key], called{n[:max(cut, 0)], last, &rows[i]})
 			}
 		}
 		out[list] = byLast
 	}
 	return out, err
+}
+
+// Libraries are the rows about libraries that a text loads.
+func (c *Set) Libraries(text string) map[*Name]bool {
+	out := map[*Name]bool{}
+	for _, rows := range c.names()[AsLibrary] {
+		for _, n := range rows {
+			if n.row.Loaded(text) {
+				out[n.row] = true
+			}
+		}
+	}
+	return out
 }
 
 // Named is the row about a dotted name of a program text, nil if there is none.
@@ -109,9 +142,10 @@ func (c *Set) AllNamed(as, name, lang string) iter.Seq[*Name] {
 	}
 	return func(yield func(*Name) bool) {
 		list := c.names()[as]
-		for _, rows := range [...][]called{list[name[cut+1:]], list["*"]} {
+		last := name[cut+1:]
+		for _, rows := range [...][]called{list[last], list["*"]} {
 			for _, n := range rows {
-				if n.holds(on, lang) && !yield(n.row) {
+				if (n.last == last || paths.GlobMatch(n.last, last)) && n.holds(on, lang) && !yield(n.row) {
 					return
 				}
 			}

@@ -49,8 +49,6 @@ var (
 	resourcesTable string
 	//go:embed safer.json
 	saferTable string
-	//go:embed sdk.json
-	sdkTable string
 	//go:embed secret.json
 	secretTable string
 	//go:embed seen.json
@@ -80,7 +78,7 @@ func Tables() map[string]string {
 		"deploy": deployTable, "env": envTable, "git": gitTable, "groups": groupsTable, "http": httpTable,
 		"infra": infraTable, "k8s": k8sTable, "mcp": mcpTable, "names": namesTable, "nosql": nosqlTable, "orm": ormTable,
 		"priv": privTable, "programs": programsTable, "rce": rceTable, "reads": readsTable,
-		"resources": resourcesTable, "safer": saferTable, "sdk": sdkTable, "secret": secretTable,
+		"resources": resourcesTable, "safer": saferTable, "secret": secretTable,
 		"seen": seenTable, "shell": shellTable, "sql": sqlTable, "text": textTable, "verbs": verbsTable, "wallet": walletTable,
 		"win": winTable, "windows": windowsTable, "x402": x402Table,
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/facts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -13,15 +12,7 @@ import (
 // libraries judges the calls of a program text to the libraries that it loads.
 func (r *inlineRun) libraries() {
 	e := r.sh.Env
-	var loaded []*facts.SDK
-	for i := range e.SDKs() {
-		for _, name := range e.SDKs()[i].Import {
-			if strings.Contains(r.src.Text, name) {
-				loaded = append(loaded, &e.SDKs()[i])
-				break
-			}
-		}
-	}
+	loaded := e.Libraries(r.src.Text)
 	if len(loaded) == 0 || !e.Budget.Spend(len(r.toks)) {
 		return
 	}
@@ -29,59 +20,47 @@ func (r *inlineRun) libraries() {
 		if t.Kind != tokens.Name || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 			continue
 		}
-		name := snake(strings.TrimSuffix(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "Command"))
-		for _, s := range loaded {
-			if rest, ok := calls(s, name, t.Text); ok && e.Budget.Spend(4) && given(s, r.arguments(i+1)) {
-				r.standsFor(s, t, name, rest, r.arguments(i+1))
+		on := strings.LastIndexByte(t.Text, '.') + 1
+		name := snake(strings.TrimSuffix(t.Text[on:], "Command"))
+		for s := range e.AllNamed(facts.AsLibrary, strings.ToLower(t.Text[:on])+name, r.lang) {
+			if loaded[s] && e.Budget.Spend(4) && given(s, r.arguments(i+1)) {
+				r.standsFor(s, t, name, r.arguments(i+1))
 				break
 			}
 		}
 	}
 }
 
-// calls tells whether the entry is about a method, and what its star stands for.
-func calls(s *facts.SDK, name, dotted string) (string, bool) {
-	for _, c := range s.Call {
-		switch prefix, star := strings.CutSuffix(c, "*"); {
-		case strings.Contains(c, "."):
-			if strings.HasSuffix(strings.ToLower(dotted), c) {
-				return "", true
-			}
-		case star:
-			if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
-				return rest, true
-			}
-		case strings.Contains(c, "*"):
-			if paths.GlobMatch(c, name) {
-				return "", true
-			}
-		case c == name:
-			return "", true
+// starred is what the star of one of a row's names stands for in a name.
+func starred(s *facts.Name, name string) string {
+	for _, n := range s.Names {
+		if before, star := strings.CutSuffix(n, "*"); star && strings.HasPrefix(name, before) {
+			return name[len(before):]
 		}
 	}
-	return "", false
+	return ""
 }
 
 // given tells whether the call has the arguments that the entry asks for.
-func given(s *facts.SDK, args []tokens.Token) bool {
+func given(s *facts.Name, args []tokens.Token) bool {
 	return len(s.With) == 0 || slices.ContainsFunc(args, func(t tokens.Token) bool { return slices.Contains(s.With, t.Text) })
 }
 
 // standsFor runs the command that has the effect of one call.
-func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, args []tokens.Token) {
+func (r *inlineRun) standsFor(s *facts.Name, at tokens.Token, name string, args []tokens.Token) {
 	list := r.strings(args)
-	if s.Text {
+	if s.Does == facts.RunsText {
 		if len(list) > 0 && list[0].Text != string(scan.Hole) {
 			r.shellText(list[0])
 		}
 		return
 	}
 	var words []tokens.Token
-	for _, part := range strings.Fields(s.Run) {
+	for _, part := range s.Run {
 		w := tokens.Token{Kind: tokens.String, Text: part, From: at.From, To: at.To}
 		switch {
 		case part == "{*}":
-			w.Text = strings.ReplaceAll(rest, "_", "")
+			w.Text = strings.ReplaceAll(starred(s, name), "_", "")
 		case part == "{kebab}":
 			w.Text = strings.ReplaceAll(name, "_", "-")
 		case part == "{service}":

@@ -259,7 +259,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 		return false
 	}
 	if command := args.Get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.Kind == '{' {
-		return w.mongo(args, "db.runCommand("+strings.ReplaceAll(w.src.Text[command.Start:command.End], " ", "")+")")
+		return w.mongo(args, stores.MongoCall{Method: "runCommand", Args: w.src.Text[command.Start:command.End], Receiver: "db"})
 	}
 	if collection == "" {
 		return false
@@ -268,28 +268,23 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
 		words = words[1:]
 	}
-	method := camel(words)
 	var list []string
 	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
 		if k := args.Get(key); k != nil && (k.Kind == '{' || k.Kind == '[') {
 			list = append(list, w.src.Text[k.Start:k.End])
 		}
 	}
-	if stores.MongoEffect(w.e.Calls(), &stores.MongoCall{Method: method, Args: strings.Join(list, ","), Receiver: "db." + collection}) == "" {
-		return false
-	}
-	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")
+	return w.mongo(args, stores.MongoCall{Method: camel(words), Args: strings.Join(list, ","), Receiver: "db." + collection})
 }
 
-// mongo runs a statement that stands for what the arguments say.
-func (w *jsonWalk) mongo(args *tree.Node, text string) bool {
-	if !stores.LooksMongo(text) {
-		return false
-	}
-	src := act.Source{Text: text, At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
-	src.Span, _ = w.src.Where(args.Start, args.End)
+// mongo judges the call of a database's shell that the arguments stand for, and tells
+// whether a rule holds.
+func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
+	src := w.src.Inside(w.src.Word(args.Start, args.End), "")
+	call.End = len(src.Text)
+	r := stores.MongoDoes(w.e.Calls(), []stores.MongoCall{call})
 	before := len(w.e.Findings)
-	w.e.Read("sql", &src, nil)
+	w.e.Statements(&src, &r, "")
 	return len(w.e.Findings) > before
 }
 

@@ -265,21 +265,19 @@ func (w *jsonWalk) isRequirements(list *tree.Node) bool {
 
 // request is an HTTP request written as an object.
 func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
-	line := strings.ToUpper(method) + " " + url.Text
+	r := interp.Request{Method: strings.ToUpper(method), Address: url.Text}
 	if body := n.Get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
-		text := body.Text
+		r.Body = body.Text
 		if body.Kind == '{' || body.Kind == '[' {
-			text = w.src.Text[body.Start:body.End]
+			r.Body = w.src.Text[body.Start:body.End]
 		}
-		line += " " + text
 	}
-	span, _ := w.src.Where(n.Start, n.End)
-	inner := act.Source{Text: line, At: -1, Span: span, Via: w.src.Via, Depth: w.src.Depth + 1}
-	if h := interp.RequestLine(line); h != nil && inner.Depth <= scan.MaxDepth {
-		w.e.RunHTTPLine(&inner, h)
-		return true
+	src := w.src.Inside(w.src.Word(n.Start, n.End), "")
+	if !r.Made() || src.Depth > scan.MaxDepth {
+		return false
 	}
-	return false
+	w.e.RunRequest(&src, r)
+	return true
 }
 
 // installs runs what a package's description runs when it is installed.
@@ -424,7 +422,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 		return w.carry(n, v, lang, via)
 	case '[':
 		if args := n.Get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && tree.AllStrings(v) {
-			return w.words(v.Kids, n, via)
+			return w.words(v, n, via)
 		}
 		done := false
 		for _, k := range v.Kids {
@@ -439,22 +437,16 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 
 // words runs ["rm", "-rf", "/"]: one command, not text for a shell. A list of
 // whole commands is run one by one.
-func (w *jsonWalk) words(kids []*tree.Node, n *tree.Node, via string) bool {
-	if len(kids) > 1 && strings.Contains(strings.TrimSpace(kids[0].Text), " ") {
-		for _, k := range kids {
-			w.carry(n, k, "any", via)
+func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
+	if len(list.Kids) == 1 || strings.Contains(strings.TrimSpace(list.Kids[0].Text), " ") {
+		done := false
+		for _, k := range list.Kids {
+			done = w.carry(n, k, "any", via) || done
 		}
-		return true
+		return done
 	}
-	if len(kids) == 1 {
-		return w.carry(n, kids[0], "any", via)
-	}
-	parts := make([]string, len(kids))
-	for i, k := range kids {
-		parts[i] = scan.Quote(k.Text)
-	}
-	whole := &tree.Node{Kind: '"', Text: strings.Join(parts, " "), Start: kids[0].Start, End: kids[len(kids)-1].End}
-	return w.carry(n, whole, "any", via)
+	w.known = true
+	return w.start(list, via, strs(list), beside(n, list))
 }
 
 // carry runs one text in its language.
@@ -462,25 +454,13 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	if strings.TrimSpace(v.Text) == "" || w.src.Depth >= scan.MaxDepth {
 		return false
 	}
-	src := v.Source(w.src, via)
 	if lang == "any" {
 		lang = shellLanguage(n, v)
-		if args := n.Get("args", "arguments"); args != nil && args.Kind == '[' && tree.AllStrings(args) { // {command: "rm", args: ["-rf", "/"]}
-			for _, a := range args.Kids {
-				src.Text += " " + scan.Quote(a.Text)
-			}
-			src.At = -1
-		}
-		if input := n.Get("stdin", "input"); lang == "any" && input != nil && input != v && input.Kind == '"' && input.Text != "" && len(input.Text) < scan.MaxDecoded {
-			src.Text, src.At = src.Text+" <<< "+scan.Quote(input.Text), -1
-		}
-		if env := environment(n); env != "" && lang == "any" {
-			src.Text, src.At = env+src.Text, -1
-		}
 	}
+	src := v.Source(w.src, via)
 	switch lang {
-	case "sql":
-		w.e.Read("sql", &src, nil)
+	case "any":
+		w.command(n, v, &src, via)
 	case "sql?":
 		if !stores.LooksSQL(v.Text) && !stores.LooksMongo(v.Text) {
 			done := w.mutation(v)
@@ -488,18 +468,41 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 			return done
 		}
 		w.e.Read("sql", &src, nil)
-	case "powershell", "cmd":
-		w.e.Ran = true
-		w.e.Read(lang, &src, nil)
 	case "code":
 		w.code(n, &src)
 	case "manifest?", "playbook?", "compose?", "dockerfile?":
 		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
-		w.e.Route(&src)
+		w.e.Ran = true
+		w.e.Read(lang, &src, nil)
 	}
 	w.known = true
 	return true
+}
+
+// command runs a text with the words, the input and the variables that stand beside it.
+func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
+	args := n.Get("args", "arguments")
+	if args != nil && (args.Kind != '[' || !tree.AllStrings(args)) {
+		args = nil
+	}
+	with := beside(n, v)
+	switch with.Stdin.Known = with.Stdin.Word.Text != ""; {
+	case args == nil && with.Env == nil && !with.Stdin.Known:
+		w.e.Route(src)
+	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // for a shell, which has further words behind it
+		if args != nil {
+			src.Text, src.At = v.Text+" "+strings.Join(strs(args), " "), -1
+		}
+		if with.Env != nil { // what they make any shell do
+			w.start(v, via, []string{"sh", "-n"}, act.Invocation{Env: with.Env})
+		}
+		w.e.Front.Script(&interp.Process{Env: w.e}, src, with.Stdin)
+	case args != nil:
+		w.start(n, via, append(scan.OptionWords(v.Text), strs(args)...), with)
+	default:
+		w.start(v, via, scan.OptionWords(v.Text), with)
+	}
 }
 
 // notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.

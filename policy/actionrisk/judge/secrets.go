@@ -22,8 +22,8 @@ var SecretPredicates = map[string]interp.Predicate{
 	"any-out": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, !it.Inv.Has("-pubout") && !it.Inv.Has("-pubin") && !it.Inv.Has("-check")
 	},
-	"noinner": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-		return act.Word{}, len(it.Inv.Argv) == 1 || it.Inv.Exe == "printenv"
+	"noinner": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, len(it.Inv.Argv) == 1 || e.Program(it.Inv.Exe).Carries == nil
 	},
 	"bare": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, len(it.Inv.Argv) == 1

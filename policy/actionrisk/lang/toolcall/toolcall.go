@@ -527,41 +527,54 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 	return false
 }
 
-// code runs text of an interpreter; which one, its neighbours or its own words say.
+// codeLanguages are the languages that a neighbour names, by the beginning of what it says.
+var codeLanguages = []struct{ begins, lang string }{{"py", "python"}, {"js", "node"}, {"javascript", "node"}, {"node", "node"}, {"ts", "node"}, {"typescript", "node"}}
+
+// codeWords are what texts of a language hold where nobody names it; the first counts.
+var codeWords = []struct {
+	lang  string
+	words []string
+}{{"node", []string{"require(", "const ", "=>", "await "}}, {"python", []string{"import ", "print(", "os.", "subprocess", "__import__("}}}
+
+// codeLanguage is the language of a text by its neighbours or by its own words, "any" if
+// neither says so.
+func codeLanguage(n *tree.Node, text string) string {
+	said := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
+	for _, l := range codeLanguages {
+		if strings.HasPrefix(said, l.begins) {
+			return l.lang
+		}
+	}
+	switch said {
+	case "bash", "sh", "shell", "zsh":
+		return "any"
+	case "pwsh":
+		return "powershell"
+	case "sql", "powershell", "cmd", "ruby", "perl", "php":
+		return said
+	}
+	for _, l := range codeWords {
+		if slices.ContainsFunc(l.words, func(word string) bool { return strings.Contains(text, word) }) {
+			return l.lang
+		}
+	}
+	return "any"
+}
+
+// code runs text of an interpreter.
 func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
-	e := w.e
-	e.Ran = true
-	lang := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
-	text := src.Text
+	w.e.Ran = true
 	if w.notebook(src) {
 		return
 	}
-	switch {
-	case strings.HasPrefix(lang, "py"):
-		lang = "python"
-	case strings.HasPrefix(lang, "js"), strings.HasPrefix(lang, "javascript"), strings.HasPrefix(lang, "node"), strings.HasPrefix(lang, "ts"), strings.HasPrefix(lang, "typescript"):
-		lang = "node"
-	case lang == "bash" || lang == "sh" || lang == "shell" || lang == "zsh":
-		e.Route(src)
-		return
-	case lang == "sql":
-		e.Read("sql", src, nil)
-		return
-	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
-		e.Read(map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"], src, nil)
-		return
-	case lang == "ruby" || lang == "perl" || lang == "php":
-	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
-		lang = "node"
-	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
-		lang = "python"
+	switch lang := codeLanguage(n, src.Text); lang {
+	case "any", "sql", "powershell", "cmd":
+		w.e.Read(lang, src, nil)
 	default:
-		e.Route(src)
-		return
-	}
-	e.Read("only "+lang, src, nil)
-	if strings.Contains(text, "(") {
-		e.Read("calls", src, nil)
+		w.e.Read("only "+lang, src, nil)
+		if strings.Contains(src.Text, "(") {
+			w.e.Read("calls", src, nil)
+		}
 	}
 }
 

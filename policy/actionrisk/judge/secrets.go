@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -479,18 +480,21 @@ func anySecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// isDevTCP: the shell makes a connection of a file of this name.
+func isDevTCP(w act.Word) bool {
+	return strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/")
+}
+
 func devTCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/") {
-			return w, true
-		}
+	if i := slices.IndexFunc(it.Inv.Operands, isDevTCP); i >= 0 {
+		return it.Inv.Operands[i], true
 	}
 	return act.Word{}, false
 }
 
 func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, r := range it.Inv.Redirs {
-		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
+		if isDevTCP(r.File) {
 			return r.File, true
 		}
 	}
@@ -511,32 +515,38 @@ func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	var file act.Word
 	for _, w := range it.Inv.Operands {
 		kind, rest, _ := strings.Cut(w.Text, ":")
-		switch k := strings.ToUpper(kind); {
-		case strings.HasPrefix(k, "TCP"), strings.HasPrefix(k, "UDP"), strings.HasPrefix(k, "OPENSSL"):
+		kind = strings.ToUpper(kind)
+		switch {
+		case strings.HasPrefix(kind, "TCP"), strings.HasPrefix(kind, "UDP"), strings.HasPrefix(kind, "OPENSSL"):
 			net = true
-		case k == "FD":
-			file := it.Inv.Fds[rest].File.Text
-			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
-		case k == "EXEC" || k == "SYSTEM":
-			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
-				if e.Credential(act.Word{Text: part}, it.Inv.Cwd) {
-					file = w
-				}
-			}
-		case k == "OPEN" || k == "FILE" || k == "GOPEN" || k == "PIPE" || k == "CREATE" || rest == "" && strings.Contains(w.Text, "/"):
-			if rest == "" {
-				rest = w.Text
-			}
-			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
-			if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, rest)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 {
-				file = w
-			}
-			if e.Credential(act.Word{Text: rest}, it.Inv.Cwd) {
-				file = w
-			}
+		case kind == "FD":
+			net = net || isDevTCP(it.Inv.Fds[rest].File)
+		case slices.ContainsFunc(socatReads(kind, rest, w.Text), func(name string) bool { return secretHere(e, it, name) }):
+			file = w
 		}
 	}
 	return file, net && file.Text != ""
+}
+
+// socatReads are the files that an address of socat may read: those among the words of a
+// program, or the one that it names.
+func socatReads(kind, rest, whole string) []string {
+	switch kind {
+	case "EXEC", "SYSTEM":
+		return strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) })
+	case "OPEN", "FILE", "GOPEN", "PIPE", "CREATE":
+	default:
+		if rest != "" || !strings.Contains(whole, "/") {
+			return nil
+		}
+	}
+	name, _, _ := strings.Cut(strings.Trim(cmp.Or(rest, whole), "'\""), ",")
+	return []string{name}
+}
+
+// secretHere: the file holds credentials, or the command itself put secrets into it.
+func secretHere(e *interp.Env, it *act.Item, name string) bool {
+	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
 // password: the value of an option for passwords is written out. Its word is not

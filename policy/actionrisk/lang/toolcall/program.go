@@ -266,33 +266,36 @@ var (
 // commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
 func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	head := n.Get(headKeys...)
-	if list := n.Get("args", "argv"); head == nil && list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" {
-		return w.runWords(n, strs(list)) // {process: {args: ["rm", …]}}
+	if head == nil {
+		list := n.Get("args", "argv") // {process: {args: ["rm", …]}}
+		return list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" && w.runWords(n, strs(list))
 	}
-	if head == nil || strings.ContainsAny(head.Text, " \n") && head.Kind == '"' {
+	argv := oneProgram(head)
+	if argv == nil {
 		return false
 	}
-	var argv []string
-	switch {
-	case head.Kind == '"' && head.Text != "":
-		argv = []string{head.Text}
-	case head.Kind == '[' && tree.AllStrings(head):
-		argv = strs(head)
-	default:
-		return false
-	}
-	lists := 0
+	behind := len(argv)
 	for i, k := range n.Kids {
 		if k != head && k.Kind == '[' && tailKeys[strings.ToLower(n.KeysAt(i))] && tree.AllStrings(k) {
 			argv = append(argv, strs(k)...)
-			lists++
 		}
 	}
 	plain := n.Get("program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint") == head
-	if lists == 0 || !plain && !w.e.Acts(argv[0]) || w.src.Depth >= scan.MaxDepth {
+	if len(argv) == behind || !plain && !w.e.Acts(argv[0]) {
 		return false
 	}
 	return w.start(n, "json", argv, beside(n, head))
+}
+
+// oneProgram is the word, or the list of words, that names a program; nil if it does not.
+func oneProgram(head *tree.Node) []string {
+	switch {
+	case head.Kind == '"' && head.Text != "" && !strings.ContainsAny(head.Text, " \n"):
+		return []string{head.Text}
+	case head.Kind == '[' && tree.AllStrings(head):
+		return strs(head)
+	}
+	return nil
 }
 
 // beside are the variables and the input that an object gives to the command that it

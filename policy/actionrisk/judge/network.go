@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -75,16 +76,7 @@ func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // methodIs: the HTTP method an HTTP client uses.
 func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	m := hosts.Method(it.Inv)
-	if other := hosts.OverriddenMethod(it.Inv); other != "" {
-		m = other
-	}
-	for _, a := range args {
-		if a == m {
-			return act.Word{}, true
-		}
-	}
-	return act.Word{}, false
+	return act.Word{}, slices.Contains(args, cmp.Or(hosts.OverriddenMethod(it.Inv), hosts.Method(it.Inv)))
 }
 
 // uploads: it sends a body; with "stdin" the body is its input, with "file" a file.
@@ -116,18 +108,9 @@ func isInput(t string) bool {
 
 // varIs: a word holds an unknown variable; "secret" by its name a credential.
 func varIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for i := 1; i < len(it.Inv.Argv); i++ {
-		w := it.Inv.Argv[i]
-		if w.Var == "" {
-			continue
-		}
-		for _, a := range args {
-			if a == "any" || a == "secret" && hosts.SecretName(w.Var) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return w.Var != "" && (slices.Contains(args, "any") || slices.Contains(args, "secret") && hosts.SecretName(w.Var))
+	})
 }
 
 // mountIs: a bind mount of the host's root, system folders or Docker's socket.

@@ -120,14 +120,9 @@ func sudoersFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func containsWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
-		for _, part := range strings.Split(w.Text, ",") {
-			if slices.Contains(args, part) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return slices.ContainsFunc(strings.Split(w.Text, ","), func(part string) bool { return slices.Contains(args, part) })
+	})
 }
 
 func accountRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

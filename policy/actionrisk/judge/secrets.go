@@ -149,12 +149,9 @@ var SecretPredicates = map[string]interp.Predicate{
 
 // wordWith finds an operand that begins with a path.
 func wordWith(it *act.Item, prefix string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*")
+	})
 }
 
 func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -186,13 +183,10 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
+	return first(it.Inv.Operands, func(w act.Word) bool {
 		f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
-		if ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0 {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+		return ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0
+	})
 }
 
 // remoteArchive: tar, cpio and pax write to host:path over ssh or rsh, given as an
@@ -291,12 +285,7 @@ func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func secretOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if hosts.SecretName(w.Text) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool { return hosts.SecretName(w.Text) })
 }
 
 var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "credentials", "wallet.dat", ".aws", ".ssh", ".netrc", ".pgpass", "shadow", "keystore", "kubeconfig", ".kdbx", ".npmrc", "private_key", "secrets", ".key", ".p12", ".pfx", ".jks"}
@@ -317,27 +306,21 @@ func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// huntPatterns are what credentials are searched by.
+var huntPatterns = []string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"}
+
 func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
+	return first(arguments(it), func(w act.Word) bool {
 		l := strings.ToLower(w.Text)
-		for _, p := range [...]string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"} {
-			if strings.Contains(l, p) && !strings.HasPrefix(l, "/") {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+		return !strings.HasPrefix(l, "/") && slices.ContainsFunc(huntPatterns, func(p string) bool { return strings.Contains(l, p) })
+	})
 }
 
 // remoteOperand: host:path, s3://, gs:// and their kind.
 func remoteOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		i := strings.IndexByte(w.Text, ':')
-		if i > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return strings.IndexByte(w.Text, ':') > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:")
+	})
 }
 
 func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -486,10 +469,7 @@ func isDevTCP(w act.Word) bool {
 }
 
 func devTCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	if i := slices.IndexFunc(it.Inv.Operands, isDevTCP); i >= 0 {
-		return it.Inv.Operands[i], true
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, isDevTCP)
 }
 
 func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

@@ -353,33 +353,25 @@ var tokenHome = []struct{ prefix, variable, host string }{
 }
 
 func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	named := []string{}
-	for _, w := range it.Inv.Argv[1:] {
-		if _, h, _, ok := hosts.Split(w.Text); ok {
-			named = append(named, h)
-		} else if h, ok := hosts.LooksHost(w.Text); ok {
+	var named []string
+	for _, w := range arguments(it) {
+		_, h, _, ok := hosts.Split(w.Text)
+		if !ok {
+			h, ok = hosts.LooksHost(w.Text)
+		}
+		if ok {
 			named = append(named, h)
 		}
 	}
-	if len(named) == 0 {
-		return act.Word{}, false
-	}
-	for _, w := range it.Inv.Argv[1:] {
+	return first(arguments(it), func(w act.Word) bool {
 		for _, t := range tokenHome {
-			if w.Var != t.variable && !strings.Contains(w.Text, t.prefix) {
-				continue
-			}
-			if w.Var != t.variable && !slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) }) {
-				continue
-			}
-			for _, h := range named {
-				if !strings.Contains(h, t.host) && !hosts.LocalHost(h) {
-					return w, true
-				}
+			mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
+			if mine && slices.ContainsFunc(named, func(h string) bool { return !strings.Contains(h, t.host) && !hosts.LocalHost(h) }) {
+				return true
 			}
 		}
-	}
-	return act.Word{}, false
+		return false
+	})
 }
 
 // sendsInput: the program sends its standard input away.
@@ -429,19 +421,22 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // secretInURL: a variable that holds a credential stands in the URL or, sent to
 // a host that collects requests, anywhere.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
-		if _, host, rest, ok := hosts.Split(w.Text); ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
-			return w, true
-		}
+	if w, ok := first(arguments(it), func(w act.Word) bool {
+		_, host, rest, ok := hosts.Split(w.Text)
+		return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord")
+	}); ok {
+		return w, true
+	}
+	if _, ok := first(it.Inv.Operands, func(w act.Word) bool {
+		_, host, _, ok := hosts.Split(w.Text)
+		return ok && hosts.PasteHost(host)
+	}); !ok {
+		return act.Word{}, false
 	}
 	for i := range it.Inv.Opts {
 		o := &it.Inv.Opts[i]
 		if slices.Contains(hosts.BodyOptions, o.Name) && hosts.SecretName(o.Value.Var) && !strings.Contains(strings.ToLower(o.Value.Text), "client_") && !strings.Contains(o.Value.Text, "grant_type") {
-			for _, w := range it.Inv.Operands {
-				if _, host, _, ok := hosts.Split(w.Text); ok && hosts.PasteHost(host) {
-					return o.Value, true
-				}
-			}
+			return o.Value, true
 		}
 	}
 	return act.Word{}, false

@@ -461,37 +461,35 @@ func foreignKnown(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 // downloadedRun: the file it runs, reads or makes executable was downloaded by
-// the same command.
+// the same command; with "self" the program itself.
 func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
-	check := func(w act.Word) bool {
-		if w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" {
-			return true
-		}
-		f, ok := e.Files[paths.FileKey(v.Cwd, w.Text)]
-		return ok && f.Taint&act.FromNetwork != 0
+	if slices.Contains(args, "self") && len(v.Argv) > 0 {
+		return v.Argv[0], downloadedProgram(e, v)
 	}
-	if len(v.Argv) > 0 && len(args) > 0 && args[0] == "self" {
-		first := v.Argv[0]
-		if strings.IndexByte(first.Text, '/') >= 0 {
-			return first, check(first)
-		}
-		for _, d := range facts.StandardDirectories { // saved where programs are found by their bare name
-			if f, ok := e.Files[d+first.Text]; ok && f.Taint&act.FromNetwork != 0 {
-				return first, true
-			}
-		}
-		return first, false
-	}
-	for i, w := range v.Operands {
-		if len(args) > 0 && args[0] == "script" && (i > 0 || v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe)) { // its program; the others are data
-			break
-		}
-		if check(w) {
-			return w, true
+	list := v.Operands
+	if slices.Contains(args, "script") { // its program; the others are data
+		list = list[:min(1, len(list))]
+		if v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe) {
+			list = nil
 		}
 	}
-	return act.Word{}, false
+	return first(list, func(w act.Word) bool { return fetched(e, v, w) })
+}
+
+// fetched: the word, or the file that it names, came over the network.
+func fetched(e *interp.Env, v *act.Invocation, w act.Word) bool {
+	return w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromNetwork != 0
+}
+
+// downloadedProgram: the program was saved where it is called, or where programs are
+// found by their bare name.
+func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
+	name := v.Argv[0]
+	if strings.IndexByte(name.Text, '/') >= 0 {
+		return fetched(e, v, name)
+	}
+	return slices.ContainsFunc(facts.StandardDirectories[:], func(d string) bool { return e.Files[d+name.Text].Taint&act.FromNetwork != 0 })
 }
 
 func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

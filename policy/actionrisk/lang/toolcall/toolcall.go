@@ -385,18 +385,19 @@ func (w *jsonWalk) carrierOf(key string) string {
 	if len(words) < 2 {
 		return ""
 	}
-	switch words[len(words)-1] {
-	case "command", "commands", "cmd", "commandline", "script", "shell", "exec":
-		return "any"
-	case "sql":
-		return "sql"
-	case "code":
-		if words[0] != "error" && words[0] != "status" && words[0] != "exit" && words[0] != "country" && words[0] != "zip" && words[0] != "language" {
-			return "code"
-		}
+	lang := carrierWords[words[len(words)-1]]
+	if lang == "code" && numberedCodes[words[0]] {
+		return ""
 	}
-	return ""
+	return lang
 }
+
+// carrierWords are last words of members whose strings are program text, and numberedCodes
+// are first words of those whose code is a number.
+var (
+	carrierWords  = map[string]string{"command": "any", "commands": "any", "cmd": "any", "commandline": "any", "script": "any", "shell": "any", "exec": "any", "sql": "sql", "code": "code"}
+	numberedCodes = scan.SetOf("error status exit country zip language")
+)
 
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) bool {

@@ -327,15 +327,7 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 	}
 	via := "mcp:" + act.Printable(name)
 	if args.Kind == '"' {
-		switch {
-		case class == "shell" || class == "sql":
-			return w.carry(args, args, map[string]string{"shell": "any", "sql": "sql"}[class], via)
-		case languageOf(name) != "":
-			return w.programText(args, languageOf(name), via)
-		case facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb):
-			return w.carry(args, args, "any", via)
-		}
-		return false
+		return w.textArgument(name, class, args, via)
 	}
 	if args.Kind != '{' {
 		w.node(args, "")
@@ -356,6 +348,19 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 		carried = w.carry(args, args.Kids[0], "any", via)
 	}
 	return carried
+}
+
+// textArgument runs arguments that are one text.
+func (w *jsonWalk) textArgument(name, class string, text *tree.Node, via string) bool {
+	switch lang := languageOf(name); {
+	case class == "sql":
+		return w.carry(text, text, "sql", via)
+	case class == "shell":
+		return w.carry(text, text, "any", via)
+	case lang != "":
+		return w.programText(text, lang, via)
+	}
+	return facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb) && w.carry(text, text, "any", via)
 }
 
 // argument runs one member if it is program text.

@@ -425,26 +425,27 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 		if args := n.Get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && tree.AllStrings(v) {
 			return w.words(v, n, via)
 		}
-		done := false
-		for _, k := range v.Kids {
-			if k.Kind == '"' {
-				done = w.carry(n, k, lang, via) || done
-			}
-		}
-		return done
+		return w.each(n, v, lang, via)
 	}
 	return false
+}
+
+// each runs every text of a list in its language.
+func (w *jsonWalk) each(n, list *tree.Node, lang, via string) bool {
+	done := false
+	for _, k := range list.Kids {
+		if k.Kind == '"' {
+			done = w.carry(n, k, lang, via) || done
+		}
+	}
+	return done
 }
 
 // words runs ["rm", "-rf", "/"]: one command, not text for a shell. A list of
 // whole commands is run one by one.
 func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
 	if len(list.Kids) == 1 || strings.Contains(strings.TrimSpace(list.Kids[0].Text), " ") {
-		done := false
-		for _, k := range list.Kids {
-			done = w.carry(n, k, "any", via) || done
-		}
-		return done
+		return w.each(n, list, "any", via)
 	}
 	w.known = true
 	return w.start(list, via, strs(list), beside(n, list))

@@ -95,3 +95,33 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestCommandsInParts: what an object says beside a command is its words, its input and
+// its variables, not text of a shell's, and the findings stand where it says so.
+func TestCommandsInParts(t *testing.T) {
+	for text, want := range map[string]act.Level{
+		`{"command":"rm","args":["-rf","/"]}`:                                                     act.Critical,
+		`{"command":"echo","args":["; rm -rf /"]}`:                                                act.Low,
+		`{"command":"sh -c","args":["rm -rf /"]}`:                                                 act.Critical,
+		`{"command":"cd /tmp && rm -rf","args":["/"]}`:                                            act.Critical,
+		`{"command":"cat | sh","stdin":"rm -rf /"}`:                                               act.Critical,
+		`{"command":"cat","stdin":"rm -rf /"}`:                                                    act.Low,
+		`{"command":"git pull && make","env":{"GIT_SSH_COMMAND":"sh -c 'rm -rf /'"}}`:             act.Critical,
+		`{"program":"dd","argv":["if=/dev/zero","of=/dev/sda"]}`:                                  act.Critical,
+		`{"mcpServers":{"x":{"command":"sh","args":["-c","rm -rf /"]}}}`:                          act.Critical,
+		`{"mcpServers":{"x":{"command":"node","args":["s.js","rm -rf /"]}}}`:                      act.High,
+		`{"url":"https://api.acme.example/v1/t/7","method":"DELETE","body":"a | b"}`:              act.High,
+		`{"tool":"delete_many","args":{"collection":"orders","filter":{}}}`:                       act.High,
+		`{"tool":"run_command","args":{"command":{"drop": "orders"}, "database": "shop"}}`:        act.High,
+		`{"tool":"find","args":{"collection":"orders","filter":{"note":"db.orders.drop()"}}}`:     act.Low,
+		`{"tool":"update_many","args":{"collection":"orders","filter":{"a":1},"update":{"b":2}}}`: act.Medium,
+	} {
+		if got := Assess(Action{Command: text}); got.Risk != want {
+			t.Errorf("%s: %v %v, want %v", text, got.Risk, got.RuleIDs(), want)
+		}
+	}
+	text := `{"steps":1,"command":"rm","args":["-rf","/"]}`
+	if f := Assess(Action{Command: text}).Findings[0]; f.Span != (act.Span{Start: 0, End: len(text)}) || f.Decoded != "" {
+		t.Errorf("%v %q", f.Span, f.Decoded)
+	}
+}

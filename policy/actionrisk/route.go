@@ -48,8 +48,8 @@ func route(e *interp.Env, src *act.Source) string {
 	if !shell {
 		return name
 	}
-	if h := interp.RequestLine(text); h != nil {
-		e.RunHTTPLine(src, h)
+	if r, ok := interp.RequestLine(text); ok {
+		e.RunRequest(src, r)
 		return "http"
 	}
 	posix.Script(&interp.Process{Env: e}, src, act.Flow{})

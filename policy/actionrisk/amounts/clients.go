@@ -119,8 +119,8 @@ func PayClientRules(v *act.Invocation, ids *RuleList) {
 	if v.Operand(0) == "x402" { // awal x402 pay …
 		_, rest, _ := strings.Cut(words, " ")
 		words = rest
-	} else if v.Exe == "awal" {
-		return // a wallet, whose calls clients.json lists
+	} else if len(facts.Tables().Program(v.Exe).Clients) > 0 {
+		return // a wallet, whose calls its row lists
 	} else {
 		_, rest, _ := strings.Cut(words, " ")
 		words = "x402 " + rest

@@ -6,29 +6,40 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// RequestLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.
-func RequestLine(text string) []string {
-	method, rest, ok := strings.Cut(text, " ")
-	if !ok || strings.Contains(rest, " | ") { // LWP's GET, in a pipe
-		return nil
-	}
-	switch method {
+// Request is one request over HTTP.
+type Request struct{ Method, Address, Body string }
+
+// Made tells whether it says what is asked for, and of whom.
+func (r Request) Made() bool {
+	switch r.Method {
 	case "GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE":
-		if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || strings.HasPrefix(rest, "/") {
-			return []string{method, rest}
-		}
+		return strings.HasPrefix(r.Address, "http://") || strings.HasPrefix(r.Address, "https://") || strings.HasPrefix(r.Address, "/")
 	}
-	return nil
+	return false
 }
 
-// RunHTTPLine judges an HTTP request line as the client call it stands for.
-func (e *Env) RunHTTPLine(src *act.Source, line []string) {
-	url, body, _ := strings.Cut(line[1], " ")
-	argv := []act.Word{{Text: "curl", At: -1, Span: src.Span}, {Text: "-X", At: -1, Span: src.Span},
-		{Text: line[0], At: -1, Span: src.Span}, {Text: url, At: -1, Span: src.Span}}
-	if body = strings.TrimSpace(body); body != "" {
-		argv = append(argv, act.Word{Text: "-d", At: -1, Span: src.Span}, act.Word{Text: body, At: -1, Span: src.Span})
+// RequestLine reads "DELETE https://host/path" and "POST /path BODY".
+func RequestLine(text string) (Request, bool) {
+	method, rest, _ := strings.Cut(text, " ")
+	address, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	r := Request{method, address, strings.TrimSpace(body)}
+	return r, r.Made() && !strings.Contains(rest, " | ") // LWP's GET, in a pipe
+}
+
+// RunRequest judges a request that src asks for as the client's call that makes it.
+func (e *Env) RunRequest(src *act.Source, r Request) {
+	words := []string{"curl", "-X", r.Method, r.Address}
+	if r.Body != "" {
+		words = append(words, "-d", r.Body)
 	}
-	sh := &Process{Env: e, Src: src}
-	sh.Run(&act.Invocation{Src: src, Argv: argv, To: len(src.Text)})
+	(&Process{Env: e, Src: src}).Run(&act.Invocation{Src: src, Argv: WordsAt(src, words), To: len(src.Text)})
+}
+
+// WordsAt are texts as words that stand where src does.
+func WordsAt(src *act.Source, texts []string) []act.Word {
+	words := make([]act.Word, len(texts))
+	for i, t := range texts {
+		words[i] = act.Word{Text: t, At: -1, Span: src.Span, Taint: src.Taint}
+	}
+	return words
 }

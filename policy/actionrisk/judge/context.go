@@ -97,10 +97,7 @@ func emulated(e *interp.Env, v *act.Invocation) bool {
 	if slices.Contains(e.Groups["localclusters"], v.Exe) {
 		return true
 	}
-	if v.Exe != "aws" {
-		return false
-	}
-	url, _ := v.Value("--endpoint-url")
+	url, _ := v.Value("--endpoint-url") // of a cloud's client
 	_, host, _, ok := hosts.Split(url.Text)
 	return ok && hosts.LocalHost(host)
 }

@@ -206,10 +206,7 @@ func ownSetting(e *interp.Env, line string) bool {
 		return false
 	}
 	if alias, ok := strings.CutPrefix(line, "alias "); ok {
-		name, value, _ := strings.Cut(alias, "=")
-		first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
-		named, program := e.Program(name), e.Program(first)
-		return !named.Judged && named.Options == nil && len(named.Proves) == 0 && (len(program.Proves) > 0 || program.Judged) && len(program.Carries) == 0
+		return plainAlias(e, alias)
 	}
 	setting, exported := strings.CutPrefix(line, "export ")
 	name, value, ok := strings.Cut(setting, "=")
@@ -220,6 +217,14 @@ func ownSetting(e *interp.Env, line string) bool {
 		return false
 	}
 	return exported && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
+}
+
+// plainAlias: a new name, which no known program has, for one that carries nothing.
+func plainAlias(e *interp.Env, alias string) bool {
+	name, value, _ := strings.Cut(alias, "=")
+	first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
+	named, program := e.Program(name), e.Program(first)
+	return !named.Judged && named.Options == nil && len(named.Proves) == 0 && (len(program.Proves) > 0 || program.Judged) && len(program.Carries) == 0
 }
 
 // addsOwnFolders: a search path that keeps what was there and adds folders of the user's

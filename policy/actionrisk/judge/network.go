@@ -1,21 +1,39 @@
 package judge
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-func urlIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+// addressTests are the kinds of addresses that rules ask for: of the whole word, its
+// scheme, host and rest.
+var addressTests = map[string]func(word, scheme, host, rest string) bool{
+	"any":         func(_, _, _, _ string) bool { return true },
+	"datastore":   func(word, _, _, _ string) bool { return hosts.DatastorePort(word) },
+	"delete-path": func(_, _, _, rest string) bool { return hosts.DeletePath(rest) },
+	"metadata":    func(_, _, host, _ string) bool { return hosts.MetadataHost(host) },
+	"paste":       func(_, _, host, _ string) bool { return hosts.PasteHost(host) },
+	"insecure":    func(_, scheme, host, _ string) bool { return scheme == "http" && !hosts.LocalHost(host) },
+	"foreign":     func(_, _, host, _ string) bool { return !hosts.LocalHost(host) },
+	"program":     func(_, _, host, _ string) bool { return !hosts.LocalHost(host) && !hosts.ModuleHost(host) },
+	"metadata-credentials": func(_, _, host, rest string) bool {
+		return hosts.MetadataHost(host) && (strings.Contains(rest, "credentials") || strings.Contains(rest, "token") || strings.Contains(rest, "identity"))
+	},
+}
+
+func urlIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for _, a := range args {
 		if a == "local" {
 			return act.Word{}, hosts.Local(it.Inv)
 		}
-		for i := 1; i < len(it.Inv.Argv); i++ {
-			w := it.Inv.Argv[i]
+		for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
 			scheme, host, rest, ok := hosts.Split(w.Text)
 			if !ok {
 				if host, ok = hosts.LooksHost(w.Text); !ok {
@@ -23,13 +41,7 @@ func urlIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 				}
 				_, rest, _ = strings.Cut(w.Text, "/")
 			}
-			switch {
-			case a == "datastore" && hosts.DatastorePort(w.Text), a == "delete-path" && hosts.DeletePath(rest),
-				a == "any", a == "metadata" && hosts.MetadataHost(host), a == "paste" && hosts.PasteHost(host),
-				a == "insecure" && scheme == "http" && !hosts.LocalHost(host),
-				a == "foreign" && !hosts.LocalHost(host),
-				a == "program" && ok && !hosts.LocalHost(host) && !hosts.ModuleHost(host),
-				a == "metadata-credentials" && hosts.MetadataHost(host) && (strings.Contains(rest, "credentials") || strings.Contains(rest, "token") || strings.Contains(rest, "identity")):
+			if test := addressTests[a]; test != nil && test(w.Text, scheme, host, rest) {
 				return w, true
 			}
 		}
@@ -64,16 +76,7 @@ func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // methodIs: the HTTP method an HTTP client uses.
 func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	m := hosts.Method(it.Inv)
-	if other := hosts.OverriddenMethod(it.Inv); other != "" {
-		m = other
-	}
-	for _, a := range args {
-		if a == m {
-			return act.Word{}, true
-		}
-	}
-	return act.Word{}, false
+	return act.Word{}, slices.Contains(args, cmp.Or(hosts.OverriddenMethod(it.Inv), hosts.Method(it.Inv)))
 }
 
 // uploads: it sends a body; with "stdin" the body is its input, with "file" a file.
@@ -84,37 +87,30 @@ func uploads(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	}
 	for i := range v.Opts {
 		o := &v.Opts[i]
-		for _, name := range hosts.BodyOptions {
-			if o.Name != name || !o.Given {
-				continue
-			}
-			t := o.Value.Text
-			for _, a := range args {
-				if a == "stdin" && (t == "@-" || t == "-" || strings.HasSuffix(t, "=@-") || strings.HasSuffix(t, "=<-") || t == "." || strings.HasPrefix(t, "@-") || strings.Contains(t, "@/dev/stdin") || t == "/dev/stdin") ||
-					a == "file" && (strings.Contains(t, "@") || name == "-T" || strings.HasSuffix(name, "-file")) ||
-					a == "credential" && e.ClassOf(o.Value, v.Cwd)&paths.IsCredential != 0 && (name == "-T" || strings.HasSuffix(name, "-file")) {
-					return o.Value, true
-				}
+		if !o.Given || !slices.Contains(hosts.BodyOptions, o.Name) {
+			continue
+		}
+		file := o.Name == "-T" || strings.HasSuffix(o.Name, "-file")
+		for _, a := range args {
+			if a == "stdin" && isInput(o.Value.Text) || a == "file" && (file || strings.Contains(o.Value.Text, "@")) ||
+				a == "credential" && file && e.ClassOf(o.Value, v.Cwd)&paths.IsCredential != 0 {
+				return o.Value, true
 			}
 		}
 	}
 	return act.Word{}, false
 }
 
+// isInput: the value of a body option stands for the input of the program.
+func isInput(t string) bool {
+	return t == "-" || t == "." || t == "/dev/stdin" || strings.HasPrefix(t, "@-") || strings.HasSuffix(t, "=@-") || strings.HasSuffix(t, "=<-") || strings.Contains(t, "@/dev/stdin")
+}
+
 // varIs: a word holds an unknown variable; "secret" by its name a credential.
 func varIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for i := 1; i < len(it.Inv.Argv); i++ {
-		w := it.Inv.Argv[i]
-		if w.Var == "" {
-			continue
-		}
-		for _, a := range args {
-			if a == "any" || a == "secret" && hosts.SecretName(w.Var) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return w.Var != "" && (slices.Contains(args, "any") || slices.Contains(args, "secret") && hosts.SecretName(w.Var))
+	})
 }
 
 // mountIs: a bind mount of the host's root, system folders or Docker's socket.
@@ -124,52 +120,55 @@ func mountIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		if !o.Given || o.Name != "-v" && o.Name != "--volume" && o.Name != "--mount" {
 			continue
 		}
-		src, _, _ := strings.Cut(o.Value.Text, ":")
-		if o.Name == "--mount" {
-			for _, kv := range strings.Split(o.Value.Text, ",") {
-				if k, val, _ := strings.Cut(kv, "="); k == "source" || k == "src" {
-					src = val
-				}
-			}
+		src := mounted(o)
+		if strings.HasSuffix(src, "docker.sock") && slices.Contains(args, "docker-socket") {
+			return o.Value, true
 		}
 		c := e.ClassOf(act.Word{Text: src}, it.Inv.Cwd)
-		for _, a := range args {
-			if a == "root" && c&(paths.IsRoot) != 0 || a == "system" && c&paths.IsSystem != 0 && src != "/etc/localtime" && src != "/etc/timezone" && !strings.HasPrefix(src, "/usr/share") ||
-				a == "docker-socket" && strings.HasSuffix(src, "docker.sock") || a == "home" && c&paths.IsHome != 0 || a == "credential" && c&paths.IsCredential != 0 {
-				return o.Value, true
-			}
+		if src == "/etc/localtime" || src == "/etc/timezone" || strings.HasPrefix(src, "/usr/share") {
+			c &^= paths.IsSystem
+		}
+		if c&classes(args) != 0 {
+			return o.Value, true
 		}
 	}
 	return act.Word{}, false
 }
 
+// mounted is the host's folder in "/:/host" and "type=bind,source=/,target=/host".
+func mounted(o *act.Option) string {
+	src, _, _ := strings.Cut(o.Value.Text, ":")
+	if o.Name == "--mount" {
+		for _, kv := range strings.Split(o.Value.Text, ",") {
+			if k, val, _ := strings.Cut(kv, "="); k == "source" || k == "src" {
+				src = val
+			}
+		}
+	}
+	return src
+}
+
+// The tests of find that pick files by their names, and those that pick them otherwise.
+var (
+	findNames = scan.SetOf("-name -iname -path -ipath -regex -wholename -iregex")
+	findPicks = scan.SetOf("-mtime -mmin -atime -ctime -size -newer -empty -xtype -perm -inum -cmin -older")
+)
+
 // findFilter: how narrow a find command is: none, filtered.
 func findFilter(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	kind := "none"
-	for i := 1; i+1 < len(it.Inv.Argv); i++ {
-		if before := it.Inv.Argv[i-1].Text; before == "!" || before == "-not" {
+	kind, argv := "none", it.Inv.Argv
+	for i := 1; i+1 < len(argv); i++ {
+		if before := argv[i-1].Text; before == "!" || before == "-not" {
 			continue // all but one
 		}
-		switch it.Inv.Argv[i].Text {
-		case "-name", "-iname", "-path", "-ipath", "-regex", "-wholename", "-iregex":
-			if strings.Trim(it.Inv.Argv[i+1].Text, "*.") != "" {
-				kind = "filtered"
-			}
-		case "-mtime", "-mmin", "-atime", "-ctime", "-size", "-newer", "-empty", "-user", "-xtype", "-maxdepth", "-perm", "-inum", "-cmin", "-older":
-			if kind == "none" && it.Inv.Argv[i].Text != "-maxdepth" && it.Inv.Argv[i].Text != "-user" {
-				kind = "filtered"
-			}
+		if t := argv[i].Text; findPicks[t] || findNames[t] && strings.Trim(argv[i+1].Text, "*.") != "" {
+			kind = "filtered"
 		}
 	}
 	if it.Inv.Has("-empty") {
 		kind = "filtered"
 	}
-	for _, a := range args {
-		if a == kind {
-			return act.Word{}, true
-		}
-	}
-	return act.Word{}, false
+	return act.Word{}, slices.Contains(args, kind)
 }
 
 // findJunk: it finds only files that a build or an editor leaves behind.

@@ -101,16 +101,15 @@ func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return v.Operands[0], true
 }
 
-func sudoersFile(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+func sudoersFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	list := v.Operands
 	switch v.Exe {
 	case "cp", "mv", "install", "ln":
 		list = v.Operands[max(0, len(v.Operands)-1):]
-	case "sed":
-		if !v.Has("-i") && !v.Has("--in-place") {
-			return act.Word{}, false
-		}
+	}
+	if onlyPrints(e, v) {
+		return act.Word{}, false
 	}
 	for _, w := range list {
 		if strings.HasPrefix(w.Text, "/etc/sudoers") || strings.HasPrefix(w.Text, "/private/etc/sudoers") {
@@ -121,20 +120,15 @@ func sudoersFile(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func containsWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
-		for _, part := range strings.Split(w.Text, ",") {
-			if slices.Contains(args, part) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return slices.ContainsFunc(strings.Split(w.Text, ","), func(part string) bool { return slices.Contains(args, part) })
+	})
 }
 
 func accountRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	if v.Exe == "chpasswd" {
-		return v.Stdin.Word, v.Stdin.Known && strings.HasPrefix(v.Stdin.Word.Text, "root:")
+	if v.Stdin.Known && strings.HasPrefix(v.Stdin.Word.Text, "root:") { // chpasswd
+		return v.Stdin.Word, true
 	}
 	if v.Exe == "passwd" && (v.Has("-S") || v.Has("--status")) {
 		return act.Word{}, false
@@ -160,10 +154,15 @@ func optEmpty(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return w, ok && w.Text == ""
 }
 
+// onlyPrints: a filter leaves its files alone unless it is told to edit them.
+func onlyPrints(e *interp.Env, v *act.Invocation) bool {
+	return e.In("filters-by-program", v.Exe) && !v.Has("-i") && !v.Has("--in-place")
+}
+
 // startupWrite: what a copying program writes runs by itself later.
 func startupWrite(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	if v.Exe == "sed" && !v.Has("-i") && !v.Has("--in-place") {
+	if onlyPrints(e, v) {
 		return act.Word{}, false
 	}
 	if w, ok := v.Value("-o", "--output", "-O", "--output-document"); ok && e.ClassOf(w, v.Cwd)&paths.IsStartup != 0 {

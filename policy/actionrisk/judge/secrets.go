@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ var SecretPredicates = map[string]interp.Predicate{
 	"any-out": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, !it.Inv.Has("-pubout") && !it.Inv.Has("-pubin") && !it.Inv.Has("-check")
 	},
-	"noinner": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-		return act.Word{}, len(it.Inv.Argv) == 1 || it.Inv.Exe == "printenv"
+	"noinner": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, len(it.Inv.Argv) == 1 || e.Program(it.Inv.Exe).Carries == nil
 	},
 	"bare": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, len(it.Inv.Argv) == 1
@@ -148,12 +149,9 @@ var SecretPredicates = map[string]interp.Predicate{
 
 // wordWith finds an operand that begins with a path.
 func wordWith(it *act.Item, prefix string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*")
+	})
 }
 
 func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -185,13 +183,10 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
+	return first(it.Inv.Operands, func(w act.Word) bool {
 		f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
-		if ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0 {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+		return ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0
+	})
 }
 
 // remoteArchive: tar, cpio and pax write to host:path over ssh or rsh, given as an
@@ -290,12 +285,7 @@ func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 func secretOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if hosts.SecretName(w.Text) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool { return hosts.SecretName(w.Text) })
 }
 
 var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "credentials", "wallet.dat", ".aws", ".ssh", ".netrc", ".pgpass", "shadow", "keystore", "kubeconfig", ".kdbx", ".npmrc", "private_key", "secrets", ".key", ".p12", ".pfx", ".jks"}
@@ -316,27 +306,21 @@ func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// huntPatterns are what credentials are searched by.
+var huntPatterns = []string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"}
+
 func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
+	return first(arguments(it), func(w act.Word) bool {
 		l := strings.ToLower(w.Text)
-		for _, p := range [...]string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"} {
-			if strings.Contains(l, p) && !strings.HasPrefix(l, "/") {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+		return !strings.HasPrefix(l, "/") && slices.ContainsFunc(huntPatterns, func(p string) bool { return strings.Contains(l, p) })
+	})
 }
 
 // remoteOperand: host:path, s3://, gs:// and their kind.
 func remoteOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		i := strings.IndexByte(w.Text, ':')
-		if i > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return strings.IndexByte(w.Text, ':') > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:")
+	})
 }
 
 func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -369,33 +353,25 @@ var tokenHome = []struct{ prefix, variable, host string }{
 }
 
 func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	named := []string{}
-	for _, w := range it.Inv.Argv[1:] {
-		if _, h, _, ok := hosts.Split(w.Text); ok {
-			named = append(named, h)
-		} else if h, ok := hosts.LooksHost(w.Text); ok {
+	var named []string
+	for _, w := range arguments(it) {
+		_, h, _, ok := hosts.Split(w.Text)
+		if !ok {
+			h, ok = hosts.LooksHost(w.Text)
+		}
+		if ok {
 			named = append(named, h)
 		}
 	}
-	if len(named) == 0 {
-		return act.Word{}, false
-	}
-	for _, w := range it.Inv.Argv[1:] {
+	return first(arguments(it), func(w act.Word) bool {
 		for _, t := range tokenHome {
-			if w.Var != t.variable && !strings.Contains(w.Text, t.prefix) {
-				continue
-			}
-			if w.Var != t.variable && !slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) }) {
-				continue
-			}
-			for _, h := range named {
-				if !strings.Contains(h, t.host) && !hosts.LocalHost(h) {
-					return w, true
-				}
+			mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
+			if mine && slices.ContainsFunc(named, func(h string) bool { return !strings.Contains(h, t.host) && !hosts.LocalHost(h) }) {
+				return true
 			}
 		}
-	}
-	return act.Word{}, false
+		return false
+	})
 }
 
 // sendsInput: the program sends its standard input away.
@@ -445,19 +421,22 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // secretInURL: a variable that holds a credential stands in the URL or, sent to
 // a host that collects requests, anywhere.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[1:] {
-		if _, host, rest, ok := hosts.Split(w.Text); ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
-			return w, true
-		}
+	if w, ok := first(arguments(it), func(w act.Word) bool {
+		_, host, rest, ok := hosts.Split(w.Text)
+		return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord")
+	}); ok {
+		return w, true
+	}
+	if _, ok := first(it.Inv.Operands, func(w act.Word) bool {
+		_, host, _, ok := hosts.Split(w.Text)
+		return ok && hosts.PasteHost(host)
+	}); !ok {
+		return act.Word{}, false
 	}
 	for i := range it.Inv.Opts {
 		o := &it.Inv.Opts[i]
 		if slices.Contains(hosts.BodyOptions, o.Name) && hosts.SecretName(o.Value.Var) && !strings.Contains(strings.ToLower(o.Value.Text), "client_") && !strings.Contains(o.Value.Text, "grant_type") {
-			for _, w := range it.Inv.Operands {
-				if _, host, _, ok := hosts.Split(w.Text); ok && hosts.PasteHost(host) {
-					return o.Value, true
-				}
-			}
+			return o.Value, true
 		}
 	}
 	return act.Word{}, false
@@ -479,18 +458,18 @@ func anySecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// isDevTCP: the shell makes a connection of a file of this name.
+func isDevTCP(w act.Word) bool {
+	return strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/")
+}
+
 func devTCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, isDevTCP)
 }
 
 func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, r := range it.Inv.Redirs {
-		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
+		if isDevTCP(r.File) {
 			return r.File, true
 		}
 	}
@@ -511,32 +490,38 @@ func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	var file act.Word
 	for _, w := range it.Inv.Operands {
 		kind, rest, _ := strings.Cut(w.Text, ":")
-		switch k := strings.ToUpper(kind); {
-		case strings.HasPrefix(k, "TCP"), strings.HasPrefix(k, "UDP"), strings.HasPrefix(k, "OPENSSL"):
+		kind = strings.ToUpper(kind)
+		switch {
+		case strings.HasPrefix(kind, "TCP"), strings.HasPrefix(kind, "UDP"), strings.HasPrefix(kind, "OPENSSL"):
 			net = true
-		case k == "FD":
-			file := it.Inv.Fds[rest].File.Text
-			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
-		case k == "EXEC" || k == "SYSTEM":
-			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
-				if e.Credential(act.Word{Text: part}, it.Inv.Cwd) {
-					file = w
-				}
-			}
-		case k == "OPEN" || k == "FILE" || k == "GOPEN" || k == "PIPE" || k == "CREATE" || rest == "" && strings.Contains(w.Text, "/"):
-			if rest == "" {
-				rest = w.Text
-			}
-			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
-			if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, rest)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 {
-				file = w
-			}
-			if e.Credential(act.Word{Text: rest}, it.Inv.Cwd) {
-				file = w
-			}
+		case kind == "FD":
+			net = net || isDevTCP(it.Inv.Fds[rest].File)
+		case slices.ContainsFunc(socatReads(kind, rest, w.Text), func(name string) bool { return secretHere(e, it, name) }):
+			file = w
 		}
 	}
 	return file, net && file.Text != ""
+}
+
+// socatReads are the files that an address of socat may read: those among the words of a
+// program, or the one that it names.
+func socatReads(kind, rest, whole string) []string {
+	switch kind {
+	case "EXEC", "SYSTEM":
+		return strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) })
+	case "OPEN", "FILE", "GOPEN", "PIPE", "CREATE":
+	default:
+		if rest != "" || !strings.Contains(whole, "/") {
+			return nil
+		}
+	}
+	name, _, _ := strings.Cut(strings.Trim(cmp.Or(rest, whole), "'\""), ",")
+	return []string{name}
+}
+
+// secretHere: the file holds credentials, or the command itself put secrets into it.
+func secretHere(e *interp.Env, it *act.Item, name string) bool {
+	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
 // password: the value of an option for passwords is written out. Its word is not

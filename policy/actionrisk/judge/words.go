@@ -46,7 +46,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"downloaded":         downloadedRun,   // runs a file the command itself downloaded
 	"mount":              mountIs,         // a container mount of: root, docker-socket, system
 	"exact":              exactOption,     // an option exactly so, no abbreviation
-	"signal":             signalIs,
+	"signal":             exactOption,
 	"findfilter":         findFilter,
 	"junk":               findJunk,
 	"device":             deviceOperand, // of=… or an operand names a block device
@@ -87,6 +87,22 @@ func targets(it *act.Item) []act.Word {
 	return it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):]
 }
 
+// arguments are all words behind the program.
+func arguments(it *act.Item) []act.Word {
+	if it.Inv == nil {
+		return nil
+	}
+	return it.Inv.Argv[min(1, len(it.Inv.Argv)):]
+}
+
+// first is the first word that is so.
+func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
+	}
+	return act.Word{}, false
+}
+
 func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v, want := it.Inv, classes(args)
 	if v == nil {
@@ -109,26 +125,16 @@ func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // vital is operandIs without the files that add to the settings of one part of the
 // system: to write one over leaves the rest as it is.
 func vital(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	if it.Inv == nil {
-		return act.Word{}, false
-	}
-	for _, w := range it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):] {
-		if e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0 && !addsSettings(e, it, w) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(targets(it), func(w act.Word) bool {
+		return e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0 && !addsSettings(e, it, w)
+	})
 }
 
 func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if it.Inv == nil {
 		return act.Word{}, false
 	}
-	i := slices.IndexFunc(it.Inv.Operands, func(w act.Word) bool { return addsSettings(e, it, w) })
-	if i < 0 {
-		return act.Word{}, false
-	}
-	return it.Inv.Operands[i], true
+	return first(it.Inv.Operands, func(w act.Word) bool { return addsSettings(e, it, w) })
 }
 
 // addsSettings: a file of a folder of settings, and nothing in it switches off that
@@ -207,29 +213,16 @@ func countIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func wordIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range targets(it) {
-		for _, a := range args {
-			if act.MatchWord(a, w.Text) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(targets(it), func(w act.Word) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return act.MatchWord(a, w.Text) })
+	})
 }
 
 func contains(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	if it.Inv == nil {
-		return act.Word{}, false
-	}
-	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
+	return first(arguments(it), func(w act.Word) bool {
 		lower := strings.ToLower(w.Text)
-		for _, a := range args {
-			if strings.Contains(lower, a) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+		return slices.ContainsFunc(args, func(a string) bool { return strings.Contains(lower, a) })
+	})
 }
 
 func optionIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
@@ -257,14 +250,7 @@ func optValue(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func exactOption(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for i := 1; i < len(it.Inv.Argv); i++ {
-		for _, a := range args {
-			if it.Inv.Argv[i].Text == a {
-				return it.Inv.Argv[i], true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool { return slices.Contains(args, w.Text) })
 }
 
 var taintByName = map[string]act.Taint{"network": act.FromNetwork, "secret": act.FromSecret, "environ": act.FromEnviron,
@@ -307,12 +293,9 @@ func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 
 func taintedWord(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	want := taints(args)
-	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
-		if w.Taint&want != 0 && !(want == act.FromNetwork && parameterOnly(e, it.Inv, w)) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return w.Taint&want != 0 && !(want == act.FromNetwork && parameterOnly(e, it.Inv, w))
+	})
 }
 
 // parameterOnly: a shell is given its text with -c or in a file; the word is one of
@@ -321,13 +304,8 @@ func parameterOnly(e *interp.Env, v *act.Invocation, w act.Word) bool {
 	return slices.Contains(e.Groups["shells"], v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
 }
 
-func dynamicWord(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range targets(it) {
-		if !w.Known() {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+func dynamicWord(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	return first(targets(it), func(w act.Word) bool { return !w.Known() })
 }
 
 func runsAsRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -483,37 +461,35 @@ func foreignKnown(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 // downloadedRun: the file it runs, reads or makes executable was downloaded by
-// the same command.
+// the same command; with "self" the program itself.
 func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
-	check := func(w act.Word) bool {
-		if w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" {
-			return true
-		}
-		f, ok := e.Files[paths.FileKey(v.Cwd, w.Text)]
-		return ok && f.Taint&act.FromNetwork != 0
+	if slices.Contains(args, "self") && len(v.Argv) > 0 {
+		return v.Argv[0], downloadedProgram(e, v)
 	}
-	if len(v.Argv) > 0 && len(args) > 0 && args[0] == "self" {
-		first := v.Argv[0]
-		if strings.IndexByte(first.Text, '/') >= 0 {
-			return first, check(first)
-		}
-		for _, d := range facts.StandardDirectories { // saved where programs are found by their bare name
-			if f, ok := e.Files[d+first.Text]; ok && f.Taint&act.FromNetwork != 0 {
-				return first, true
-			}
-		}
-		return first, false
-	}
-	for i, w := range v.Operands {
-		if len(args) > 0 && args[0] == "script" && (i > 0 || v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe)) { // its program; the others are data
-			break
-		}
-		if check(w) {
-			return w, true
+	list := v.Operands
+	if slices.Contains(args, "script") { // its program; the others are data
+		list = list[:min(1, len(list))]
+		if v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe) {
+			list = nil
 		}
 	}
-	return act.Word{}, false
+	return first(list, func(w act.Word) bool { return fetched(e, v, w) })
+}
+
+// fetched: the word, or the file that it names, came over the network.
+func fetched(e *interp.Env, v *act.Invocation, w act.Word) bool {
+	return w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromNetwork != 0
+}
+
+// downloadedProgram: the program was saved where it is called, or where programs are
+// found by their bare name.
+func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
+	name := v.Argv[0]
+	if strings.IndexByte(name.Text, '/') >= 0 {
+		return fetched(e, v, name)
+	}
+	return slices.ContainsFunc(facts.StandardDirectories[:], func(d string) bool { return e.Files[d+name.Text].Taint&act.FromNetwork != 0 })
 }
 
 func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -521,17 +497,6 @@ func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		o := &it.Inv.Opts[i]
 		if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, o.Value.Text)]; ok && o.Given && f.Taint&act.FromNetwork != 0 {
 			return o.Value, true
-		}
-	}
-	return act.Word{}, false
-}
-
-func signalIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
-		for _, a := range args {
-			if w.Text == a {
-				return w, true
-			}
 		}
 	}
 	return act.Word{}, false
@@ -583,14 +548,9 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func assignIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		for _, a := range args {
-			if strings.HasPrefix(w.Text, a) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(w.Text, a) })
+	})
 }
 
 // opensFirewall: rules that are put in the place of all others let everything in.

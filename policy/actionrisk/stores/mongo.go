@@ -137,18 +137,9 @@ func callAt(text, method string, start, open int, closing []int) MongoCall {
 
 // MongoResult says what a text for MongoDB's shell does.
 func MongoResult(names *facts.Calls, text string) sql.Result {
-	var r sql.Result
-	r.ReadOnly = true
-	for _, c := range MongoCalls(text) {
-		r.Steps++
-		effect := MongoEffect(names, &c)
-		if effect == "" {
-			r.ReadOnly = r.ReadOnly && names.Mongo[c.Method] == facts.Shows
-			continue
-		}
-		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.Receiver, Start: c.Start, End: c.End})
-	}
-	if eachRemoved(text, r.Facts) {
+	calls := MongoCalls(text)
+	r := MongoDoes(names, calls)
+	if eachRemoved(text, calls, r.Facts) {
 		for i := range r.Facts {
 			if r.Facts[i].Effect == act.DeletesSome {
 				r.Facts[i].Effect = act.DeletesAll
@@ -158,12 +149,27 @@ func MongoResult(names *facts.Calls, text string) sql.Result {
 	return r
 }
 
+// MongoDoes says what calls of methods of MongoDB's shell do.
+func MongoDoes(names *facts.Calls, calls []MongoCall) sql.Result {
+	r := sql.Result{ReadOnly: true}
+	for _, c := range calls {
+		r.Steps++
+		effect := MongoEffect(names, &c)
+		if effect == "" {
+			r.ReadOnly = r.ReadOnly && names.Mongo[c.Method] == facts.Shows
+			continue
+		}
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.Receiver, Start: c.Start, End: c.End})
+	}
+	return r
+}
+
 // eachRemoved: find().forEach(d => remove(d)) deletes what find finds: all.
-func eachRemoved(text string, facts []sql.Fact) bool {
+func eachRemoved(text string, calls []MongoCall, facts []sql.Fact) bool {
 	if len(facts) == 0 || !strings.Contains(text, "forEach") {
 		return false
 	}
-	for _, c := range MongoCalls(text) {
+	for _, c := range calls {
 		if c.Method == "find" {
 			first, _ := SplitArg(c.Args)
 			return MongoAll(strings.Join(strings.Fields(first), ""))

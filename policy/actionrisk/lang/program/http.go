@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -133,6 +134,6 @@ func (r *inlineRun) sendDelete(t tokens.Token) {
 	}
 	src := r.src.Inside(r.word(t), r.lang)
 	if src.Depth <= scan.MaxDepth {
-		r.sh.Env.RunHTTPLine(&src, []string{"DELETE", strings.ReplaceAll(address, " ", "%20")})
+		r.sh.Env.RunRequest(&src, interp.Request{Method: "DELETE", Address: address})
 	}
 }

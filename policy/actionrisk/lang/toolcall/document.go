@@ -5,7 +5,6 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
@@ -62,19 +61,14 @@ func wildcards(n *tree.Node) string {
 // servers judges an MCP configuration: every server is code that will run.
 func (w *jsonWalk) servers(n *tree.Node) bool {
 	for _, s := range n.Kids {
-		words := s.Str("command")
-		for _, a := range s.Get("args").KidsOrNone() {
-			words += " " + a.Text
-		}
+		command, words := s.Get("command"), append([]string{s.Str("command")}, strs(s.Get("args"))...)
 		name := "server-add"
-		if pinnedWords(strings.Fields(words)) {
+		if pinnedWords(words) {
 			name = "server-add-pinned"
 		}
-		w.e.Match(&act.Item{Kind: act.KindTool, Name: name, Src: w.src, From: s.Start, To: s.End, Target: act.Printable(words)})
-		if words != "" && w.src.Depth < scan.MaxDepth {
-			src := act.Source{Text: words, At: -1, Via: append(append([]string(nil), w.src.Via...), "mcp-server"), Depth: w.src.Depth + 1}
-			src.Span, _ = w.src.Where(s.Start, s.End)
-			w.e.Route(&src)
+		w.e.Match(&act.Item{Kind: act.KindTool, Name: name, Src: w.src, From: s.Start, To: s.End, Target: act.Printable(strings.Join(words, " "))})
+		if command != nil && command.Kind == '"' {
+			w.carry(s, command, "any", "mcp-server")
 		}
 	}
 	return true

@@ -458,6 +458,13 @@ var masters = scan.SetOf(`admin admins owner owners maintainer administrator adm
  orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
  administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
 
+// cloudMasters are such roles of clouds, whoever they are given to; adminFlags are members
+// that make their subject one who has them.
+var (
+	cloudMasters = scan.SetOf("roles/owner roles/editor cluster-admin")
+	adminFlags   = scan.SetOf("isadmin issuperuser superuser issuperadmin siteadmin admin")
+)
+
 // masterName is a role's name without signs: SUPER_ADMIN, "Domain Admins", roles/owner.
 func masterName(text string) string {
 	if i := strings.LastIndex(text, ":policy/"); i >= 0 {
@@ -477,10 +484,10 @@ func givesAdmin(args *tree.Node) bool {
 		key := tree.PlainKey(args.KeysAt(i))
 		text := strings.ToLower(k.Text)
 		switch {
-		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
+		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || cloudMasters[text]),
 			k.Kind == '"' && subject && isRight(key) && (masters[masterName(k.Text)] || strings.HasSuffix(text, "_admin")),
 			k.Kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters[masterName(k.Text)] }),
-			(key == "isadmin" || key == "issuperuser" || key == "superuser" || key == "issuperadmin" || key == "siteadmin" || key == "admin") && k.Kind == 't' && subject,
+			adminFlags[key] && k.Kind == 't' && subject,
 			(k.Kind == '[' || k.Kind == '{') && givesAdmin(k):
 			return true
 		}

@@ -144,27 +144,31 @@ func camel(words []string) string {
 	return b.String()
 }
 
+// Members that hold the key of a wallet, and what is signed without being read; words of
+// tools that sign or send it.
+var (
+	walletKeyKeys = scan.SetOf("privatekey mnemonic seedphrase secretkey recoveryphrase")
+	rawKeys       = scan.SetOf("psbt rawtx rawtransaction signedtx signedtransaction serializedtransaction txhex rawhex")
+	sendingWords  = scan.SetOf("sign broadcast send submit execute publish push")
+)
+
 // walletKeys raises a wallet's key that stands among the arguments, and the signature
 // of a text that nobody can read.
 func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 	if args == nil || args.Kind != '{' {
 		return
 	}
+	words, raw := facts.ToolWords(name), args.Get("raw")
+	signs, asItIs := facts.HasWord(words, map[string]bool{"sign": true}), raw != nil && raw.Kind == 't'
 	for i, k := range args.Kids {
-		switch tree.PlainKey(args.KeysAt(i)) {
-		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
-			if k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text) {
-				w.e.Money(w.src, k.Start, k.End, "", act.KeyInView)
-			}
-		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
-			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
-				w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
-			}
-		case "message", "hash", "digest":
-			raw := args.Get("raw")
-			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.Text, "0x") && len(k.Text) == 66 && (raw != nil && raw.Kind == 't' || tree.PlainKey(args.KeysAt(i)) != "message") {
-				w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
-			}
+		key := tree.PlainKey(args.KeysAt(i))
+		digest := key == "hash" || key == "digest" || key == "message" && asItIs
+		switch {
+		case walletKeyKeys[key] && k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text):
+			w.e.Money(w.src, k.Start, k.End, "", act.KeyInView)
+		case rawKeys[key] && facts.HasWord(words, sendingWords),
+			digest && signs && strings.HasPrefix(k.Text, "0x") && len(k.Text) == 66:
+			w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (p *commandParts) text(exe, key, text string) {
 // strs are the strings and numbers of a list.
 func strs(list *tree.Node) []string {
 	var out []string
-	for _, k := range list.Kids {
+	for _, k := range list.KidsOrNone() {
 		if k.Kind == '"' || k.Kind == '0' {
 			out = append(out, k.Text)
 		}
@@ -242,22 +242,18 @@ func mounts(n *tree.Node) []string {
 
 // runWords runs a command that the text writes in parts.
 func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
-	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), "")
-	words := make([]act.Word, len(argv))
-	for i, a := range argv {
-		words[i] = act.Word{Text: a, At: -1, Span: src.Span, Taint: src.Taint}
-	}
-	(&interp.Process{Env: w.e, Src: &src}).Start(words, &act.Invocation{To: len(src.Text)})
-	return true
+	return w.start(at, "", argv, act.Invocation{})
 }
 
-// shellWords writes words as one command line.
-func shellWords(argv []string) string {
-	quoted := make([]string, len(argv))
-	for i, a := range argv {
-		quoted[i] = scan.Quote(a)
+// start runs words that stand at a node as a program.
+func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocation) bool {
+	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), via)
+	if src.Depth > scan.MaxDepth || len(argv) == 0 {
+		return false
 	}
-	return strings.Join(quoted, " ")
+	v.Src, v.Direct, v.Argv, v.Stdin.Known, v.To = &src, true, interp.WordsAt(&src, argv), true, len(src.Text)
+	(&interp.Process{Env: w.e, Src: &src}).Run(&v)
+	return true
 }
 
 // headKeys name a program, tailKeys its arguments, where a command is written in
@@ -270,48 +266,46 @@ var (
 // commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
 func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	head := n.Get(headKeys...)
-	if list := n.Get("args", "argv"); head == nil && list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" {
-		return w.runWords(n, strs(list)) // {process: {args: ["rm", …]}}
+	if head == nil {
+		list := n.Get("args", "argv") // {process: {args: ["rm", …]}}
+		return list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" && w.runWords(n, strs(list))
 	}
-	if head == nil || strings.ContainsAny(head.Text, " \n") && head.Kind == '"' {
+	argv := oneProgram(head)
+	if argv == nil {
 		return false
 	}
-	var argv []string
-	switch {
-	case head.Kind == '"' && head.Text != "":
-		argv = []string{head.Text}
-	case head.Kind == '[' && tree.AllStrings(head):
-		argv = strs(head)
-	default:
-		return false
-	}
-	lists := 0
+	behind := len(argv)
 	for i, k := range n.Kids {
 		if k != head && k.Kind == '[' && tailKeys[strings.ToLower(n.KeysAt(i))] && tree.AllStrings(k) {
 			argv = append(argv, strs(k)...)
-			lists++
 		}
 	}
 	plain := n.Get("program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint") == head
-	if lists == 0 || !plain && !w.e.Acts(argv[0]) || w.src.Depth >= scan.MaxDepth {
+	if len(argv) == behind || !plain && !w.e.Acts(argv[0]) {
 		return false
 	}
-	text := environment(n) + shellWords(argv)
-	src := act.Source{Text: text, At: -1, Via: append(slices.Clip(w.src.Via), "json"), Depth: w.src.Depth + 1}
-	src.Span, _ = w.src.Where(n.Start, n.End)
-	w.e.Route(&src)
-	return true
+	return w.start(n, "json", argv, beside(n, head))
 }
 
-// environment is what an object sets for the command that it carries, as words
-// before the command.
-func environment(n *tree.Node) string {
-	env := n.Get("env", "environment", "envVars", "env_vars", "Env")
-	if env == nil {
-		return ""
+// oneProgram is the word, or the list of words, that names a program; nil if it does not.
+func oneProgram(head *tree.Node) []string {
+	switch {
+	case head.Kind == '"' && head.Text != "" && !strings.ContainsAny(head.Text, " \n"):
+		return []string{head.Text}
+	case head.Kind == '[' && tree.AllStrings(head):
+		return strs(head)
 	}
-	var b strings.Builder
-	for i, k := range env.Kids {
+	return nil
+}
+
+// beside are the variables and the input that an object gives to the command that it
+// carries in v.
+func beside(n, v *tree.Node) (out act.Invocation) {
+	if in := n.Get("stdin", "input"); in != nil && in != v && in.Kind == '"' && len(in.Text) < scan.MaxDecoded {
+		out.Stdin.Word = act.Word{Text: in.Text, At: -1}
+	}
+	env := n.Get("env", "environment", "envVars", "env_vars", "Env")
+	for i, k := range env.KidsOrNone() {
 		name, value := env.KeysAt(i), k.Text
 		if env.Kind == '[' {
 			name, value, _ = strings.Cut(k.Text, "=")
@@ -320,8 +314,8 @@ func environment(n *tree.Node) string {
 			}
 		}
 		if act.SyntaxName(name) && value != "" && len(value) < scan.MaxValue {
-			b.WriteString(name + "=" + scan.Quote(value) + " ")
+			out.Env = append(out.Env, act.Assign{Name: name, Value: act.Word{Text: value, At: -1}})
 		}
 	}
-	return b.String()
+	return out
 }

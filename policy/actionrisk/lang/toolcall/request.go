@@ -49,7 +49,7 @@ func OtherRequests(sh *interp.Process, v *act.Invocation) bool {
 func request(sh *interp.Process, method string, address act.Word) {
 	src := sh.Src.Inside(address, "request")
 	if src.Depth <= scan.MaxDepth {
-		sh.Env.RunHTTPLine(&src, []string{method, address.Text})
+		sh.Env.RunRequest(&src, interp.Request{Method: method, Address: address.Text})
 	}
 }
 
@@ -59,10 +59,10 @@ func requestLines(sh *interp.Process, f act.Flow) {
 		return
 	}
 	for line := range strings.Lines(f.Word.Text) {
-		if h := interp.RequestLine(strings.TrimSpace(line)); h != nil && sh.Env.Budget.Spend(4) {
+		if r, ok := interp.RequestLine(strings.TrimSpace(line)); ok && sh.Env.Budget.Spend(4) {
 			w := f.Word
-			w.Text, w.At = h[1], -1
-			request(sh, h[0], w)
+			w.Text, w.At = r.Address, -1
+			request(sh, r.Method, w)
 		}
 	}
 }

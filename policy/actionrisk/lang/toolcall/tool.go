@@ -259,7 +259,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 		return false
 	}
 	if command := args.Get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.Kind == '{' {
-		return w.mongo(args, "db.runCommand("+strings.ReplaceAll(w.src.Text[command.Start:command.End], " ", "")+")")
+		return w.mongo(args, stores.MongoCall{Method: "runCommand", Args: w.src.Text[command.Start:command.End], Receiver: "db"})
 	}
 	if collection == "" {
 		return false
@@ -268,28 +268,23 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
 		words = words[1:]
 	}
-	method := camel(words)
 	var list []string
 	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
 		if k := args.Get(key); k != nil && (k.Kind == '{' || k.Kind == '[') {
 			list = append(list, w.src.Text[k.Start:k.End])
 		}
 	}
-	if stores.MongoEffect(w.e.Calls(), &stores.MongoCall{Method: method, Args: strings.Join(list, ","), Receiver: "db." + collection}) == "" {
-		return false
-	}
-	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")
+	return w.mongo(args, stores.MongoCall{Method: camel(words), Args: strings.Join(list, ","), Receiver: "db." + collection})
 }
 
-// mongo runs a statement that stands for what the arguments say.
-func (w *jsonWalk) mongo(args *tree.Node, text string) bool {
-	if !stores.LooksMongo(text) {
-		return false
-	}
-	src := act.Source{Text: text, At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
-	src.Span, _ = w.src.Where(args.Start, args.End)
+// mongo judges the call of a database's shell that the arguments stand for, and tells
+// whether a rule holds.
+func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
+	src := w.src.Inside(w.src.Word(args.Start, args.End), "")
+	call.End = len(src.Text)
+	r := stores.MongoDoes(w.e.Calls(), []stores.MongoCall{call})
 	before := len(w.e.Findings)
-	w.e.Read("sql", &src, nil)
+	w.e.Statements(&src, &r, "")
 	return len(w.e.Findings) > before
 }
 
@@ -311,17 +306,15 @@ func (w *jsonWalk) mutation(v *tree.Node) bool {
 	return worst != "" && w.e.Match(&act.Item{Kind: act.KindTool, Name: worst, Src: w.src, From: v.Start, To: v.End, Target: act.Printable(field)})
 }
 
-// placeWords are the arguments that say where a tool acts.
+// placeKeys are members that say where a tool acts.
+var placeKeys = scan.SetOf("env environment stage project namespace cluster database db host hostname context workspace account profile instance branch")
+
+// placeWords are what such members say.
 func placeWords(args *tree.Node) string {
 	var b strings.Builder
-	if args != nil {
-		for i, k := range args.Kids {
-			switch key := strings.ToLower(args.KeysAt(i)); key {
-			case "env", "environment", "stage", "project", "namespace", "cluster", "database", "db", "host", "hostname", "context", "workspace", "account", "profile", "instance", "branch":
-				if k.Kind == '"' {
-					b.WriteString(" " + k.Text)
-				}
-			}
+	for i, k := range args.KidsOrNone() {
+		if placeKeys[strings.ToLower(args.KeysAt(i))] && k.Kind == '"' {
+			b.WriteString(" " + k.Text)
 		}
 	}
 	return b.String()
@@ -334,15 +327,7 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 	}
 	via := "mcp:" + act.Printable(name)
 	if args.Kind == '"' {
-		switch {
-		case class == "shell" || class == "sql":
-			return w.carry(args, args, map[string]string{"shell": "any", "sql": "sql"}[class], via)
-		case languageOf(name) != "":
-			return w.programText(args, languageOf(name), via)
-		case facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb):
-			return w.carry(args, args, "any", via)
-		}
-		return false
+		return w.textArgument(name, class, args, via)
 	}
 	if args.Kind != '{' {
 		w.node(args, "")
@@ -363,6 +348,19 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 		carried = w.carry(args, args.Kids[0], "any", via)
 	}
 	return carried
+}
+
+// textArgument runs arguments that are one text.
+func (w *jsonWalk) textArgument(name, class string, text *tree.Node, via string) bool {
+	switch lang := languageOf(name); {
+	case class == "sql":
+		return w.carry(text, text, "sql", via)
+	case class == "shell":
+		return w.carry(text, text, "any", via)
+	case lang != "":
+		return w.programText(text, lang, via)
+	}
+	return facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb) && w.carry(text, text, "any", via)
 }
 
 // argument runs one member if it is program text.
@@ -411,6 +409,10 @@ func searchedFor(name, lang string, k *tree.Node) bool {
 	return searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code")
 }
 
+// toolLanguages are languages by the words of tools that run texts of them.
+var toolLanguages = map[string]string{"python": "python", "python3": "python", "ipython": "python", "jupyter": "python", "py": "python", "pyodide": "python", "notebook": "python", "kernel": "python",
+	"node": "node", "nodejs": "node", "javascript": "node", "js": "node", "deno": "node", "typescript": "node", "ruby": "ruby", "irb": "ruby", "rails": "ruby", "php": "php", "perl": "perl"}
+
 // languageOf is the language of the texts that a tool runs, by its name.
 func languageOf(name string) string {
 	words := facts.ToolWords(bareToolName(name))
@@ -418,17 +420,8 @@ func languageOf(name string) string {
 		return ""
 	}
 	for _, w := range words {
-		switch w {
-		case "python", "python3", "ipython", "jupyter", "py", "pyodide", "notebook", "kernel":
-			return "python"
-		case "node", "nodejs", "javascript", "js", "deno", "typescript":
-			return "node"
-		case "ruby", "irb", "rails":
-			return "ruby"
-		case "php":
-			return "php"
-		case "perl":
-			return "perl"
+		if lang := toolLanguages[w]; lang != "" {
+			return lang
 		}
 	}
 	return ""
@@ -472,22 +465,28 @@ var browserCode = scan.SetOf("function script expression code js javascript page
 // typedKeys are members whose text is typed into a terminal.
 var typedKeys = scan.SetOf("keys text input data line value chars characters stdin content")
 
+// Words of tools that are about a terminal, type something, or work in a web page.
+var (
+	terminalWords = scan.SetOf("terminal tmux pty tty console shell screen process")
+	typingWords   = scan.SetOf("send write type input keys stdin paste feed interact")
+	browserWords  = scan.SetOf("browser puppeteer playwright page chrome devtools cdp")
+)
+
+// named tells whether one of the words stands in a set as it is.
+func named(words []string, set map[string]bool) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return set[w] })
+}
+
 // inTerminal tells whether a tool types into a terminal.
 func inTerminal(name string) bool {
 	words := facts.ToolWords(name)
-	terminal := slices.ContainsFunc(words, func(w string) bool {
-		return w == "terminal" || w == "tmux" || w == "pty" || w == "tty" || w == "console" || w == "shell" || w == "screen" || w == "process"
-	})
-	return terminal && slices.ContainsFunc(words, func(w string) bool {
-		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed" || w == "interact"
-	})
+	return named(words, terminalWords) && named(words, typingWords)
 }
 
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {
-	return slices.ContainsFunc(facts.ToolWords(strings.ReplaceAll(name, "__", "_")), func(w string) bool {
-		return w == "browser" || w == "puppeteer" || w == "playwright" || w == "page" || w == "chrome" || w == "devtools" || w == "cdp" || w == "javascript" && strings.Contains(name, "tab")
-	})
+	words := facts.ToolWords(strings.ReplaceAll(name, "__", "_"))
+	return named(words, browserWords) || slices.Contains(words, "javascript") && strings.Contains(name, "tab")
 }
 
 // page runs text in a web page.
@@ -498,18 +497,16 @@ func (w *jsonWalk) page(k *tree.Node, via string) bool {
 	return true
 }
 
+// Words of tools that look for their query, and of those that run it.
+var (
+	searchWords = scan.SetOf("search find grep lookup list rg browse discover")
+	storeWords  = scan.SetOf("sql database db postgres mysql sqlite bigquery snowflake clickhouse table")
+)
+
 // searches tells whether a reading tool looks for its query rather than runs it.
 func searches(name string) bool {
-	found := false
-	for _, w := range facts.ToolWords(name) {
-		switch w {
-		case "search", "find", "grep", "lookup", "list", "rg", "browse", "discover":
-			found = true
-		case "sql", "database", "db", "postgres", "mysql", "sqlite", "bigquery", "snowflake", "clickhouse", "table":
-			return false
-		}
-	}
-	return found
+	words := facts.ToolWords(name)
+	return named(words, searchWords) && !named(words, storeWords)
 }
 
 // Phrase reads "call tool NAME with {…}" and "mcp call NAME {…}".

@@ -265,21 +265,19 @@ func (w *jsonWalk) isRequirements(list *tree.Node) bool {
 
 // request is an HTTP request written as an object.
 func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
-	line := strings.ToUpper(method) + " " + url.Text
+	r := interp.Request{Method: strings.ToUpper(method), Address: url.Text}
 	if body := n.Get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
-		text := body.Text
+		r.Body = body.Text
 		if body.Kind == '{' || body.Kind == '[' {
-			text = w.src.Text[body.Start:body.End]
+			r.Body = w.src.Text[body.Start:body.End]
 		}
-		line += " " + text
 	}
-	span, _ := w.src.Where(n.Start, n.End)
-	inner := act.Source{Text: line, At: -1, Span: span, Via: w.src.Via, Depth: w.src.Depth + 1}
-	if h := interp.RequestLine(line); h != nil && inner.Depth <= scan.MaxDepth {
-		w.e.RunHTTPLine(&inner, h)
-		return true
+	src := w.src.Inside(w.src.Word(n.Start, n.End), "")
+	if !r.Made() || src.Depth > scan.MaxDepth {
+		return false
 	}
-	return false
+	w.e.RunRequest(&src, r)
+	return true
 }
 
 // installs runs what a package's description runs when it is installed.
@@ -387,18 +385,19 @@ func (w *jsonWalk) carrierOf(key string) string {
 	if len(words) < 2 {
 		return ""
 	}
-	switch words[len(words)-1] {
-	case "command", "commands", "cmd", "commandline", "script", "shell", "exec":
-		return "any"
-	case "sql":
-		return "sql"
-	case "code":
-		if words[0] != "error" && words[0] != "status" && words[0] != "exit" && words[0] != "country" && words[0] != "zip" && words[0] != "language" {
-			return "code"
-		}
+	lang := carrierWords[words[len(words)-1]]
+	if lang == "code" && numberedCodes[words[0]] {
+		return ""
 	}
-	return ""
+	return lang
 }
+
+// carrierWords are last words of members whose strings are program text, and numberedCodes
+// are first words of those whose code is a number.
+var (
+	carrierWords  = map[string]string{"command": "any", "commands": "any", "cmd": "any", "commandline": "any", "script": "any", "shell": "any", "exec": "any", "sql": "sql", "code": "code"}
+	numberedCodes = scan.SetOf("error status exit country zip language")
+)
 
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) bool {
@@ -424,37 +423,32 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 		return w.carry(n, v, lang, via)
 	case '[':
 		if args := n.Get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && tree.AllStrings(v) {
-			return w.words(v.Kids, n, via)
+			return w.words(v, n, via)
 		}
-		done := false
-		for _, k := range v.Kids {
-			if k.Kind == '"' {
-				done = w.carry(n, k, lang, via) || done
-			}
-		}
-		return done
+		return w.each(n, v, lang, via)
 	}
 	return false
 }
 
+// each runs every text of a list in its language.
+func (w *jsonWalk) each(n, list *tree.Node, lang, via string) bool {
+	done := false
+	for _, k := range list.Kids {
+		if k.Kind == '"' {
+			done = w.carry(n, k, lang, via) || done
+		}
+	}
+	return done
+}
+
 // words runs ["rm", "-rf", "/"]: one command, not text for a shell. A list of
 // whole commands is run one by one.
-func (w *jsonWalk) words(kids []*tree.Node, n *tree.Node, via string) bool {
-	if len(kids) > 1 && strings.Contains(strings.TrimSpace(kids[0].Text), " ") {
-		for _, k := range kids {
-			w.carry(n, k, "any", via)
-		}
-		return true
+func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
+	if len(list.Kids) == 1 || strings.Contains(strings.TrimSpace(list.Kids[0].Text), " ") {
+		return w.each(n, list, "any", via)
 	}
-	if len(kids) == 1 {
-		return w.carry(n, kids[0], "any", via)
-	}
-	parts := make([]string, len(kids))
-	for i, k := range kids {
-		parts[i] = scan.Quote(k.Text)
-	}
-	whole := &tree.Node{Kind: '"', Text: strings.Join(parts, " "), Start: kids[0].Start, End: kids[len(kids)-1].End}
-	return w.carry(n, whole, "any", via)
+	w.known = true
+	return w.start(list, via, strs(list), beside(n, list))
 }
 
 // carry runs one text in its language.
@@ -462,25 +456,13 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	if strings.TrimSpace(v.Text) == "" || w.src.Depth >= scan.MaxDepth {
 		return false
 	}
-	src := v.Source(w.src, via)
 	if lang == "any" {
 		lang = shellLanguage(n, v)
-		if args := n.Get("args", "arguments"); args != nil && args.Kind == '[' && tree.AllStrings(args) { // {command: "rm", args: ["-rf", "/"]}
-			for _, a := range args.Kids {
-				src.Text += " " + scan.Quote(a.Text)
-			}
-			src.At = -1
-		}
-		if input := n.Get("stdin", "input"); lang == "any" && input != nil && input != v && input.Kind == '"' && input.Text != "" && len(input.Text) < scan.MaxDecoded {
-			src.Text, src.At = src.Text+" <<< "+scan.Quote(input.Text), -1
-		}
-		if env := environment(n); env != "" && lang == "any" {
-			src.Text, src.At = env+src.Text, -1
-		}
 	}
+	src := v.Source(w.src, via)
 	switch lang {
-	case "sql":
-		w.e.Read("sql", &src, nil)
+	case "any":
+		w.command(n, v, &src, via)
 	case "sql?":
 		if !stores.LooksSQL(v.Text) && !stores.LooksMongo(v.Text) {
 			done := w.mutation(v)
@@ -488,18 +470,41 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 			return done
 		}
 		w.e.Read("sql", &src, nil)
-	case "powershell", "cmd":
-		w.e.Ran = true
-		w.e.Read(lang, &src, nil)
 	case "code":
 		w.code(n, &src)
 	case "manifest?", "playbook?", "compose?", "dockerfile?":
 		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
-		w.e.Route(&src)
+		w.e.Ran = true
+		w.e.Read(lang, &src, nil)
 	}
 	w.known = true
 	return true
+}
+
+// command runs a text with the words, the input and the variables that stand beside it.
+func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
+	args := n.Get("args", "arguments")
+	if args != nil && (args.Kind != '[' || !tree.AllStrings(args)) {
+		args = nil
+	}
+	with := beside(n, v)
+	switch with.Stdin.Known = with.Stdin.Word.Text != ""; {
+	case args == nil && with.Env == nil && !with.Stdin.Known:
+		w.e.Route(src)
+	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // for a shell, which has further words behind it
+		if args != nil {
+			src.Text, src.At = v.Text+" "+strings.Join(strs(args), " "), -1
+		}
+		if with.Env != nil { // what they make any shell do
+			w.start(v, via, []string{"sh", "-n"}, act.Invocation{Env: with.Env})
+		}
+		w.e.Front.Script(&interp.Process{Env: w.e}, src, with.Stdin)
+	case args != nil:
+		w.start(n, via, append(scan.OptionWords(v.Text), strs(args)...), with)
+	default:
+		w.start(v, via, scan.OptionWords(v.Text), with)
+	}
 }
 
 // notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.
@@ -524,41 +529,54 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 	return false
 }
 
-// code runs text of an interpreter; which one, its neighbours or its own words say.
+// codeLanguages are the languages that a neighbour names, by the beginning of what it says.
+var codeLanguages = []struct{ begins, lang string }{{"py", "python"}, {"js", "node"}, {"javascript", "node"}, {"node", "node"}, {"ts", "node"}, {"typescript", "node"}}
+
+// codeWords are what texts of a language hold where nobody names it; the first counts.
+var codeWords = []struct {
+	lang  string
+	words []string
+}{{"node", []string{"require(", "const ", "=>", "await "}}, {"python", []string{"import ", "print(", "os.", "subprocess", "__import__("}}}
+
+// codeLanguage is the language of a text by its neighbours or by its own words, "any" if
+// neither says so.
+func codeLanguage(n *tree.Node, text string) string {
+	said := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
+	for _, l := range codeLanguages {
+		if strings.HasPrefix(said, l.begins) {
+			return l.lang
+		}
+	}
+	switch said {
+	case "bash", "sh", "shell", "zsh":
+		return "any"
+	case "pwsh":
+		return "powershell"
+	case "sql", "powershell", "cmd", "ruby", "perl", "php":
+		return said
+	}
+	for _, l := range codeWords {
+		if slices.ContainsFunc(l.words, func(word string) bool { return strings.Contains(text, word) }) {
+			return l.lang
+		}
+	}
+	return "any"
+}
+
+// code runs text of an interpreter.
 func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
-	e := w.e
-	e.Ran = true
-	lang := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
-	text := src.Text
+	w.e.Ran = true
 	if w.notebook(src) {
 		return
 	}
-	switch {
-	case strings.HasPrefix(lang, "py"):
-		lang = "python"
-	case strings.HasPrefix(lang, "js"), strings.HasPrefix(lang, "javascript"), strings.HasPrefix(lang, "node"), strings.HasPrefix(lang, "ts"), strings.HasPrefix(lang, "typescript"):
-		lang = "node"
-	case lang == "bash" || lang == "sh" || lang == "shell" || lang == "zsh":
-		e.Route(src)
-		return
-	case lang == "sql":
-		e.Read("sql", src, nil)
-		return
-	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
-		e.Read(map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"], src, nil)
-		return
-	case lang == "ruby" || lang == "perl" || lang == "php":
-	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
-		lang = "node"
-	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
-		lang = "python"
+	switch lang := codeLanguage(n, src.Text); lang {
+	case "any", "sql", "powershell", "cmd":
+		w.e.Read(lang, src, nil)
 	default:
-		e.Route(src)
-		return
-	}
-	e.Read("only "+lang, src, nil)
-	if strings.Contains(text, "(") {
-		e.Read("calls", src, nil)
+		w.e.Read("only "+lang, src, nil)
+		if strings.Contains(src.Text, "(") {
+			w.e.Read("calls", src, nil)
+		}
 	}
 }
 

@@ -73,11 +73,11 @@ var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
-const RulesetVersion = "2026.11.21"
+const RulesetVersion = "2026.11.22"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad"
+const RulesetHash = "18bc0a84ed886795347f2dc82ec087bcc42c5ca2427e6527bc75e6fc01002d15"
 
 // Set is everything read from the tables, made once.
 type Set struct {
@@ -99,6 +99,7 @@ type Set struct {
 	SDKs      func() []SDK
 	Code      func() *code
 	Calls     func() *Calls
+	functions func() functions
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
 	Lifecycle                    []string
@@ -225,6 +226,7 @@ func (c *Set) support(read rules.TableReader) error {
 		}
 	}
 	c.Resources, c.SDKs, c.Code, c.Calls = later(read, readResources), later(read, readSDKs), later(read, readCode), later(read, readCalls)
+	c.functions = later(read, readFunctions)
 	return nil
 }
 

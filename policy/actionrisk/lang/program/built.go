@@ -152,7 +152,7 @@ func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, n
 	list := r.strings(toks[i+1 : end])
 	switch {
 	case strings.HasPrefix(how, "H") && len(list) > 0:
-		text, ok = r.decoded(list[0].Text, scan.DecodeHex)
+		text, ok = r.sh.Env.Make("hex", list[0].Text)
 	case how != "" && strings.Contains("CcU", how[:1]):
 		text, ok = numbered(toks[i+1 : end])
 	}

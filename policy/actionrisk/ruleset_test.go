@@ -16,8 +16,8 @@ func TestTheTextOfARulesetHasItsHash(t *testing.T) {
 		facts.RulesetVersion: facts.RulesetHash,
 		"2026.11.18":         "c0d22b1707f03f76ddc1598a755fe5d4197fbb79ada0e266dc115e25be0cde0f",
 		"2026.11.19":         "d98583b500a49388da1e51e9b8f0eda51c988beb187452d21fdaae5c786bdf0e",
-		"2026.11.21":         "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad",
 		"2026.11.20":         "5b233e8f73393eafd346d1e19d72b7c24f05025395fcf874c786b5442bd8a549",
+		"2026.11.21":         "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad",
 	}
 	for _, version := range append(rules.PastVersions(), facts.RulesetVersion) {
 		text, err := RulesetText(version)

@@ -77,7 +77,7 @@ const RulesetVersion = "2026.11.22"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "b0c88f790678bcac16da7bdde453a212999e97511852251d89fb67518accae49"
+const RulesetHash = "9d74cd89c4b11e05b3a19b1a60ce57ee4ca6cd0599b137070d1b202a1a70fafe"
 
 // Set is everything read from the tables, made once.
 type Set struct {
@@ -99,6 +99,7 @@ type Set struct {
 	names     func() map[string]map[string][]called
 	languages func() map[string]*Language
 	Calls     func() *Calls
+	functions func() functions
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
 	Lifecycle                    []string
@@ -226,6 +227,7 @@ func (c *Set) support(read rules.TableReader) error {
 	}
 	c.Resources, c.Calls = later(read, readResources), later(read, readCalls)
 	c.names, c.languages = later(read, readNames), later(read, readLanguages)
+	c.functions = later(read, readFunctions)
 	return nil
 }
 

@@ -19,6 +19,8 @@ var (
 	deployTable string
 	//go:embed env.json
 	envTable string
+	//go:embed functions.json
+	functionsTable string
 	//go:embed git.json
 	gitTable string
 	//go:embed groups.json
@@ -75,7 +77,7 @@ var (
 func Tables() map[string]string {
 	return map[string]string{
 		"amounts": amountsTable, "calls": callsTable, "clients": clientsTable, "cloud": cloudTable, "code": codeTable,
-		"deploy": deployTable, "env": envTable, "git": gitTable, "groups": groupsTable, "http": httpTable,
+		"deploy": deployTable, "env": envTable, "functions": functionsTable, "git": gitTable, "groups": groupsTable, "http": httpTable,
 		"infra": infraTable, "k8s": k8sTable, "mcp": mcpTable, "names": namesTable, "nosql": nosqlTable, "orm": ormTable,
 		"priv": privTable, "programs": programsTable, "rce": rceTable, "reads": readsTable,
 		"resources": resourcesTable, "safer": saferTable, "secret": secretTable,

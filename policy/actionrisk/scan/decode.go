@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
@@ -10,18 +11,19 @@ import (
 
 // Decode64 decodes base64 of either alphabet, with or without padding, and tells whether it was that.
 func Decode64(s string) (string, bool) {
-	s = strings.Map(func(r rune) rune {
-		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
-			return -1
-		}
-		return r
-	}, s)
+	s = strings.Join(strings.Fields(s), "")
 	for _, enc := range [...]*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 		if b, err := enc.DecodeString(s); err == nil {
 			return string(b), true
 		}
 	}
 	return "", false
+}
+
+// Decode32 decodes base32, and tells whether it was that.
+func Decode32(s string) (string, bool) {
+	b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.TrimRight(strings.Join(strings.Fields(s), ""), "="))
+	return string(b), err == nil
 }
 
 // DecodeHex decodes hexadecimal digits, and tells whether the text was that.

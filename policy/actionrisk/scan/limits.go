@@ -1,6 +1,6 @@
 // Package scan holds what the readers of all languages share: the limits of one
-// assessment, classes of characters, decoders, words in braces, and the letters that
-// look like others. It knows no language and no rule.
+// assessment, classes of characters, functions on texts, words in braces, and the letters
+// that look like others. It knows no language and no rule.
 package scan
 
 // Limits of one assessment. Each bounds work, never what was found before it.

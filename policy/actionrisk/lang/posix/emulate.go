@@ -13,25 +13,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// decoders are the programs that print what they read in another form: at once, or
-// only with one of the options.
-var decoders = map[string]struct {
-	options []string
-	name    string // of the form, by which a finding shows how a text was hidden
-	decode  func(string) (string, bool)
-}{
-	"base64":  {[]string{"-d", "-D", "--decode"}, "base64", scan.Decode64},
-	"gbase64": {[]string{"-d", "-D", "--decode"}, "base64", scan.Decode64},
-	"base32":  {[]string{"-d", "--decode"}, "base32", func(string) (string, bool) { return "", false }},
-	"openssl": {[]string{"-d"}, "openssl", scan.Decode64},
-	"xxd":     {[]string{"-r"}, "xxd", scan.DecodeHex},
-	"rev":     {nil, "rev", scan.Reverse},
-}
-
 // emulate gives the exact output of commands that only move text.
 func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	if d, ok := decoders[v.Exe]; ok && (d.options == nil || slices.ContainsFunc(d.options, v.Has)) {
-		return decode(e, sh, v, d.name, d.decode)
+	if f := e.TextFunction("posix", v.Exe); f != nil && (f.Options == nil || slices.ContainsFunc(f.Options, v.Has)) {
+		return decode(e, sh, v, f.Does)
 	}
 	if out, ok, is := movesText(e, sh, v); is {
 		return out, ok
@@ -238,35 +223,18 @@ func printf(v *act.Invocation) act.Flow {
 	if w.Text == "--" && len(args) > 0 {
 		w, args = args[0], args[1:]
 	}
-	var b strings.Builder
-	format := w.Text
-	before := len(args)
-	for i := 0; i <= len(format); i++ {
-		if i == len(format) {
-			if len(args) == 0 || len(args) == before || b.Len() > scan.MaxValue {
-				break
-			}
-			before, i = len(args), -1
-			continue
-		}
-		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		spec := readSpec(format[i+1:])
-		switch i += spec.length; {
-		case spec.verb == '%':
-			b.WriteByte('%')
-		case len(args) > 0:
-			b.WriteString(spec.apply(args[0].Text))
-			w.Taint |= args[0].Taint
-			args = args[1:]
-		case len(v.Argv) == 2 && spec.verb != 0:
-			b.WriteString(spec.apply("")) // the word for a missing argument is empty
-		}
+	format, texts := w.Text, make([]string, len(args))
+	for i, a := range args {
+		texts[i], w.Taint = a.Text, w.Taint|a.Taint
+	}
+	text, used := scan.Format(format, texts, "", true)
+	for texts = texts[used:]; used > 0 && len(texts) > 0 && len(text) <= scan.MaxValue; texts = texts[used:] { // again for what is left
+		var more string
+		more, used = scan.Format(format, texts, "", true)
+		text += more
 	}
 	f := act.Flow{}
-	if text := scan.Unescape(b.String()); text != w.Text {
+	if text := scan.Unescape(text); text != w.Text {
 		w.Text, w.At = text, -1
 		if strings.Contains(format, `\x`) || strings.Contains(format, `\0`) || strings.Contains(format, `\1`) {
 			f.Via = "printf"
@@ -275,82 +243,6 @@ func printf(v *act.Invocation) act.Flow {
 	}
 	f.Word, f.Known, f.Taint = w, w.Known(), f.Taint|w.Taint
 	return f
-}
-
-// printfSpec is one directive of printf: %-10s, %064d, %.0s, %x.
-type printfSpec struct {
-	verb             byte
-	left, zero       bool
-	width, precision int // precision -1: none given
-	length           int // bytes behind the percent sign
-}
-
-// readSpec reads the directive behind a percent sign.
-func readSpec(s string) printfSpec {
-	spec := printfSpec{precision: -1}
-	number := func(i int) (n, next int) {
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < scan.MaxValue {
-			n, i = 10*n+int(s[i]-'0'), i+1
-		}
-		return min(n, scan.MaxValue), i
-	}
-	i := 0
-	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
-		spec.left, spec.zero = spec.left || s[i] == '-', spec.zero || s[i] == '0'
-		i++
-	}
-	spec.width, i = number(i)
-	if i < len(s) && s[i] == '.' {
-		spec.precision, i = number(i + 1)
-	}
-	for i < len(s) && (s[i] == 'l' || s[i] == 'h' || s[i] == 'j' || s[i] == 'z') {
-		i++
-	}
-	if i < len(s) {
-		spec.verb = s[i]
-		i++
-	}
-	spec.length = i
-	return spec
-}
-
-// printfBase is the base of the numbers that a directive writes, if it is not 10.
-var printfBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
-
-// apply writes an argument as the directive says.
-func (p printfSpec) apply(text string) string {
-	if strings.IndexByte(text, scan.Hole) >= 0 {
-		return text // of a length that nobody knows
-	}
-	switch p.verb {
-	case 'q':
-		text = scan.Quote(text)
-	case 'c':
-		text = text[:min(1, len(text))]
-	case 's', 'b':
-		if p.precision >= 0 && p.precision < len(text) {
-			text = text[:p.precision]
-		}
-	case 'd', 'i', 'u', 'x', 'X', 'o':
-		if n, ok := new(big.Int).SetString(strings.TrimPrefix(text, "+"), 0); ok || text == "" && p.width+max(p.precision, 0) > 0 {
-			if n == nil {
-				n = new(big.Int)
-			}
-			text = n.Text(cmp.Or(printfBase[p.verb], 10))
-			if p.verb == 'X' {
-				text = strings.ToUpper(text)
-			}
-			text = strings.Repeat("0", max(0, p.precision-len(text))) + text
-		}
-	}
-	pad := max(0, p.width-len(text))
-	switch {
-	case p.left:
-		return text + strings.Repeat(" ", pad)
-	case p.zero && p.verb != 's':
-		return strings.Repeat("0", pad) + text
-	}
-	return strings.Repeat(" ", pad) + text
 }
 
 // substituted is what envsubst makes of its input: $NAME and ${NAME} are replaced by
@@ -407,22 +299,20 @@ func cat(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) 
 	return out, true
 }
 
-// decode applies a decoder to the known input.
-func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, name string, by func(string) (string, bool)) (act.Flow, bool) {
+// decode gives what a function on texts makes of the input, if that is known.
+func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, does string, how ...string) (act.Flow, bool) {
 	in := v.Stdin
-	if len(v.Operands) > 0 && v.Exe != "openssl" && v.Operands[0].Text != "-" {
+	if len(v.Operands) > 0 && v.Exe != "openssl" && v.Exe != "tr" && v.Operands[0].Text != "-" {
 		in = e.ReadFile(sh, v.Operands[0])
 	}
-	out := act.Flow{Taint: in.Taint, Via: name, Layer: in.Layer + 1}
-	if name != "rev" && name != "tr" || in.Known {
+	out := act.Flow{Taint: in.Taint, Via: v.Exe, Layer: in.Layer + 1}
+	if v.Exe != "rev" && v.Exe != "tr" || in.Known {
 		out.Taint |= act.FromDecoder
 	}
-	if in.Known && out.Layer <= scan.MaxLayers && len(in.Word.Text) <= 2*scan.MaxDecoded {
-		if text, ok := by(in.Word.Text); ok && len(text) <= scan.MaxDecoded && e.Decoded+len(text) <= scan.MaxDecodedTotal {
-			e.Decoded += len(text)
-			out.Known = true
-			out.Word = in.Word
-			out.Word.Text, out.Word.At = strings.ReplaceAll(text, string(scan.Hole), " "), -1
+	if in.Known && out.Layer <= scan.MaxLayers {
+		if text, ok := e.Make(does, append([]string{in.Word.Text}, how...)...); ok {
+			out.Known, out.Word = true, in.Word
+			out.Word.Text, out.Word.At = text, -1
 			out.Word.Taint |= act.FromDecoder
 		}
 	}
@@ -432,48 +322,13 @@ func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, name string, b
 	return out, true
 }
 
-// translate is tr with two literal sets.
+// translate is tr with two literal sets, or with one that it deletes.
 func translate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	if len(v.Operands) == 0 {
-		return v.Stdin, true
+	switch deletes := v.Has("-d"); {
+	case deletes && len(v.Operands) > 0:
+		return decode(e, sh, v, "translate", v.Operands[0].Text, "")
+	case !deletes && len(v.Operands) > 1:
+		return decode(e, sh, v, "translate", v.Operands[0].Text, v.Operands[1].Text)
 	}
-	from := TrSet(v.Operands[0].Text)
-	if v.Has("-d") {
-		return decode(e, sh, &act.Invocation{Exe: "openssl", Stdin: v.Stdin, Src: v.Src}, "tr", func(s string) (string, bool) {
-			return strings.Map(func(r rune) rune {
-				if slices.Contains(from, r) {
-					return -1
-				}
-				return r
-			}, s), true
-		})
-	}
-	if len(v.Operands) < 2 {
-		return v.Stdin, true
-	}
-	to := TrSet(v.Operands[1].Text)
-	return decode(e, sh, &act.Invocation{Exe: "openssl", Stdin: v.Stdin, Src: v.Src}, "tr", func(s string) (string, bool) {
-		return mapRunes(s, from, to), true
-	})
-}
-
-// TrSet expands the ranges of a tr set.
-func TrSet(s string) []rune {
-	s = scan.Unescape(s)
-	for name, class := range map[string]string{"[:lower:]": "a-z", "[:upper:]": "A-Z", "[:digit:]": "0-9"} {
-		s = strings.ReplaceAll(s, name, class)
-	}
-	r := []rune(s)
-	var out []rune
-	for i := 0; i < len(r); i++ {
-		if i+2 < len(r) && r[i+1] == '-' && r[i+2] >= r[i] && r[i+2]-r[i] < 256 {
-			for c := r[i]; c <= r[i+2]; c++ {
-				out = append(out, c)
-			}
-			i += 2
-			continue
-		}
-		out = append(out, r[i])
-	}
-	return out
+	return v.Stdin, true
 }

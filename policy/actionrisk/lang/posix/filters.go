@@ -151,7 +151,7 @@ func sedText(program, text string) (string, bool) {
 			}
 			from, to, flags := parts[1], parts[2], parts[3]
 			if command[0] == 'y' {
-				text = mapRunes(text, TrSet(from), TrSet(to))
+				text = scan.Translate(text, from, to)
 				continue
 			}
 			if strings.Trim(flags, "gpIim0123456789") != "" {
@@ -272,15 +272,6 @@ func cutText(v *act.Invocation, text string) (string, bool) {
 		out = append(out, strings.Join(words, sep))
 	}
 	return strings.Join(out, "\n"), true
-}
-
-func mapRunes(text string, from, to []rune) string {
-	return strings.Map(func(r rune) rune {
-		if i := slices.Index(from, r); i >= 0 && len(to) > 0 {
-			return to[min(i, len(to)-1)]
-		}
-		return r
-	}, text)
 }
 
 // literalObject: a program of jq that is an object or a list without anything to

@@ -296,15 +296,7 @@ func slice(sh *interp.Process, w act.Word, s *syntax.Slice) act.Word {
 		w.Text, w.At = string(scan.Hole), -1
 		return w
 	}
-	if from < 0 {
-		from += len(w.Text)
-	}
-	from = min(max(from, 0), len(w.Text))
-	to := from + length
-	if length < 0 {
-		to = len(w.Text) + length
-	}
-	w.Text, w.At = w.Text[from:min(max(to, from), len(w.Text))], -1
+	w.Text, w.At = scan.Substring(w.Text, from, length), -1
 	return w
 }
 

@@ -4,7 +4,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/facts"
@@ -152,7 +151,7 @@ func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, n
 	list := r.strings(toks[i+1 : end])
 	switch {
 	case strings.HasPrefix(how, "H") && len(list) > 0:
-		text, ok = r.decoded(list[0].Text, scan.DecodeHex)
+		text, ok = r.sh.Env.Make("hex", list[0].Text)
 	case how != "" && strings.Contains("CcU", how[:1]):
 		text, ok = numbered(toks[i+1 : end])
 	}
@@ -165,43 +164,16 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != tokens.String {
 		return "", false
 	}
-	format := parts[0][0].Text
-	parts = parts[1:]
-	var b strings.Builder
-	for {
-		plain, rest, more := strings.Cut(format, "%")
-		b.WriteString(plain)
-		if rest == "" {
-			if more {
-				b.WriteByte('%')
+	texts := make([]string, len(parts)-1)
+	for i, part := range parts[1:] {
+		if texts[i] = r.join(part).Text; len(part) == 1 && part[0].Kind == tokens.Name {
+			if _, ok := number(part[0]); ok {
+				texts[i] = part[0].Text
 			}
-			return b.String(), true
 		}
-		for len(rest) > 1 && strings.IndexByte("0123456789.-+ #l", rest[0]) >= 0 {
-			rest = rest[1:]
-		}
-		format = rest[1:]
-		if rest[0] == '%' {
-			b.WriteByte('%')
-			continue
-		}
-		if len(parts) == 0 || len(parts[0]) == 0 {
-			return "", false
-		}
-		b.WriteString(r.printed(parts[0], rest[0]))
-		parts = parts[1:]
 	}
-}
-
-// printed is how a format writes an argument: as a character, a number or a text.
-func (r *inlineRun) printed(arg []tokens.Token, how byte) string {
-	if n, err := strconv.ParseInt(arg[0].Text, 0, 32); len(arg) == 1 && arg[0].Kind == tokens.Name && err == nil {
-		if how == 'c' {
-			return string(rune(n))
-		}
-		return arg[0].Text
-	}
-	return r.join(arg).Text
+	text, _ := scan.Format(parts[0][0].Text, texts, string(scan.Hole), false)
+	return text, true
 }
 
 // firstArgument is what stands in front of the first comma between arguments.

@@ -219,15 +219,11 @@ func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool)
 	case strings.IndexByte(first, scan.Hole) < 0 && first != literal:
 		return first, true
 	case decodes:
-		text, ok := scan.Decode64(literal)
+		text, ok := r.sh.Env.Make("base64", literal)
 		if !ok {
-			text, ok = scan.DecodeHex(literal)
+			text, ok = r.sh.Env.Make("hex", literal)
 		}
-		if e := r.sh.Env; !ok || len(text) > scan.MaxDecoded || e.Decoded+len(text) > scan.MaxDecodedTotal {
-			return "", false
-		}
-		r.sh.Env.Decoded += len(text)
-		return text, true
+		return text, ok
 	default:
 		return literal, len(list) == 1 && first == literal
 	}

@@ -273,7 +273,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Named(facts.AsJoin, name, r.lang) == nil && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !listCalls[last] && r.sh.Env.TextFunction("", last) == nil && r.sh.Env.Named(facts.AsJoin, name, r.lang) == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
@@ -307,27 +307,19 @@ func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (strin
 		}
 		return ""
 	}
-	if by := textFunctions[name]; by != nil {
-		return r.decoded(arg(0), by)
-	}
 	switch name {
 	case "bytes", "bytearray":
 		return numbered(args)
 	case "chr", "fromCharCode", "fromCodePoint":
 		return characters(args)
 	case "from":
-		if by := codecs[arg(1)]; by != nil {
-			return r.decoded(arg(0), by)
+		if text, ok := r.sh.Env.Make("codec", arg(0), arg(1)); ok {
+			return text, true
 		}
 		return arg(0), len(list) > 0
-	case "decode":
-		if by := codecs[strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(arg(1)))]; by != nil {
-			return r.decoded(arg(0), by)
-		}
-		return "", false
 	case "pack":
 		if strings.HasPrefix(arg(0), "H") {
-			return r.decoded(arg(1), scan.DecodeHex)
+			return r.sh.Env.Make("hex", arg(1))
 		}
 		return "", false
 	case "implode", "join":
@@ -336,7 +328,10 @@ func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (strin
 		}
 		return r.listed(list[1:], arg(0), list[0]).Text, true
 	}
-	return r.decoded(arg(0), scan.Decode64)
+	if arg(0) == "" {
+		return "", false
+	}
+	return r.sh.Env.Apply("", name, arg(0), arg(1))
 }
 
 // characters are those whose numbers are written out.
@@ -352,36 +347,11 @@ func characters(args []tokens.Token) (string, bool) {
 	return b.String(), true
 }
 
-// textFunctions give another text for their argument; codecs are such functions by the
-// name that a call is given.
-var (
-	textFunctions = map[string]func(string) (string, bool){
-		"unhexlify": scan.DecodeHex, "fromhex": scan.DecodeHex, "hex2bin": scan.DecodeHex, "a2b_hex": scan.DecodeHex, "FromHexString": scan.DecodeHex, "decode16": scan.DecodeHex, "fromHex": scan.DecodeHex, "hexToBytes": scan.DecodeHex,
-		"decodeURIComponent": scan.PercentDecoded, "decodeURI": scan.PercentDecoded, "unescape": scan.PercentDecoded, "unquote": scan.PercentDecoded, "urldecode": scan.PercentDecoded, "rawurldecode": scan.PercentDecoded,
-		"strrev": scan.Reverse, "reversed": scan.Reverse, "reverse": scan.Reverse, "str_rot13": scan.Rot13, "rot13": scan.Rot13}
-	codecs = map[string]func(string) (string, bool){"rot13": scan.Rot13, "hex": scan.DecodeHex, "base64": scan.Decode64}
-)
-
-// knownCalls are those functions, and others whose text is known if their arguments are;
-// those that are not named elsewhere decode base64.
-var knownCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 char rawToChar intToUtf8 sprintf Sprintf format")
+// listCalls make a text of numbers, lists or a format, whose arguments are no texts.
+var listCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint pack implode join char rawToChar intToUtf8 sprintf Sprintf format")
 
 // charCalls make a text of the numbers of its characters, formatCalls of a format.
 var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), scan.SetOf("sprintf Sprintf format")
-
-// decoded applies a decoder within the limits of the whole assessment.
-func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string, bool) {
-	e := r.sh.Env
-	if text == "" || len(text) > 2*scan.MaxDecoded || strings.IndexByte(text, scan.Hole) >= 0 {
-		return "", false
-	}
-	out, ok := by(text)
-	if !ok || len(out) > scan.MaxDecoded || e.Decoded+len(out) > scan.MaxDecodedTotal {
-		return "", false
-	}
-	e.Decoded += len(out)
-	return strings.ReplaceAll(out, string(scan.Hole), " "), true
-}
 
 // joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
 func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
@@ -440,9 +410,10 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 // methodText is what one method makes of a text, if it is known; list are the texts among
 // its arguments.
 func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, list []tokens.Token) (string, bool) {
-	switch by := textMethods[name]; {
-	case by != nil:
-		return by(text), true
+	if out, ok := r.sh.Env.Apply("", "."+name, text); ok {
+		return out, true
+	}
+	switch {
 	case name == "split":
 		if len(list) != 1 || list[0].Text != "" { // else its characters
 			text = strings.TrimSpace(text)
@@ -456,7 +427,7 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	case replaceMethods[name]:
 		text = replaced(text, list)
 	case name == "unpack1" || name == "unpack":
-		if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
+		if out, ok := r.sh.Env.Make("base64", text); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
 			text = out
 		}
 	default:
@@ -478,25 +449,8 @@ func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
 	return text, min(end+1, len(toks)), inner == "::-1" || inner == "0"
 }
 
-// textMethods give another text for the one they are called on.
-var textMethods = map[string]func(string) string{
-	"chars": func(text string) string { return text }, "reverse": func(text string) string { text, _ = scan.Reverse(text); return text },
-	"decode": strings.TrimSpace, "encode": strings.TrimSpace, "toString": strings.TrimSpace, "strip": strings.TrimSpace, "trim": strings.TrimSpace, "to_s": strings.TrimSpace, "first": strings.TrimSpace, "splitlines": strings.TrimSpace,
-	"lower": strings.ToLower, "toLowerCase": strings.ToLower, "downcase": strings.ToLower,
-	"upper": strings.ToUpper, "toUpperCase": strings.ToUpper, "upcase": strings.ToUpper,
-	"parent": folderOf, "parentFile": folderOf, "dirname": folderOf,
-}
-
 // pathMethods put names behind a path, replaceMethods one text in the place of another.
 var pathMethods, replaceMethods = scan.SetOf("joinpath resolveSibling appendingPathComponent with_name"), scan.SetOf("replace replaceAll gsub sub tr")
-
-// folderOf is the folder above a path.
-func folderOf(text string) string {
-	if text == "." || strings.HasSuffix(text, "..") {
-		return path.Join(text, "..")
-	}
-	return path.Dir(text)
-}
 
 // replaced is a text with the first of two texts replaced by the second.
 func replaced(text string, by []tokens.Token) string {

@@ -3,8 +3,9 @@ package sql
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Hole stands for a value that only the server will know.
@@ -105,11 +106,13 @@ func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	case "concat_ws":
 		return strings.Join(texts[1:], texts[0]), known
 	case "format", "sprintf", "printf", "formatmessage":
-		return fillHoles(texts[0], texts[1:]), known
+		text, _ := scan.Format(texts[0], texts[1:], sqlHole, false)
+		return text, known
 	case "lower", "upper", "trim", "rtrim", "ltrim", "cast", "convert", "convert_from", "to_char", "nvl", "coalesce", "isnull", "varchar", "text", "quote_nullable", "min", "max", "string_agg", "group_concat":
 		return texts[0], known
 	case "reverse":
-		return reversed(texts[0]), known
+		text, _ := scan.Reverse(texts[0])
+		return text, known
 	case "char", "chr", "nchar", "unistr":
 		return p.characters(args)
 	case "unhex", "from_hex", "from_base64", "decode":
@@ -145,39 +148,6 @@ func decodedText(name string, texts []string, known bool) (string, bool) {
 		return string(raw), true
 	}
 	return sqlHole, false
-}
-
-// fillHoles replaces the verbs of a format string by its arguments.
-func fillHoles(format string, args []string) string {
-	var b strings.Builder
-	n := 0
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 >= len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		for i+1 < len(format) && (format[i] >= '0' && format[i] <= '9' || format[i] == '$') {
-			i++
-		}
-		if format[i] == '%' {
-			b.WriteByte('%')
-			continue
-		}
-		if n < len(args) && args[n] != "" {
-			b.WriteString(args[n])
-		} else {
-			b.WriteString(sqlHole)
-		}
-		n++
-	}
-	return b.String()
-}
-
-func reversed(s string) string {
-	r := []rune(s)
-	slices.Reverse(r)
-	return string(r)
 }
 
 // variable is the text that was given to a name; Snowflake and Oracle write $name

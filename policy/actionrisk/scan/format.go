@@ -1,0 +1,126 @@
+package scan
+
+import (
+	"cmp"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Format is the text that a format of printf and arguments give, and how many of them it
+// took; missing stands for those that are not there. A shell's %c is the first character
+// of its argument, that of all others the one with this number, and only a shell quotes.
+func Format(format string, args []string, missing string, shell bool) (string, int) {
+	var b strings.Builder
+	used := 0
+	for i := 0; i < len(format) && b.Len() <= MaxDecoded; i++ {
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		d := readDirective(format[i+1:])
+		i += d.length
+		if d.verb == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		text := missing
+		if used < len(args) {
+			text = args[used]
+			used++
+		}
+		b.WriteString(d.apply(text, shell))
+	}
+	return b.String(), used
+}
+
+// directive is one of a format: %-10s, %064d, %.0s, %x, %1$s.
+type directive struct {
+	verb             byte
+	left, zero       bool
+	width, precision int // precision -1: none given
+	length           int // bytes behind the percent sign
+}
+
+// readDirective reads the directive behind a percent sign.
+func readDirective(s string) directive {
+	d := directive{precision: -1}
+	number := func(i int) (n, next int) {
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < MaxValue {
+			n, i = 10*n+int(s[i]-'0'), i+1
+		}
+		return min(n, MaxValue), i
+	}
+	i := 0
+	if n, next := number(0); n > 0 && next < len(s) && s[next] == '$' { // its place, which we take to be the next
+		i = next + 1
+	}
+	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
+		d.left, d.zero = d.left || s[i] == '-', d.zero || s[i] == '0'
+		i++
+	}
+	d.width, i = number(i)
+	if i < len(s) && s[i] == '.' {
+		d.precision, i = number(i + 1)
+	}
+	for i < len(s) && strings.IndexByte("lhjz", s[i]) >= 0 {
+		i++
+	}
+	if i < len(s) {
+		d.verb = s[i]
+		i++
+	}
+	d.length = i
+	return d
+}
+
+// formatBase is the base of the numbers that a directive writes, if it is not 10.
+var formatBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
+
+// apply writes an argument as the directive says.
+func (d directive) apply(text string, shell bool) string {
+	if strings.IndexByte(text, Hole) >= 0 {
+		return text // of a length that nobody knows
+	}
+	switch d.verb {
+	case 'q':
+		if shell {
+			text = Quote(text)
+		}
+	case 'c':
+		if n, err := strconv.ParseInt(text, 0, 32); err == nil && !shell {
+			text = string(rune(n))
+		}
+		text = Substring(text, 0, 1)
+	case 's', 'b':
+		if d.precision >= 0 && d.precision < len(text) {
+			text = text[:d.precision]
+		}
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		text = d.number(text)
+	}
+	pad := max(0, d.width-len(text))
+	switch {
+	case d.left:
+		return text + strings.Repeat(" ", pad)
+	case d.zero && d.verb != 's':
+		return strings.Repeat("0", pad) + text
+	}
+	return strings.Repeat(" ", pad) + text
+}
+
+// number writes a number in the base of the directive; what is none stays.
+func (d directive) number(text string) string {
+	n, ok := new(big.Int).SetString(strings.TrimPrefix(text, "+"), 0)
+	if !ok && (text != "" || d.width+max(d.precision, 0) == 0) {
+		return text
+	}
+	if n == nil {
+		n = new(big.Int)
+	}
+	text = n.Text(cmp.Or(formatBase[d.verb], 10))
+	if d.verb == 'X' {
+		text = strings.ToUpper(text)
+	}
+	return strings.Repeat("0", max(0, d.precision-len(text))) + text
+}

@@ -1,0 +1,137 @@
+package scan
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Function is one thing that functions on texts do, whatever a language calls it:
+// functions.json has the names. It tells whether the texts are what it takes.
+type Function struct {
+	Of func(args []string) (string, bool)
+	// Holes: a part of an argument that is not known is such a part of the text, and the
+	// text is as long as its arguments. Everything else needs to know all.
+	Holes bool
+}
+
+// Functions are all of them, by the words of functions.json.
+var Functions = map[string]Function{
+	"base32":    {Of: first(Decode32)},
+	"base64":    {Of: first(Decode64)},
+	"hex":       {Of: first(DecodeHex)},
+	"percent":   {Of: first(PercentDecoded)},
+	"rot13":     {Of: first(Rot13)},
+	"reverse":   {Of: first(Reverse)},
+	"codec":     {Of: codec},
+	"translate": {Of: translate},
+	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // a text nobody reads: what earlier rule sets knew of a decoder
+	"same":      {Of: first(always(func(s string) string { return s })), Holes: true},
+	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
+	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},
+	"folder":    {Of: first(always(folder)), Holes: true},
+	"trim":      {Of: first(always(strings.TrimSpace)), Holes: true},
+}
+
+// first is a function of one text; what stands behind it says how, or nothing.
+func first(of func(string) (string, bool)) func([]string) (string, bool) {
+	return func(args []string) (string, bool) {
+		if len(args) == 0 {
+			return "", false
+		}
+		return of(args[0])
+	}
+}
+
+// always is a function that takes any text.
+func always(of func(string) string) func(string) (string, bool) {
+	return func(s string) (string, bool) { return of(s), true }
+}
+
+// codec decodes a text by the name of its form; what is only written in other bytes is
+// the text itself.
+func codec(args []string) (string, bool) {
+	if len(args) < 2 {
+		return "", false
+	}
+	name := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(args[1]))
+	switch name = strings.TrimSuffix(name, "codec"); name {
+	case "rot13":
+		return Rot13(args[0])
+	case "hex":
+		return DecodeHex(args[0])
+	case "base64":
+		return Decode64(args[0])
+	case "utf8", "utf16le", "latin1", "ascii", "binary", "escape":
+		return args[0], true
+	}
+	return "", false
+}
+
+// Substring is a text from one of its characters on, so many of them. What is below zero
+// counts from the end; without a length it is the rest.
+func Substring(text string, from int, length ...int) string {
+	r := []rune(text)
+	if from < 0 {
+		from += len(r)
+	}
+	from = min(max(from, 0), len(r))
+	to := len(r)
+	switch {
+	case len(length) == 0:
+	case length[0] < 0:
+		to += length[0]
+	default:
+		to = min(from+min(length[0], len(r)), len(r))
+	}
+	return string(r[from:max(to, from)])
+}
+
+// folder is the one above a path.
+func folder(text string) string {
+	if text == "." || strings.HasSuffix(text, "..") {
+		return path.Join(text, "..")
+	}
+	return path.Dir(text)
+}
+
+func translate(args []string) (string, bool) {
+	if len(args) < 3 {
+		return "", false
+	}
+	return Translate(args[0], args[1], args[2]), true
+}
+
+// Translate puts the characters of one set of tr in the place of those of another; if
+// there are none, it takes them out.
+func Translate(text, from, to string) string {
+	old, with := set(from), set(to)
+	return strings.Map(func(r rune) rune {
+		switch i := slices.Index(old, r); {
+		case i < 0:
+			return r
+		case len(with) == 0:
+			return -1
+		default:
+			return with[min(i, len(with)-1)]
+		}
+	}, text)
+}
+
+// set is a set of tr with its ranges written out.
+func set(s string) []rune {
+	s = strings.NewReplacer("[:lower:]", "a-z", "[:upper:]", "A-Z", "[:digit:]", "0-9").Replace(Unescape(s))
+	r := []rune(s)
+	var out []rune
+	for i := 0; i < len(r); i++ {
+		if i+2 < len(r) && r[i+1] == '-' && r[i+2] >= r[i] && r[i+2]-r[i] < 256 {
+			for c := r[i]; c <= r[i+2]; c++ {
+				out = append(out, c)
+			}
+			i += 2
+			continue
+		}
+		out = append(out, r[i])
+	}
+	return out
+}

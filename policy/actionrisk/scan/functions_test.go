@@ -1,0 +1,69 @@
+package scan
+
+import "testing"
+
+// Functions on texts give what the languages give that have them.
+func TestFunctions(t *testing.T) {
+	for _, c := range []struct {
+		does string
+		args []string
+		want string
+		ok   bool
+	}{
+		{"base64", []string{"cm0gLXJm"}, "rm -rf", true},
+		{"base64", []string{"r m!"}, "", false},
+		{"base64", nil, "", false},
+		{"base32", []string{"OJWSALLSMY======"}, "rm -rf", true},
+		{"base32", []string{"rm"}, "", false},
+		{"hex", []string{"726d"}, "rm", true},
+		{"codec", []string{"ez", "rot_13"}, "rm", true},
+		{"codec", []string{"rm", "utf-8"}, "rm", true},
+		{"codec", []string{"rm", "zlib"}, "", false},
+		{"codec", []string{"rm"}, "", false},
+		{"translate", []string{"sn", "a-z", "za-y"}, "rm", true},
+		{"translate", []string{"rxm", "x", ""}, "rm", true},
+		{"folder", []string{"/a/b"}, "/a", true},
+		{"folder", []string{".."}, "../..", true},
+	} {
+		got, ok := Functions[c.does].Of(c.args)
+		if ok != c.ok || ok && got != c.want {
+			t.Errorf("%s of %q is %q, %v", c.does, c.args, got, ok)
+		}
+	}
+}
+
+// A format takes its arguments in order, says what is missing and how many it took.
+func TestFormat(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		args   []string
+		shell  bool
+		want   string
+		used   int
+	}{
+		{"%s -%s", []string{"rm", "rf"}, true, "rm -rf", 2},
+		{"%c%c", []string{"114", "109"}, false, "rm", 2},
+		{"%c%c", []string{"ro", "mo"}, true, "rm", 2},
+		{"%05d|%-3s|%x", []string{"7", "a", "255"}, true, "00007|a  |ff", 3},
+		{"%1$s%%", []string{"x"}, false, "x%", 1},
+		{"%s %s", []string{"a"}, false, "a ?", 1},
+		{"%064d", []string{"1000000"}, true, "0000000000000000000000000000000000000000000000000000000001000000", 1},
+	} {
+		if got, used := Format(c.format, c.args, "?", c.shell); got != c.want || used != c.used {
+			t.Errorf("Format(%q, %q) = %q, %d", c.format, c.args, got, used)
+		}
+	}
+}
+
+// Substring counts characters, from the end where its numbers are below zero.
+func TestSubstring(t *testing.T) {
+	for _, c := range []struct {
+		from   int
+		length []int
+		want   string
+	}{{1, nil, "éde"}, {0, []int{2}, "cé"}, {-2, nil, "de"}, {1, []int{-1}, "éd"}, {9, []int{1}, ""}, {-9, []int{1}, "c"}, {2, []int{-9}, ""}} {
+		if got := Substring("céde", c.from, c.length...); got != c.want {
+			t.Errorf("Substring(%d, %v) = %q, want %q", c.from, c.length, got, c.want)
+		}
+	}
+}

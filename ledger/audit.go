@@ -602,10 +602,6 @@ func (r *audit) finishTree(ctx context.Context) error {
 			r.fault(Fault{"events", fmt.Sprintf("pos %d", pin.Size), pin.Size, "pos", "the checkpoint of " + pin.Name + " was not met"})
 		}
 	}
-	var size int64
-	if err := r.pool.QueryRow(ctx, `select coalesce(max(size), 0) from tree_head where p = $1`, r.p).Scan(&size); err != nil {
-		return fmt.Errorf("read tree head: %w", err)
-	}
 	var beyond int64
 	if err := r.pool.QueryRow(ctx, `select count(*) from checkpoints c where p = $1 and size > (select pos from ledger_head h where h.p = c.p)`, r.p).Scan(&beyond); err != nil {
 		return fmt.Errorf("read checkpoints: %w", err)
@@ -619,7 +615,7 @@ func (r *audit) finishTree(ctx context.Context) error {
 	if beyond > 0 {
 		r.fault(Fault{"checkpoints", "size 0", 0, "size", "nobody signs an empty ledger"})
 	}
-	return r.strayTiles(ctx, size)
+	return r.strayTiles(ctx)
 }
 
 func (r *audit) checkTreeHead0() {
@@ -629,16 +625,17 @@ func (r *audit) checkTreeHead0() {
 	}
 }
 
-// strayTiles finds tiles that a tree of this size does not have.
-func (r *audit) strayTiles(ctx context.Context, size int64) error {
-	rows, err := r.pool.Query(ctx, `select level, n from tiles where p = $1
-		and (level > 7 or n * 256 >= ($2::bigint >> (8 * least(level, 7)))) order by level, n limit 20`, r.p, size)
+// strayTiles finds tiles that the tree does not have. Both are read at one moment: a
+// tree that grows beside the audit has tiles that an earlier head did not know.
+func (r *audit) strayTiles(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, `select level, n, size from tiles, (select coalesce(max(size), 0) size from tree_head where p = $1) head where p = $1
+		and (level > 7 or n * 256 >= (size >> (8 * least(level, 7)))) order by level, n limit 20`, r.p)
 	if err != nil {
 		return fmt.Errorf("read tiles: %w", err)
 	}
 	var level int16
-	var n int64
-	if _, err = pgx.ForEachRow(rows, []any{&level, &n}, func() error {
+	var n, size int64
+	if _, err = pgx.ForEachRow(rows, []any{&level, &n, &size}, func() error {
 		r.fault(Fault{"tiles", fmt.Sprintf("level %d, n %d", level, n), 0, "n", fmt.Sprintf("a tree of %d events has no such tile", size)})
 		return nil
 	}); err != nil {

@@ -362,6 +362,56 @@ func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	}
 }
 
+// growing lets the tree grow behind each statement that has read of it.
+type growing struct {
+	grow  func()
+	times int
+}
+
+// TraceQueryStart keeps the statement for its end.
+func (g *growing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, g, data.SQL)
+}
+
+// TraceQueryEnd lets the tree grow.
+func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if statement, _ := ctx.Value(g).(string); strings.Contains(statement, "tree_head") || strings.Contains(statement, "tiles") {
+		g.times++
+		g.grow()
+	}
+}
+
+// A tree that grows by more than a tile while an audit runs is no fault of the ledger,
+// wherever in the audit it does.
+func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
+	a := newAudited(t)
+	l := open(t, a.db)
+	keep(t, l, t.TempDir())
+	home, round := l.Home("org_a"), 0
+	grows := &growing{}
+	grows.grow = func() {
+		var last ledger.Result
+		for i := range 5 {
+			var drafts []ledger.Draft
+			for j := range ledger.MaxEvents {
+				id := fmt.Sprint("grown", round, "_", i, "_", j)
+				drafts = append(drafts, draft(id, ledger.New(), id))
+			}
+			last = must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
+		}
+		round++
+		home.Covered(context.Background(), last.Events[0].Position)
+	}
+	cfg := must(pgxpool.ParseConfig(a.db.SuperURL))
+	cfg.ConnConfig.Tracer = grows
+	pool := must(pgxpool.NewWithConfig(t.Context(), cfg))
+	defer pool.Close()
+	report, err := a.audit.RunOn(t.Context(), pool)
+	if err != nil || len(report.Faults) > 0 || grows.times == 0 {
+		t.Errorf("grown %d times: %+v, %v", grows.times, report.Faults, err)
+	}
+}
+
 // An auditor who may only select verifies; nothing is written, and what the
 // database alone says is listed.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -227,7 +228,8 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			Payload: d.Payload, PayloadHash: a.ready[i].hash, Prev: tenant.hash,
 		}
 		if i == 0 {
-			e.IdemKey, e.ContentHash = a.IdemKey[:], a.ContentHash[:]
+			// Copies: events are held for readers, and parts of the append would hold all of it.
+			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
 		e.Hash = e.sum()
 		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -196,10 +197,10 @@ func (h *histogram) quantile(q float64) time.Duration {
 // lookAt looks at this process, which is the service and its callers, and at the
 // database.
 func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
-	runtime.GC() // what is left is held by somebody
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	l.heapMB, l.goroutines = int64(memory.HeapAlloc>>20), int64(runtime.NumGoroutine())
+	// What the last collection found to be held: a collection of our own would be in the times.
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	l.heapMB, l.goroutines = int64(live[0].Value.Uint64()>>20), int64(runtime.NumGoroutine())
 	err = owner.QueryRow(ctx, `select (select count(*) from pg_stat_activity where datname = current_database()),
 		(select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_user_tables)`).Scan(&l.connections, &l.dead)
 	return l, err

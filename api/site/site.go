@@ -484,7 +484,11 @@ func sentence(clause string) string {
 	return string(unicode.ToUpper(first)) + clause[size:] + "."
 }
 
+// escapeCell is built once, not for each cell: its table has an entry for every
+// octet.
+var escapeCell = strings.NewReplacer("|", `\|`, "\n", " ")
+
 // cell is text that may stand in a cell of a table.
 func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+	return escapeCell.Replace(text)
 }

@@ -51,7 +51,7 @@ func TestLoseADiskAndGetItBack(t *testing.T) {
 			}
 		}
 	}
-	found := &operator{t, []string{"--data", filepath.Join(filepath.Dir(dataDir(t)), "other")}}
+	found := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
 	if text := found.run(0, "restore", folder, "--identity", file); !strings.Contains(text, " 0 faults") {
 		t.Errorf("restore: %s", text)
 	}
@@ -213,7 +213,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		"position": {[]string{"--position", fmt.Sprint(middle.Head)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := &operator{t, []string{"--data", filepath.Join(filepath.Dir(dataDir(t)), "other")}}
+			found := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
 			began := time.Now()
 			text := found.run(0, append([]string{"restore", folder, "--identity", file, "--wal", log}, c.to...)...)
 			t.Logf("restored in %v", time.Since(began))
@@ -230,7 +230,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	}
 	refused := func(args ...string) {
 		t.Helper()
-		o := &operator{t, []string{"--data", filepath.Join(filepath.Dir(dataDir(t)), "other")}}
+		o := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
 		o.run(2, append([]string{"restore", folder, "--identity", file}, args...)...)
 	}
 	refused() // without the log

@@ -53,8 +53,8 @@ func serveIn(t *testing.T, dir string, settings ...string) *served {
 	return nil
 }
 
-// dataDir is a folder that PostgreSQL's user reaches, also when root tests.
-func dataDir(t *testing.T) string {
+// reachable is an empty folder that PostgreSQL's user reaches, also when root tests.
+func reachable(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "countersign-fault-")
 	if err != nil {
@@ -64,7 +64,13 @@ func dataDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	data := filepath.Join(dir, "data")
+	return dir
+}
+
+// dataDir is a data folder with a cluster in it that has been started once.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	data := filepath.Join(reachable(t), "data")
 	server, err := localpg.Start(t.Context(), localpg.Options{DataDir: data})
 	if errors.Is(err, localpg.ErrNoPostgres) && os.Getenv("REQUIRE_DB") != "1" {
 		t.Skip(err)

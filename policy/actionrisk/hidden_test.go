@@ -47,6 +47,19 @@ func (c hiddenCase) close(t *testing.T, name string) {
 	}
 }
 
+// sampleOf chooses one case of a long corpus in so many. LONG=1 chooses all, as a
+// landing does.
+func sampleOf(t *testing.T, every int) func() bool {
+	t.Helper()
+	if os.Getenv("LONG") != "" {
+		every = 1
+	} else {
+		t.Logf("ONE CASE IN %d of this corpus: LONG=1 tries all", every)
+	}
+	n := 0
+	return func() bool { n++; return n%every == 0 }
+}
+
 // hiddenFiles are the batches of testdata/hidden, each written and labelled before
 // the engine was tried on it. What an allowN file holds must not be stopped; what
 // stopN and obscuredN hold must.

@@ -42,8 +42,12 @@ func TestPastRulesets(t *testing.T) {
 		for ; len(kept) >= 8; kept = kept[8:] {
 			was[kept[:4]] = kept[4:8]
 		}
-		compared, moved := 0, 0
+		compared, moved, asked, sample := 0, 0, 0, sampleOf(t, 6)
 		for _, a := range all {
+			if !sample() {
+				continue
+			}
+			asked++
 			key, answer := keptAnswer(a, edition.Assess(a))
 			if was[key] == "" {
 				continue
@@ -54,7 +58,7 @@ func TestPastRulesets(t *testing.T) {
 				}
 			}
 		}
-		if moved > 0 || compared < len(was)*9/10 {
+		if moved > 0 || compared*len(all) < len(was)*asked*9/10 {
 			t.Errorf("%s: %d of %d answers are not what they were; if that must be, take it out of rules/past", version, moved, compared)
 		}
 	}

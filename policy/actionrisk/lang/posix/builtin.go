@@ -26,6 +26,7 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		for _, w := range v.Argv[1:] {
 			if name, _, ok := strings.Cut(w.Text, "="); ok {
 				setVariable(sh, name, w.Tail(len(name)+1))
+				variableRuns(sh, v, act.Assign{Name: name, Value: w.Tail(len(name) + 1)})
 			}
 		}
 		return act.Flow{}, len(v.Operands) > 0

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ const (
 	AsLister      = "listers"      // it gives the files of a folder
 	AsLibrary     = "libraries"    // what a method of a service's library does: boto3's delete_bucket is "aws s3 delete-bucket"
 )
+
+// lists are those of names.json, and whether their rows say what is done.
+var lists = map[string]bool{AsCall: true, AsReceiver: true, AsLibrary: true, AsValue: false, AsJoin: false,
+	AsEnvironment: false, AsThrough: false, AsBuilder: false, AsFetcher: false, AsLister: false}
 
 // Name is a row of names.json: what some names are, or do, in a program text. Of two rows
 // that hold the first counts.
@@ -70,9 +75,20 @@ const (
 	Signals           Doing = "signal"
 )
 
+var doings = []Doing{Nothing, RunsText, RunsWords, DeletesTree, DeletesTreeIfTold, DeletesFile, ReadsFile, WritesFile, MovesFile,
+	ChangesMode, Evaluates, Queries, DropsIndex, Loads, Saves, Unpickles, Signals}
+
 // Deletes: a file or a folder.
 func (d Doing) Deletes() bool {
 	return d == DeletesFile || d == DeletesTree || d == DeletesTreeIfTold
+}
+
+// acts: what the row does is known; one of a list that says it does something.
+func (n *Name) acts(does bool) bool {
+	if n.Does == "" {
+		return !does || n.Run != nil
+	}
+	return slices.Contains(doings, n.Does)
 }
 
 // Loaded: the text loads what the row is about.
@@ -89,12 +105,21 @@ type called struct {
 
 // readNames gives the names of each list by their last part.
 func readNames(read rules.TableReader) (map[string]map[string][]called, error) {
-	var lists map[string][]Name
-	err := read("names", &lists)
+	var table map[string][]Name
+	if err := read("names", &table); err != nil {
+		return nil, err
+	}
 	out := map[string]map[string][]called{}
-	for list, rows := range lists {
+	for list, rows := range table {
+		does, listed := lists[list]
+		if !listed {
+			return nil, fmt.Errorf("names: nobody asks for %q", list)
+		}
 		byLast := map[string][]called{}
 		for i := range rows {
+			if !rows[i].acts(does) {
+				return nil, fmt.Errorf("names: %s: nothing does %q", list, rows[i].Does)
+			}
 			for _, n := range rows[i].Names {
 				cut := strings.LastIndexByte(n, '.')
 				last := n[cut+1:]
@@ -107,7 +132,7 @@ func readNames(read rules.TableReader) (map[string]map[string][]called, error) {
 		}
 		out[list] = byLast
 	}
-	return out, err
+	return out, nil
 }
 
 // Libraries are the rows about libraries that a text loads.

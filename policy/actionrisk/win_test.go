@@ -44,3 +44,30 @@ func TestWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsOfPowerShell: what would run is judged whatever puts its text together.
+func TestTextsOfPowerShell(t *testing.T) {
+	for _, c := range []struct{ text, rule string }{
+		{`'xRemove-Item C:/ -Recurse -Force'.Substring(1)`, "shell.rm.recursive-root"},
+		{`'Remxxove-Item C:/ -Recurse -Force'.Remove(3,2)`, "shell.rm.recursive-root"},
+		{`'Reve-Item C:/ -Recurse -Force'.Insert(2,'mo')`, "shell.rm.recursive-root"},
+		{`'{1}{0}' -f '-Item C:/ -Recurse -Force','Remove'`, "shell.rm.recursive-root"},
+		{`('RemZZve-Item C:/ -Recurse -Force','x').Replace('ZZ','o')[0]`, "shell.rm.recursive-root"},
+		{`'RemZZove-Item C:/ -Recurse -Force' -replace '[Z]'`, "shell.rm.recursive-root"},
+		{`'RemZZove-Item C:/ -Recurse -Force' -replace 'zz'`, "shell.rm.recursive-root"},
+		{`'RemZZve-Item C:/ -Recurse -Force' -replace '[Z]','o'`, "obf.dynamic-structure"},
+		{`'xxRemove-Item C:/ -Recurse -Force'.Trim('x')`, "shell.rm.recursive-root"},
+		{`[string]::Join('-',('Remove','Item C:/ -Recurse -Force'))`, "shell.rm.recursive-root"},
+		{`('Remove','Item C:/ -Recurse -Force') -join '-'`, "shell.rm.recursive-root"},
+		{`-join ('Remove','-Item C:/ -Recurse -Force')`, "shell.rm.recursive-root"},
+		{`[regex]::Replace('RemZZove-Item C:/ -Recurse -Force','ZZ','')`, "shell.rm.recursive-root"},
+		{`[string]::new('Remove-Item C:/ -Recurse -Force'.ToCharArray())`, "shell.rm.recursive-root"},
+		{`[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String('UmVtb3ZlLUl0ZW0gQzovIC1SZWN1cnNlIC1Gb3JjZQ=='))`, "shell.rm.recursive-root"},
+		{`[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String('H4sIAAAAAAAA/0vLSMzMAQA='))`, "obf.dynamic-structure"},
+	} {
+		a := Assess(act.Action{Command: `powershell -c "iex (` + c.text + `)"`})
+		if !slices.Contains(a.RuleIDs(), c.rule) {
+			t.Errorf("%s: %v, want %s", c.text, a.RuleIDs(), c.rule)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
 )
 
 // Decode64 decodes base64 of either alphabet, with or without padding, and tells whether it was that.
@@ -18,6 +19,19 @@ func Decode64(s string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// decodeText64 decodes base64 of a text, also of one in UTF-16LE.
+func decodeText64(s string) (string, bool) {
+	s, ok := Decode64(s)
+	if len(s) >= 2 && s[1] == 0 {
+		units := make([]uint16, len(s)/2)
+		for i := range units {
+			units[i] = uint16(s[2*i]) | uint16(s[2*i+1])<<8
+		}
+		s = string(utf16.Decode(units))
+	}
+	return s, ok && s != ""
 }
 
 // Decode32 decodes base32, and tells whether it was that.

@@ -34,6 +34,41 @@ func Format(format string, args []string, missing string, shell bool) (string, i
 	return b.String(), used
 }
 
+// fill puts texts in the place of their numbers in braces: {1}, {0:x}, {{.
+func fill(args []string) (string, bool) {
+	if len(args) == 0 {
+		return "", false
+	}
+	text, args := args[0], args[1:]
+	var b strings.Builder
+	for text != "" && b.Len() < MaxDecoded {
+		i := strings.IndexAny(text, "{}")
+		if i < 0 {
+			break
+		}
+		b.WriteString(text[:i])
+		text = text[i:]
+		if text[0] == '}' || strings.HasPrefix(text, "{{") {
+			b.WriteByte(text[0])
+			text = strings.TrimPrefix(text[1:], text[:1])
+			continue
+		}
+		number, rest, ok := strings.Cut(text[1:], "}")
+		if !ok {
+			return "", false
+		}
+		number, _, _ = strings.Cut(number, ":")
+		number, _, _ = strings.Cut(number, ",")
+		if k, err := strconv.Atoi(strings.TrimSpace(number)); err == nil && k >= 0 && k < len(args) {
+			b.WriteString(args[k])
+		} else {
+			b.WriteByte(Hole)
+		}
+		text = rest
+	}
+	return b.String() + text, true
+}
+
 // directive is one of a format: %-10s, %064d, %.0s, %x, %1$s.
 type directive struct {
 	verb             byte

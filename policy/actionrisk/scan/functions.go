@@ -3,6 +3,7 @@ package scan
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -26,11 +27,20 @@ var Functions = map[string]Function{
 	"codec":     {Of: codec},
 	"translate": {Of: translate},
 	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // a text nobody reads: what earlier rule sets knew of a decoder
-	"same":      {Of: first(always(func(s string) string { return s })), Holes: true},
+	"same":      {Of: first(same), Holes: true},
 	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
 	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},
 	"folder":    {Of: first(always(folder)), Holes: true},
-	"trim":      {Of: first(always(strings.TrimSpace)), Holes: true},
+	"trim":      {Of: trim, Holes: true},
+	"text64":    {Of: first(decodeText64)},
+	"join":      {Of: join, Holes: true},
+	"concat":    {Of: func(args []string) (string, bool) { return strings.Join(args, ""), true }, Holes: true},
+	"fill":      {Of: fill, Holes: true},
+	"replace":   {Of: replace(strings.ReplaceAll), Holes: true},
+	"match":     {Of: match, Holes: true},
+	"substring": {Of: substring, Holes: true},
+	"remove":    {Of: remove, Holes: true},
+	"insert":    {Of: insert, Holes: true},
 }
 
 // first is a function of one text; what stands behind it says how, or nothing.
@@ -42,6 +52,8 @@ func first(of func(string) (string, bool)) func([]string) (string, bool) {
 		return of(args[0])
 	}
 }
+
+func same(s string) (string, bool) { return s, true }
 
 // always is a function that takes any text.
 func always(of func(string) string) func(string) (string, bool) {
@@ -85,6 +97,58 @@ func Substring(text string, from int, length ...int) string {
 		to = min(from+min(length[0], len(r)), len(r))
 	}
 	return string(r[from:max(to, from)])
+}
+
+// cut is a text before one of its characters, and from it on.
+func cut(args []string) (before, rest string, ok bool) {
+	if len(args) < 2 || strings.IndexByte(args[0], Hole) >= 0 {
+		return "", "", false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(args[1]))
+	before, rest = Substring(args[0], 0, max(n, 0)), Substring(args[0], max(n, 0))
+	return before, rest, err == nil && n >= 0 && n <= len(args[0])
+}
+
+// substring is a text from one of its characters on, so many of them or the rest.
+func substring(args []string) (string, bool) {
+	_, rest, ok := cut(args)
+	if len(args) > 2 {
+		n, err := strconv.Atoi(strings.TrimSpace(args[2]))
+		return Substring(rest, 0, max(n, 0)), ok && err == nil
+	}
+	return rest, ok
+}
+
+// remove is a text without its substring.
+func remove(args []string) (string, bool) {
+	before, rest, _ := cut(args)
+	gone, ok := substring(args)
+	return before + rest[len(gone):], ok
+}
+
+// insert is a text with another one before one of its characters.
+func insert(args []string) (string, bool) {
+	before, rest, ok := cut(args)
+	if !ok || len(args) < 3 {
+		return "", false
+	}
+	return before + args[2] + rest, true
+}
+
+// trim takes blanks off the ends of a text, or the characters that it is given.
+func trim(args []string) (string, bool) {
+	if len(args) > 1 {
+		return strings.Trim(args[0], strings.Join(args[1:], "")), true
+	}
+	return first(always(strings.TrimSpace))(args)
+}
+
+// join puts the first of the texts between all others.
+func join(args []string) (string, bool) {
+	if len(args) == 0 {
+		return "", false
+	}
+	return strings.Join(args[1:], args[0]), true
 }
 
 // folder is the one above a path.

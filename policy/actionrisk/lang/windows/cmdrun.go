@@ -188,7 +188,7 @@ func (w *winShell) forFiles(args []act.Word) {
 		file = folder + `\filtered*` + strings.TrimLeft(mask, "*")
 	}
 	for _, name := range [...]string{"@path", "@file", "@fname", "@relpath"} {
-		command = replaceFold(command, name, file, false)
+		command = scan.ReplaceFold(command, name, file)
 	}
 	if command != "" && w.running < scan.MaxDepth {
 		w.running++

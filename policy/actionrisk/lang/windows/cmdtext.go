@@ -360,33 +360,20 @@ func cmdSlice(v, how string) string {
 			}
 			return v
 		}
-		return replaceFold(v, from, to, false)
+		return scan.ReplaceFold(v, from, to)
 	}
 	if strings.IndexByte(v, scan.Hole) >= 0 {
 		return string(scan.Hole)
 	}
-	a, b, two := strings.Cut(rest, ",")
-	n, ok1 := psString(strings.TrimSpace(a)).int()
-	if !ok1 {
-		return string(scan.Hole)
-	}
-	if n < 0 {
-		n = max(len(v)+n, 0)
-	}
-	n = min(n, len(v))
-	end := len(v)
-	if two {
-		m, ok := psString(strings.TrimSpace(b)).int()
+	var places []int
+	for place := range strings.SplitSeq(rest, ",") {
+		n, ok := psString(place).int()
 		if !ok {
 			return string(scan.Hole)
 		}
-		if m < 0 {
-			end = max(len(v)+m, n)
-		} else {
-			end = min(n+m, len(v))
-		}
+		places = append(places, n)
 	}
-	return v[n:end]
+	return scan.Substring(v, places[0], places[1:]...)
 }
 
 // cmdFor runs the body of a loop, for the values that are known or once.
@@ -573,6 +560,6 @@ func (w *winShell) cmdIf(text string) {
 		return
 	}
 	w.running++
-	w.runCmd(strings.ReplaceAll(replaceFold(rest, ") else ", ") & ", false), ")else", ") & "))
+	w.runCmd(strings.ReplaceAll(scan.ReplaceFold(rest, ") else ", ") & "), ")else", ") & "))
 	w.running--
 }

@@ -127,32 +127,32 @@ func (r *psReader) expression(least int) psValue {
 		}
 		r.step(n)
 		r.blank(true)
-		left = binary(op, left, r.expression(psOperators[op]+1))
+		left = r.w.binary(op, left, r.expression(psOperators[op]+1))
 	}
 	return left
 }
 
 // binary is a op b.
-func binary(op string, a, b psValue) psValue {
+func (w *winShell) binary(op string, a, b psValue) psValue {
 	switch op {
 	case "+":
 		return psAdd(a, b)
 	case "-", "*", "/", "%", "-bxor", "-band", "-bor":
 		return psArithmetic(op, a, b)
-	case "-f":
-		return psFormat(a, b)
 	case "..":
 		return psRange(a, b)
-	case "-join":
-		return psJoin(a, b.str())
 	case "-split":
 		return psSplit(a, b, false)
-	case "-replace":
-		return psReplace(a, b, false)
 	case "-as":
 		return cast(b.text, a)
 	case "??", "-or", "-and":
 		return a
+	}
+	if op == "-join" {
+		a, b = psValue{text: b.str(), taint: b.taints()}, a
+	}
+	if v, ok := w.ofEach(op, a, b.list()); ok {
+		return v
 	}
 	return psUnknown(0) // a comparison
 }
@@ -189,7 +189,8 @@ func (r *psReader) unary() psValue {
 		switch op := r.word(); op {
 		case "-join":
 			r.step(len(op))
-			return psJoin(r.unary(), "")
+			v, _ := r.w.made("-join", psValue{}, r.unary())
+			return v
 		case "-split":
 			r.step(len(op))
 			return psSplit(r.unary(), psValue{}, false)
@@ -593,9 +594,9 @@ func (r *psReader) argumentValue() psValue {
 			next, m := r.operator()
 			r.step(m)
 			r.blank(true)
-			right = binary(next, right, r.unary())
+			right = r.w.binary(next, right, r.unary())
 		}
-		left = binary(op, left, right)
+		left = r.w.binary(op, left, right)
 	}
 	return left
 }

@@ -3,6 +3,7 @@ package windows
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
@@ -172,28 +173,14 @@ func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, 
 		}
 		return psValue{}
 	}
-	same := func(s string) (psValue, bool) { return psValue{text: s, taint: v.taints()}, true }
+	if out, ok := w.ofEach("."+name, v, args); ok {
+		return out, true
+	}
 	switch name {
-	case "tostring", "normalize", "trim", "trimstart", "trimend", "clone", "tolist":
-		if name[0] == 't' && name[1] == 'r' && v.kind == psText {
-			if len(args) > 0 {
-				return same(strings.Trim(v.text, strings.Join(psListOf(args).texts(), "")))
-			}
-			return same(strings.TrimSpace(v.text))
-		}
-		return v, true
-	case "tolower", "tolowerinvariant":
-		return same(strings.ToLower(v.str()))
-	case "toupper", "toupperinvariant":
-		return same(strings.ToUpper(v.str()))
-	case "replace":
-		return psReplace(v, psListOf([]psValue{{text: arg(0).str()}, {text: arg(1).str()}}), true), true
 	case "split":
 		return psSplit(v, psValue{text: arg(0).str()}, true), true
 	case "tochararray":
 		return characters(v), true
-	case "substring", "remove", "insert", "padleft", "padright":
-		return psCut(v, name, args)
 	case "chars", "getvalue", "get":
 		return psIndex(v, arg(0)), len(args) == 1 && v.known()
 	case "contains", "startswith", "endswith", "indexof", "equals", "compareto", "gettype", "lastindexof", "gethashcode":
@@ -202,47 +189,67 @@ func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, 
 	return psValue{}, false
 }
 
-// psCut computes the members that cut a text at a place.
-func psCut(v psValue, name string, args []psValue) (psValue, bool) {
-	if v.kind != psText || len(args) == 0 {
+// made is the text that a function of the table makes of values.
+func (w *winShell) made(fn string, args ...psValue) (psValue, bool) {
+	f := w.e.TextFunction("powershell", fn)
+	if f == nil {
 		return psValue{}, false
 	}
-	r := []rune(v.text)
-	n, ok := args[0].int()
-	if !v.known() || !ok || n < 0 || n > len(r) {
-		return psUnknown(v.taint | act.FromBuilt), true
+	all, from := psListOf(psListOf(args).flat()), act.FromBuilt
+	if !scan.Functions[f.Does].Holes {
+		from = act.FromDecoder
+		all.taint = from
 	}
-	count := len(r) - n
-	if len(args) > 1 {
-		if m, ok := args[1].int(); ok && name != "insert" {
-			count = max(0, min(m, count))
+	text, ok := w.e.Make(f.Does, all.texts()...)
+	if from == act.FromDecoder { // bytes may be no text
+		ok = ok && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && !unicode.IsSpace(r) })
+	}
+	if !ok {
+		return psUnknown(all.taints() | from), true
+	}
+	return psValue{text: text, taint: all.taints()}, true
+}
+
+// ofEach is what a function makes of a text, or of each text of a list.
+func (w *winShell) ofEach(fn string, v psValue, args []psValue) (psValue, bool) {
+	if v.kind != psList {
+		return w.made(fn, append([]psValue{v}, args...)...)
+	}
+	out := psValue{kind: psList, taint: v.taint}
+	for _, item := range v.items {
+		one, ok := w.ofEach(fn, item, args)
+		if !ok {
+			return psValue{}, false
 		}
+		out.items = append(out.items, one)
 	}
-	out := v
-	switch name {
-	case "substring":
-		out.text = string(r[n : n+count])
-	case "remove":
-		out.text = string(r[:n]) + string(r[n+count:])
-	case "insert":
-		if len(args) > 1 {
-			out.text = string(r[:n]) + args[1].str() + string(r[n:])
-		}
-	}
-	return out, true
+	return out, len(out.items) > 0
 }
 
 // static computes the static members that only make or move text, or name things.
 func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
-	if v, ok := w.staticText(on, name, args); ok {
+	if v, ok := w.made(on+"::"+name, args...); ok {
 		return v, true
 	}
 	all := psListOf(args)
+	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") {
+		v := all.flatFirst()
+		if name == "getstring" && v.kind == psList { // of numbers
+			return w.made("string::new", cast("char[]", v))
+		}
+		return v, true
+	}
 	switch on + "::" + name {
 	case "regex::unescape", "regex::escape", "uri::unescapedatastring", "web.httputility::urldecode", "net.webutility::urldecode", "net.webutility::htmldecode", "environment::expandenvironmentvariables":
 		if len(args) == 1 {
 			return w.unescaped(args[0]), true
 		}
+	case "regex::split":
+		if len(args) > 1 {
+			return psSplit(args[0], args[1], false), true
+		}
+	case "regex::matches":
+		return psUnknown(all.taints() | act.FromBuilt), true
 	case "convert::tochar", "char::convertfromutf32":
 		return char(all.flatFirst()), true
 	case "convert::toint32", "convert::tobyte", "convert::toint16":
@@ -265,54 +272,6 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 		return w.environment(all.flatFirst().str()), true
 	}
 	return psValue{}, false
-}
-
-// staticText computes the static members of texts and encodings.
-func (w *winShell) staticText(on, name string, args []psValue) (psValue, bool) {
-	if fewest, ok := staticTexts[on+"::"+name]; ok {
-		if len(args) < fewest {
-			return psValue{}, false
-		}
-		return w.staticTextOf(on+"::"+name, args), true
-	}
-	all := psListOf(args)
-	switch {
-	case strings.HasPrefix(on, "regex") && name == "matches":
-		return psUnknown(all.taints() | act.FromBuilt), true
-	case strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes"):
-		v := all.flatFirst()
-		if name == "getstring" && v.kind == psList { // of numbers
-			v = psJoin(cast("char[]", v), "")
-		}
-		return v, true
-	}
-	return psValue{}, false
-}
-
-// staticTexts are those members and how many arguments they have at least.
-var staticTexts = map[string]int{"convert::frombase64string": 1, "string::join": 2, "string::concat": 0, "string::format": 2,
-	"string::new": 1, "regex::replace": 3, "regex::split": 2}
-
-func (w *winShell) staticTextOf(member string, args []psValue) psValue {
-	switch member {
-	case "convert::frombase64string":
-		if text, ok := decodeUTF16(args[0].str()); ok && args[0].known() && plainText(text) && w.e.Decoded+len(text) <= scan.MaxDecodedTotal {
-			w.e.Decoded += len(text)
-			return psValue{text: text, taint: act.FromDecoder | args[0].taint}
-		}
-		return psUnknown(act.FromDecoder | args[0].taint)
-	case "string::join":
-		return psJoin(psListOf(psListOf(args[1:]).flat()), args[0].str())
-	case "string::format":
-		return psFormat(args[0], psListOf(psListOf(args[1:]).flat()))
-	case "string::new":
-		return psJoin(psListOf(args[0].list()), "")
-	case "regex::replace":
-		return psReplace(args[0], psListOf(args[1:]), false)
-	case "regex::split":
-		return psSplit(args[0], args[1], false)
-	}
-	return psJoin(psListOf(psListOf(args).flat()), "") // string::concat
 }
 
 func (v psValue) flat() []psValue {
@@ -378,14 +337,4 @@ func (w *winShell) unescaped(v psValue) psValue {
 		b.WriteByte(text[i])
 	}
 	return psValue{text: b.String(), taint: v.taints()}
-}
-
-// plainText: it holds no bytes that a text does not have.
-func plainText(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < ' ' && strings.IndexByte("\t\r\n", s[i]) < 0 {
-			return false
-		}
-	}
-	return true
 }

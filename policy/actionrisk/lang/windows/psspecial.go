@@ -69,7 +69,7 @@ func (w *winShell) value(c *psCall, name string) psValue {
 func (w *winShell) invokeExpression(c *psCall) psValue {
 	v := w.value(c, "command")
 	if _, ok := c.param("command"); !ok && !c.piped && len(c.args) > 1 {
-		v = psJoin(psListOf(psListOf(c.args).flat()), " ")
+		v, _ = w.made("string::join", append([]psValue{psString(" ")}, c.args...)...)
 	}
 	if v.kind == psText && v.text == "" {
 		return psValue{}
@@ -138,7 +138,8 @@ func (w *winShell) newObject(c *psCall) psValue {
 	t := c.taints()
 	args, _ := c.param("argumentlist")
 	if name == "string" && args.kind == psList {
-		return psJoin(args, "")
+		v, _ := w.made("string::new", args)
+		return v
 	}
 	v := psThing(name, t)
 	for i, a := range args.list() {

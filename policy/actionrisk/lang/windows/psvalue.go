@@ -257,39 +257,6 @@ func psRange(a, b psValue) psValue {
 	return psListOf(out)
 }
 
-// psFormat is '{1}{0}' -f 'b','a'.
-func psFormat(format, args psValue) psValue {
-	list := args.list()
-	text, out := format.str(), strings.Builder{}
-	for i := 0; i < len(text) && out.Len() < scan.MaxDecoded; i++ {
-		switch {
-		case text[i] == '{' && strings.HasPrefix(text[i:], "{{"), text[i] == '}' && strings.HasPrefix(text[i:], "}}"):
-			out.WriteByte(text[i])
-			i++
-		case text[i] == '{':
-			n := strings.IndexByte(text[i:], '}')
-			if n < 0 {
-				return psUnknown(format.taint)
-			}
-			index, spec, _ := strings.Cut(text[i+1:i+n], ":")
-			index, _, _ = strings.Cut(index, ",")
-			k, err := strconv.Atoi(strings.TrimSpace(index))
-			switch {
-			case err != nil || k < 0 || k >= len(list):
-				out.WriteByte(scan.Hole)
-			case spec != "" && list[k].number && strings.Trim(spec, "xXdDnN0123456789") == "":
-				out.WriteString(list[k].str())
-			default:
-				out.WriteString(list[k].str())
-			}
-			i += n
-		default:
-			out.WriteByte(text[i])
-		}
-	}
-	return psValue{text: out.String(), taint: format.taints() | args.taints()}
-}
-
 // psIndex is value[index].
 func psIndex(v, index psValue) psValue {
 	if v.kind == psHash {
@@ -324,85 +291,6 @@ func psIndex(v, index psValue) psValue {
 	return psListOf(out)
 }
 
-// psReplace is text -replace pattern, with. Only patterns that are a literal
-// text, or a class of characters, can be followed.
-func psReplace(text psValue, args psValue, literal bool) psValue {
-	list := args.list()
-	if len(list) == 0 || !text.known() {
-		return text
-	}
-	with := ""
-	if len(list) > 1 {
-		with = list[1].str()
-	}
-	out := psValue{taint: text.taints() | args.taints()}
-	if text.kind == psList {
-		out.kind = psList
-		for _, item := range text.items {
-			out.items = append(out.items, psReplace(item, args, literal))
-		}
-		return out
-	}
-	pattern := list[0].str()
-	switch {
-	case list[0].known() && (literal || plainPattern(pattern)):
-		if !literal {
-			pattern = strings.ReplaceAll(pattern, `\`, "")
-		}
-		if out.text = replaceFold(text.str(), pattern, with, literal); len(out.text) > scan.MaxDecoded {
-			out.text = string(scan.Hole)
-		}
-	case len(pattern) > 2 && pattern[0] == '[' && strings.IndexByte(pattern, ']') >= len(pattern)-2 && strings.IndexByte(pattern, '-') < 0 && pattern[1] != '^':
-		set := strings.TrimRight(pattern[1:], "]+")
-		out.text = strings.Map(func(r rune) rune {
-			if strings.ContainsRune(set, r) {
-				return -1
-			}
-			return r
-		}, text.str())
-		if with != "" {
-			out.text = string(scan.Hole)
-		}
-	default:
-		out.text, out.taint = string(scan.Hole), out.taint|act.FromBuilt
-	}
-	return out
-}
-
-// plainPattern: a regular expression that stands for one text only.
-func plainPattern(p string) bool {
-	for i := 0; i < len(p); i++ {
-		if p[i] == '\\' && i+1 < len(p) && !scan.IsNameByte(p[i+1]) {
-			i++
-		} else if strings.IndexByte(`\^$.|?*+()[]{}`, p[i]) >= 0 {
-			return false
-		}
-	}
-	return p != ""
-}
-
-// replaceFold replaces in any case, unless exact.
-func replaceFold(text, pattern, with string, exact bool) string {
-	if pattern == "" || exact || !scan.IsASCII(text) {
-		if pattern == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, pattern, with)
-	}
-	low, pat := strings.ToLower(text), strings.ToLower(pattern)
-	var b strings.Builder
-	for {
-		i := strings.Index(low, pat)
-		if i < 0 || b.Len() > scan.MaxDecoded {
-			break
-		}
-		b.WriteString(text[:i])
-		b.WriteString(with)
-		text, low = text[i+len(pat):], low[i+len(pat):]
-	}
-	return b.String() + text
-}
-
 // psSplit is text -split pattern.
 func psSplit(text psValue, args psValue, literal bool) psValue {
 	sep := " "
@@ -412,7 +300,7 @@ func psSplit(text psValue, args psValue, literal bool) psValue {
 	if !literal && (sep == `\s+` || sep == `\s` || sep == " ") {
 		return stringsOf(strings.Fields(text.str()), text.taints())
 	}
-	if !text.known() || !literal && !plainPattern(sep) || sep == "" {
+	if !text.known() || !literal && !scan.PlainPattern(sep) || sep == "" {
 		return psListOf([]psValue{psUnknown(text.taints())})
 	}
 	if !literal {
@@ -427,9 +315,4 @@ func stringsOf(list []string, t act.Taint) psValue {
 		out[i] = psValue{text: s, taint: t}
 	}
 	return psListOf(out)
-}
-
-// psJoin is list -join separator.
-func psJoin(v psValue, sep string) psValue {
-	return psValue{text: strings.Join(v.texts(), sep), taint: v.taints()}
 }

@@ -7,9 +7,7 @@
 package windows
 
 import (
-	"encoding/base64"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
@@ -139,37 +137,15 @@ func knownCmdlet(c *facts.Set, name string) bool {
 // encodedCommand runs base64 of UTF-16LE.
 func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow {
 	e := sh.Env
-	text, ok := decodeUTF16(w.Text)
-	if !ok || e.Decoded+len(text) > scan.MaxDecodedTotal {
+	text, ok := e.Make("text64", w.Text)
+	if !ok {
 		e.Unproven = true
 		e.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
 		return act.Flow{}
 	}
-	e.Decoded += len(text)
 	e.See(act.RunsDecoded, sh.Src, v.From, v.To, "")
 	w.Text, w.At, w.Taint = text, -1, w.Taint|act.FromDecoder
 	return sh.Interpret("powershell", w, v, v.Exe+" -EncodedCommand", nil)
-}
-
-// decodeUTF16 decodes base64 of UTF-16LE text, or of plain bytes.
-func decodeUTF16(s string) (string, bool) {
-	if len(s) > 2*scan.MaxDecoded {
-		return "", false
-	}
-	raw, err := base64.StdEncoding.DecodeString(s)
-	if err != nil {
-		if raw, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "=")); err != nil {
-			return "", false
-		}
-	}
-	if len(raw) >= 2 && raw[1] == 0 {
-		units := make([]uint16, len(raw)/2)
-		for i := range units {
-			units[i] = uint16(raw[2*i]) | uint16(raw[2*i+1])<<8
-		}
-		return string(utf16.Decode(units)), true
-	}
-	return string(raw), len(raw) > 0
 }
 
 // Looks is the router's cheap test; sure means that no other shell could

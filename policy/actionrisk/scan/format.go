@@ -34,6 +34,15 @@ func Format(format string, args []string, missing string, shell bool) (string, i
 	return b.String(), used
 }
 
+// format prints texts as the first of them says; what is missing is not known.
+func format(args []string) (string, bool) {
+	if len(args) == 0 {
+		return "", false
+	}
+	text, _ := Format(args[0], args[1:], string(Hole), false)
+	return text, true
+}
+
 // fill puts texts in the place of their numbers in braces: {1}, {0:x}, {{.
 func fill(args []string) (string, bool) {
 	if len(args) == 0 {

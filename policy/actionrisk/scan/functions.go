@@ -35,6 +35,7 @@ var Functions = map[string]Function{
 	"text64":    {Of: first(decodeText64)},
 	"join":      {Of: join, Holes: true},
 	"concat":    {Of: func(args []string) (string, bool) { return strings.Join(args, ""), true }, Holes: true},
+	"format":    {Of: format, Holes: true},
 	"fill":      {Of: fill, Holes: true},
 	"replace":   {Of: replace(strings.ReplaceAll), Holes: true},
 	"match":     {Of: match, Holes: true},

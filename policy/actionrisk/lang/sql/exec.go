@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"strings"
 
@@ -90,39 +89,21 @@ func (p *parser) literal(lo, hi int) (text string, known bool) {
 // textFunction evaluates a function that builds text from its arguments [lo,hi).
 func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	args := p.list(lo, hi)
+	if name == "char" || name == "chr" || name == "nchar" || name == "unistr" {
+		return p.characters(args)
+	}
 	var texts []string
 	known := false
 	for _, a := range args {
 		s, ok := p.literal(a[0], a[1])
-		texts = append(texts, s)
+		texts = append(texts, strings.ReplaceAll(s, sqlHole, string(scan.Hole)))
 		known = known || ok
 	}
-	if len(texts) == 0 {
+	text, ok := p.of.Apply("sql", name, texts...)
+	if !ok || len(texts) == 0 {
 		return sqlHole, false
 	}
-	switch name {
-	case "concat":
-		return strings.Join(texts, ""), known
-	case "concat_ws":
-		return strings.Join(texts[1:], texts[0]), known
-	case "format", "sprintf", "printf", "formatmessage":
-		text, _ := scan.Format(texts[0], texts[1:], sqlHole, false)
-		return text, known
-	case "lower", "upper", "trim", "rtrim", "ltrim", "cast", "convert", "convert_from", "to_char", "nvl", "coalesce", "isnull", "varchar", "text", "quote_nullable", "min", "max", "string_agg", "group_concat":
-		return texts[0], known
-	case "reverse":
-		text, _ := scan.Reverse(texts[0])
-		return text, known
-	case "char", "chr", "nchar", "unistr":
-		return p.characters(args)
-	case "unhex", "from_hex", "from_base64", "decode":
-		return decodedText(name, texts, known)
-	case "replace":
-		if len(texts) == 3 && known {
-			return strings.ReplaceAll(texts[0], texts[1], texts[2]), true
-		}
-	}
-	return sqlHole, false
+	return strings.ReplaceAll(text, string(scan.Hole), sqlHole), known
 }
 
 // characters is the text of their numbers.
@@ -136,18 +117,6 @@ func (p *parser) characters(numbers [][2]int) (string, bool) {
 		b.WriteRune(rune(c.number))
 	}
 	return b.String(), true
-}
-
-// decodedText is what a text in hexadecimal digits or base64 stands for.
-func decodedText(name string, texts []string, known bool) (string, bool) {
-	decode := hex.DecodeString
-	if name == "from_base64" || name == "decode" && len(texts) == 2 && texts[1] == "base64" {
-		decode = base64.StdEncoding.DecodeString
-	}
-	if raw, err := decode(texts[0]); err == nil && known {
-		return string(raw), true
-	}
-	return sqlHole, false
 }
 
 // variable is the text that was given to a name; Snowflake and Oracle write $name

@@ -78,6 +78,8 @@ type Client struct {
 	Name          string
 	Transactional bool // its server undoes DDL on ROLLBACK
 	Embedded      bool // it is the database itself: server files are the user's
+	// Apply is the text that the function which a language calls so makes of texts.
+	Apply func(lang, fn string, texts ...string) (string, bool)
 }
 
 // Readings drops the readings that cannot differ from another for the text.

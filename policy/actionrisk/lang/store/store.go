@@ -49,7 +49,7 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 		carrier.Text, carrier.At = whole, -1
 		src, text = &carrier, whole
 	}
-	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: e.In("transactional-ddl", name), Embedded: e.In("embedded-databases", name)})
+	result := sql.Classify(text, reads, sql.Client{Name: name, Apply: e.Apply, Transactional: e.In("transactional-ddl", name), Embedded: e.In("embedded-databases", name)})
 	result.Root = client != nil && client.Root
 	e.Statements(src, &result, words)
 	includedSQL(e, src, result.Includes, client)

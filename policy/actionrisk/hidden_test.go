@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,20 @@ func TestProgramsThatRunTheirInput(t *testing.T) {
 	} {
 		if got := Assess(act.Action{Command: get + program}); (got.Risk >= act.High) != stop {
 			t.Errorf("%s: %v %v", program, got.Risk, got.RuleIDs())
+		}
+	}
+}
+
+// TestTextsOfPrograms: what would run is judged whatever puts its text together.
+func TestTextsOfPrograms(t *testing.T) {
+	for _, c := range []string{
+		`python3 -c "import os; os.system('xxrm -rf /xx'.strip('x'))"`,
+		`python3 -c "import os; os.system('rZZm -rf /'.replace('ZZ',''))"`,
+		`python3 -c "import os; os.system(b'rm -rf /'.decode('ascii'))"`,
+		`php -r "system(implode(' ', ['rm','-rf','/']));"`,
+	} {
+		if a := Assess(Action{Command: c}); !slices.Contains(a.RuleIDs(), "shell.rm.recursive-root") {
+			t.Errorf("%s: %v", c, a.RuleIDs())
 		}
 	}
 }

@@ -34,6 +34,7 @@ var Functions = map[string]Function{
 	"trim":      {Of: trim, Holes: true},
 	"text64":    {Of: first(decodeText64)},
 	"join":      {Of: join, Holes: true},
+	"joinpath":  {Of: joinPath, Holes: true},
 	"concat":    {Of: func(args []string) (string, bool) { return strings.Join(args, ""), true }, Holes: true},
 	"format":    {Of: format, Holes: true},
 	"fill":      {Of: fill, Holes: true},
@@ -150,6 +151,17 @@ func join(args []string) (string, bool) {
 		return "", false
 	}
 	return strings.Join(args[1:], args[0]), true
+}
+
+// joinPath joins parts of a path; an absolute part begins anew.
+func joinPath(parts []string) (string, bool) {
+	for i, part := range slices.Backward(parts) {
+		if strings.HasPrefix(part, "/") {
+			parts = parts[i:]
+			break
+		}
+	}
+	return path.Join(parts...), true
 }
 
 // folder is the one above a path.

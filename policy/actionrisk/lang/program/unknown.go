@@ -25,19 +25,6 @@ func (r *inlineRun) joinsPath(name string) bool {
 	return strings.Contains(strings.ToLower(name[:strings.LastIndexAny(name, ".:")+1]), "path") || first == "File" || name == "join" && (r.lang == "node" || r.lang == "python")
 }
 
-// joinedPath joins parts of a path; an absolute part begins anew.
-func joinedPath(list []tokens.Token) string {
-	out := ""
-	for _, t := range list {
-		if out == "" || strings.HasPrefix(t.Text, "/") && out != "/" {
-			out = t.Text
-			continue
-		}
-		out = strings.TrimSuffix(out, "/") + "/" + strings.TrimPrefix(t.Text, "/")
-	}
-	return out
-}
-
 // direct is a call by way of call, apply or bind as the call of the function itself.
 func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token) {
 	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == tokens.Name {

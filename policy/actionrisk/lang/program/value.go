@@ -1,7 +1,6 @@
 package program
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,11 +258,15 @@ func closing(toks []tokens.Token, i int, open, shut byte) int {
 }
 
 func (r *inlineRun) listed(list []tokens.Token, sep string, at tokens.Token) tokens.Token {
-	parts := make([]string, len(list))
+	return tokens.Token{Kind: tokens.String, Text: strings.Join(texts(list), sep), From: at.From, To: at.To}
+}
+
+func texts(list []tokens.Token) []string {
+	out := make([]string, len(list))
 	for i, t := range list {
-		parts[i] = t.Text
+		out[i] = t.Text
 	}
-	return tokens.Token{Kind: tokens.String, Text: strings.Join(parts, sep), From: at.From, To: at.To}
+	return out
 }
 
 // callValue is what a call gives whose arguments are known: decoders, characters
@@ -294,7 +297,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	}
 	list := r.strings(args)
 	if last == "join" && len(list) > 1 && r.joinsPath(name) {
-		return joinedPath(list), true
+		return r.sh.Env.Make("joinpath", texts(list)...)
 	}
 	return r.functionValue(last, args, list)
 }
@@ -322,16 +325,9 @@ func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (strin
 			return r.sh.Env.Make("hex", arg(1))
 		}
 		return "", false
-	case "implode", "join":
-		if len(list) < 2 {
-			return "", false
-		}
-		return r.listed(list[1:], arg(0), list[0]).Text, true
 	}
-	if arg(0) == "" {
-		return "", false
-	}
-	return r.sh.Env.Apply("", name, arg(0), arg(1))
+	text, ok := r.sh.Env.Apply("", name, texts(list)...)
+	return text, ok && text != ""
 }
 
 // characters are those whose numbers are written out.
@@ -348,7 +344,7 @@ func characters(args []tokens.Token) (string, bool) {
 }
 
 // listCalls make a text of numbers, lists or a format, whose arguments are no texts.
-var listCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint pack implode join char rawToChar intToUtf8 sprintf Sprintf format")
+var listCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint pack char rawToChar intToUtf8 sprintf Sprintf format")
 
 // charCalls make a text of the numbers of its characters, formatCalls of a format.
 var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), scan.SetOf("sprintf Sprintf format")
@@ -410,7 +406,7 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 // methodText is what one method makes of a text, if it is known; list are the texts among
 // its arguments.
 func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, list []tokens.Token) (string, bool) {
-	if out, ok := r.sh.Env.Apply("", "."+name, text); ok {
+	if out, ok := r.sh.Env.Apply("", "."+name, append([]string{text}, texts(list)...)...); ok {
 		return out, true
 	}
 	switch {
@@ -420,12 +416,6 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 		}
 	case name == "join":
 		text = r.joinMethod(of, text, args, list)
-	case pathMethods[name]:
-		for _, part := range list {
-			text = path.Join(text, part.Text)
-		}
-	case replaceMethods[name]:
-		text = replaced(text, list)
 	case name == "unpack1" || name == "unpack":
 		if out, ok := r.sh.Env.Make("base64", text); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
 			text = out
@@ -447,20 +437,6 @@ func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
 		text, _ = scan.Reverse(text)
 	}
 	return text, min(end+1, len(toks)), inner == "::-1" || inner == "0"
-}
-
-// pathMethods put names behind a path, replaceMethods one text in the place of another.
-var pathMethods, replaceMethods = scan.SetOf("joinpath resolveSibling appendingPathComponent with_name"), scan.SetOf("replace replaceAll gsub sub tr")
-
-// replaced is a text with the first of two texts replaced by the second.
-func replaced(text string, by []tokens.Token) string {
-	switch {
-	case len(by) == 1:
-		return strings.ReplaceAll(text, by[0].Text, "")
-	case len(by) > 1 && by[0].Text != "" && len(text)*len(by[1].Text) < scan.MaxValue:
-		return strings.ReplaceAll(text, by[0].Text, by[1].Text)
-	}
-	return text
 }
 
 // joinMethod is what join gives that is called on a text, the sign between the words or

@@ -260,8 +260,6 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 		return psThing("com:mmc20.application", 0), true
 	case "activator::createinstance":
 		return all.flatFirst(), true
-	case "io.path::combine", "io.path::join":
-		return psValue{text: strings.Join(all.texts(), "/"), taint: all.taints()}, true
 	case "io.path::gettemppath":
 		return psString("C:/Temp/x/"), true
 	case "io.path::gettempfilename", "io.path::getrandomfilename":

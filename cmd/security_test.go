@@ -109,6 +109,7 @@ var outbound = map[string]string{
 	"ledger/localpg/fetch.go":            "PostgreSQL by its pinned hash; a registry may point to its store",
 	"projections/jetstream/jetstream.go": "NATS server of the settings",
 	"projections/kafka/kafka.go":         "brokers of the settings, and those they name",
+	"projections/pubsub/pubsub.go":       "Google Pub/Sub or an emulator of the settings, and where its credentials say tokens come from",
 }
 
 // dials are what opens a connection, by package and name.

@@ -29,6 +29,7 @@ import (
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 	"github.com/countersign/countersign/projections/kafka"
+	"github.com/countersign/countersign/projections/pubsub"
 )
 
 // serveCmd starts the service.
@@ -223,6 +224,9 @@ func fanout(address string, log *slog.Logger) (sink projections.Sink, err error)
 	case "kafka":
 		sink.Name = "kafka"
 		sink.Publisher, err = kafka.New(address, log)
+	case "pubsub":
+		sink.Name = "pubsub"
+		sink.Publisher, err = pubsub.New(address)
 	default:
 		sink.Name = "nats"
 		sink.Publisher, err = jetstream.New(address, log)

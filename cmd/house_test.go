@@ -21,15 +21,16 @@ const module = "github.com/countersign/countersign/"
 // rooms are the top-level folders and what each may import of ours, by prefix.
 // More than one entry of a folder: the longest prefix counts.
 var rooms = map[string][]string{
-	"policy":            {"policy"},
-	"migrations":        {},
-	"ledger":            {"ledger", "policy/canon", "migrations"},
-	"ledger/localpg":    {"migrations"},
-	"ledger/ledgertest": {"ledger/localpg", "migrations"},
-	"projections":       {"ledger", "policy", "migrations"},
-	"commands":          {"ledger", "policy"},
-	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":               {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"policy":               {"policy"},
+	"migrations":           {},
+	"ledger":               {"ledger", "policy/canon", "migrations"},
+	"ledger/localpg":       {"migrations"},
+	"ledger/ledgertest":    {"ledger/localpg", "migrations"},
+	"projections":          {"ledger", "policy", "migrations"},
+	"projections/sinktest": {"ledger", "projections"},
+	"commands":             {"ledger", "policy"},
+	"api":                  {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":                  {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 }
 
 // file is one Go file of the project.

@@ -14,15 +14,18 @@ import (
 )
 
 // Sink is another system that is told of every event, from the first on, through
-// Watermill: message id p:position:hash, one topic per type of event. It is never a
-// source of truth; at least once, in order, and by one node at a time.
+// Watermill: message id p:position:hash, a CloudEvent as payload and its attributes
+// as metadata ce-NAME. It is never a source of truth; at least once, in order, and
+// by one node at a time.
 type Sink struct {
 	Name      string // of its checkpoint; for ever
 	Publisher message.Publisher
 }
 
-// SinkTopic is the topic of a type of event.
-func SinkTopic(eventType string) string { return "countersign." + eventType }
+const (
+	sinkTopic  = "countersign"
+	sinkOctets = 1 << 20 // from which on no further event joins what is published together: within every broker's patience
+)
 
 // errUnpublished is a sink that does not take an event now. The event is not at
 // fault, so it is never parked: the sink gets it again, before any other.
@@ -34,24 +37,46 @@ func (s Sink) projection(origin func(p int16) string) projection {
 	return projection{
 		name: "sink/" + s.Name, version: 1, handles: events.Types,
 		applyRun: func(ctx context.Context, _ *ledger.Ledger, _ pgx.Tx, batch []ledger.Event) (int, error) {
-			for _, e := range batch {
-				event := cloudEvent(origin(e.Partition), e, e.Type, e.Stream, eventData(e))
-				// Brokers drop what has an id they know: that of another ledger, or of an event
-				// that was lost with its disk, must not be this one's.
-				event.ID += ":" + e.Hash.String()[:16]
-				body, err := canon.Marshal(event)
+			var messages []*message.Message
+			for octets := 0; len(messages) < len(batch) && octets < sinkOctets; octets += len(messages[len(messages)-1].Payload) {
+				e := batch[len(messages)]
+				m, err := sinkMessage(ctx, origin(e.Partition), e)
 				if err != nil {
 					return 0, err
 				}
-				m := message.NewMessageWithContext(ctx, event.ID, body)
-				m.Metadata.Set("content-type", CloudEventType)
-				if err := s.Publisher.Publish(SinkTopic(e.Type), m); err != nil {
-					return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)
-				}
+				messages = append(messages, m)
 			}
-			return len(batch), nil
+			if err := s.Publisher.Publish(sinkTopic, messages...); err != nil {
+				return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)
+			}
+			return len(messages), nil
 		},
 	}
+}
+
+// sinkMessage is an event as a sink publishes it.
+func sinkMessage(ctx context.Context, origin string, e ledger.Event) (*message.Message, error) {
+	event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
+	// Brokers drop what has an id they know: that of another ledger, or of an event
+	// that was lost with its disk, must not be this one's.
+	event.ID += ":" + e.Hash.String()[:16]
+	body, err := canon.Marshal(event)
+	if err != nil {
+		return nil, err
+	}
+	m := message.NewMessageWithContext(ctx, event.ID, body)
+	m.Metadata = message.Metadata{
+		"content-type":    CloudEventType,
+		"ce-specversion":  event.SpecVersion,
+		"ce-id":           event.ID,
+		"ce-source":       event.Source,
+		"ce-type":         event.Type,
+		"ce-subject":      event.Subject,
+		"ce-time":         event.Time,
+		"ce-partitionkey": event.PartitionKey,
+		"ce-position":     event.Position,
+	}
+	return m, nil
 }
 
 // followers lists everything that follows the ledger on this node.

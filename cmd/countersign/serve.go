@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/countersign/countersign/api"
@@ -26,6 +28,8 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
+	"github.com/countersign/countersign/projections/kafka"
+	"github.com/countersign/countersign/projections/pubsub"
 )
 
 // serveCmd starts the service.
@@ -67,7 +71,7 @@ type running struct {
 	cmd              *serveCmd
 	node             *node
 	projections      *projections.Projections
-	sink             *jetstream.Publisher // nil without FANOUT_URL
+	sink             message.Publisher // nil without FANOUT_URL
 	api              *api.Server
 	traces           *trace.TracerProvider // nil where nobody collects them
 	reconciler       *settling.Reconciler  // nil where no payments are taken
@@ -204,13 +208,30 @@ func (c *serveCmd) listenForMetrics(say func(string, ...any)) (net.Listener, err
 func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
 	var sinks []projections.Sink
 	if s.cmd.FanoutURL != "" {
-		if s.sink, err = jetstream.New(s.cmd.FanoutURL, log); err != nil {
+		sink, err := fanout(s.cmd.FanoutURL, log)
+		if err != nil {
 			return fmt.Errorf("FANOUT_URL: %w", err)
 		}
-		sinks = append(sinks, projections.Sink{Name: "nats", Publisher: s.sink})
+		s.sink, sinks = sink.Publisher, append(sinks, sink)
 	}
 	s.projections, err = projections.Start(ctx, s.node.ledger, log, sinks...)
 	return err
+}
+
+// fanout makes the sink that an address names by its scheme.
+func fanout(address string, log *slog.Logger) (sink projections.Sink, err error) {
+	switch scheme, _, _ := strings.Cut(address, ":"); scheme {
+	case "kafka":
+		sink.Name = "kafka"
+		sink.Publisher, err = kafka.New(address, log)
+	case "pubsub":
+		sink.Name = "pubsub"
+		sink.Publisher, err = pubsub.New(address)
+	default:
+		sink.Name = "nats"
+		sink.Publisher, err = jetstream.New(address, log)
+	}
+	return sink, err
 }
 
 // settle starts what works beside the requests until close ends it: what finds out

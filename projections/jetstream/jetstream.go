@@ -3,10 +3,6 @@
 // the subject countersign.<type of event>, in the stream "countersign", which is
 // made if it is not there. JetStream drops a message whose id it has seen within
 // the last ten minutes; beyond that a reader compares ids or positions.
-//
-// Other systems come by the same line, a Watermill publisher: Kafka's and Google
-// Pub/Sub's are not in the program, for each would compile and carry more code than
-// all the rest of it.
 package jetstream
 
 import (
@@ -63,12 +59,17 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 	return &Publisher{conn: conn, Publisher: p}, nil
 }
 
-// Publish implements message.Publisher.
-func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
+// Publish implements message.Publisher. The subject is the type of the event.
+func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	if err := p.make(); err != nil {
 		return err
 	}
-	return p.Publisher.Publish(topic, messages...)
+	for _, m := range messages {
+		if err := p.Publisher.Publish(m.Metadata.Get("ce-type"), m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // make makes the stream unless there is one: an operator's own has the limits and

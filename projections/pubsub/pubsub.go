@@ -1,0 +1,158 @@
+// Package pubsub is the sink Google Cloud Pub/Sub: a Watermill publisher that a
+// projection of the ledger feeds (projections.Sink). Each event is one message of the
+// topic that the address names, which must be there:
+//
+//	pubsub://projects/PROJECT/topics/TOPIC?region=us-east1
+//
+// Credentials are the platform's default ones. With a region messages go to its
+// endpoint, wherever the node is: Pub/Sub keeps the order of what one region was
+// given. PUBSUB_EMULATOR_HOST=host:port sends to an emulator, without credentials.
+//
+// A message is a CloudEvent in structured form, with its attributes beside it as
+// attributes ce-NAME. Its ordering key is the tenant; subscriptions that ask for
+// order get one tenant's events in theirs. What is published again has the same ce-id.
+//
+// It is the documented call topics.publish over HTTP: Google's client would bring
+// gRPC and nineteen modules for it.
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/go-json-experiment/json"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+)
+
+const (
+	patience    = 5 * time.Second // for an answer
+	requestMost = 1000            // messages of one request, by the quotas of Pub/Sub
+	answerMost  = 1 << 20         // octets read of an answer
+	scope       = "https://www.googleapis.com/auth/pubsub"
+)
+
+// Publisher publishes to one topic. Publish returns when Pub/Sub has given every
+// message its id.
+type Publisher struct {
+	client *http.Client
+	url    string
+}
+
+// address is what New takes; the characters are those of project, topic and region.
+var address = regexp.MustCompile(`^pubsub://(projects/[a-z0-9][a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+-]+)(?:\?region=([a-z0-9-]+))?$`)
+
+// New makes a publisher to an address as above. Pub/Sub need not be within reach yet,
+// but the credentials are.
+func New(to string) (*Publisher, error) {
+	parts := address.FindStringSubmatch(to)
+	if parts == nil {
+		return nil, errors.New("want an address such as pubsub://projects/PROJECT/topics/TOPIC or, with a region behind it, ?region=us-east1")
+	}
+	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	endpoint := "https://pubsub.googleapis.com"
+	if parts[2] != "" {
+		endpoint = "https://" + parts[2] + "-pubsub.googleapis.com"
+	}
+	if emulator := os.Getenv("PUBSUB_EMULATOR_HOST"); emulator != "" {
+		endpoint = "http://" + emulator
+	} else {
+		// The context is of every token that is asked for from now on.
+		credentials, err := google.FindDefaultCredentials(context.WithValue(context.Background(), oauth2.HTTPClient, client), scope)
+		if err != nil {
+			return nil, fmt.Errorf("find the default credentials of Google Cloud: %w", err)
+		}
+		authorized := *client
+		authorized.Transport = &oauth2.Transport{Source: credentials.TokenSource}
+		client = &authorized
+	}
+	return &Publisher{client, endpoint + "/v1/" + parts[1] + ":publish"}, nil
+}
+
+// pubsubMessage and the bodies of call and answer are those of the API's reference.
+type pubsubMessage struct {
+	Data        []byte            `json:"data"`
+	Attributes  map[string]string `json:"attributes"`
+	OrderingKey string            `json:"orderingKey"`
+}
+
+type request struct {
+	Messages []pubsubMessage `json:"messages"`
+}
+
+type answer struct {
+	MessageIDs []string `json:"messageIds"`
+	Error      struct {
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// Publish implements message.Publisher. The topic is the address's. One call holds
+// one ordering key: that is a rule of Pub/Sub.
+func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
+	var keys []string
+	byKey := map[string][]pubsubMessage{}
+	for _, m := range messages {
+		key := m.Metadata.Get("ce-partitionkey")
+		if byKey[key] == nil {
+			keys = append(keys, key)
+		}
+		byKey[key] = append(byKey[key], pubsubMessage{m.Payload, m.Metadata, key})
+	}
+	for _, key := range keys {
+		for together := range slices.Chunk(byKey[key], requestMost) {
+			if err := p.call(messages[0].Context(), together); err != nil {
+				return fmt.Errorf("publish to Pub/Sub: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {
+	body, err := json.Marshal(request{messages})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, answerMost))
+	if err != nil {
+		return err
+	}
+	var a answer
+	err = json.Unmarshal(body, &a)
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("answer %d %s: %s", response.StatusCode, a.Error.Status, a.Error.Message)
+	case err != nil:
+		return fmt.Errorf("read the answer: %w", err)
+	case len(a.MessageIDs) != len(messages):
+		return fmt.Errorf("%d of %d messages have an id", len(a.MessageIDs), len(messages))
+	}
+	return nil
+}
+
+// Close implements message.Publisher.
+func (p *Publisher) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}

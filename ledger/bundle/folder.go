@@ -114,12 +114,17 @@ func (f *Folder) pack(archive *tar.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Name: "export/" + filepath.ToSlash(name), Mode: 0o644, Size: info.Size(), ModTime: epoch, Format: tar.FormatUSTAR}
-	if err := archive.WriteHeader(header); err != nil {
+	if err := archive.WriteHeader(archived(name, info.Size())); err != nil {
 		return err
 	}
 	_, err = io.Copy(archive, file)
 	return err
+}
+
+// archived is the header of a file. Its form is USTAR, and PAX where the file has 8 GiB
+// or more, which USTAR cannot say.
+func archived(name string, size int64) *tar.Header {
+	return &tar.Header{Name: "export/" + filepath.ToSlash(name), Mode: 0o644, Size: size, ModTime: epoch}
 }
 
 // maxFile and maxFiles bound what is read of a bundle: it comes from somebody else.

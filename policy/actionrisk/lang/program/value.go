@@ -276,7 +276,11 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 || !listCalls[last] && r.sh.Env.TextFunction("", last) == nil && r.sh.Env.Named(facts.AsJoin, name, r.lang) == nil && name != "Buffer.from" {
+	if last == "" || len(args) == 0 {
+		return "", false
+	}
+	join := r.sh.Env.Named(facts.AsJoin, name, r.lang)
+	if join == nil && !listCalls[last] && r.sh.Env.TextFunction("", last) == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
@@ -292,8 +296,8 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if formatCalls[last] && name[0] != '.' {
 		return r.sprintf(args)
 	}
-	if n := r.sh.Env.Named(facts.AsJoin, name, r.lang); n != nil {
-		return r.joined(args, n.Text)
+	if join != nil {
+		return r.joined(args, join.Text)
 	}
 	list := r.strings(args)
 	if last == "join" && len(list) > 1 && r.joinsPath(name) {

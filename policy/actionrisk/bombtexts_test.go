@@ -124,13 +124,18 @@ func doubled(command string) func(string) string {
 	}
 }
 
-// hostileTexts are the bombs of at most n characters each, in a fixed order.
-func hostileTexts(n int) iter.Seq[bomb] {
+// hostileTexts are the bombs of at most n characters each, in a fixed order, one in so
+// many of them. Only those are built: to build one takes longer than to assess it.
+func hostileTexts(n, every int) iter.Seq[bomb] {
 	return func(yield func(bomb) bool) {
+		i := 0
 		for _, c := range bombCarriers {
 			room := (n - utf8.RuneCountInString(c.carry(""))) / c.share
 			for _, g := range growths {
 				for _, p := range pieces {
+					if i++; i%every != 0 {
+						continue
+					}
 					b := bomb{c.name + ", " + g.name + ", " + p, fit(c.carry, g.grow(p, room), n)}
 					if !yield(b) {
 						return

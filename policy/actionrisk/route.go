@@ -53,13 +53,16 @@ func route(e *interp.Env, src *act.Source) string {
 		return "http"
 	}
 	posix.Script(&interp.Process{Env: e}, src, act.Flow{})
-	if name == "" && len(e.Findings) == 0 && instructs(e, text) {
+	if name != "" {
+		return name
+	}
+	if len(e.Findings) == 0 && instructs(e, text) {
 		e.See(act.Instruction, src, 0, len(src.Text), "")
 	}
-	if name == "" && program {
+	if program {
 		return "program"
 	}
-	return cmp.Or(name, "shell")
+	return "shell"
 }
 
 // languageOf reads a text by everybody but the shell who would take it, and says whom it
@@ -70,12 +73,7 @@ func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, 
 		e.Ran, name = true, "sql"
 		e.Read("sql", src, nil)
 	}
-	if amounts.LooksCall(text) && payment.Calls(e, src) {
-		name = "call"
-	}
-	if amounts.LooksPhrase(text) && (toolcall.Phrase(e, src) || payment.RunPhrase(e, src)) {
-		name = "action"
-	}
+	name = cmp.Or(asMoney(e, src, text), name)
 	lang, sure := windows.Looks(e.Set, text)
 	if name == "sql" && surelySQL && !sure {
 		lang = "" // select, insert and where are aliases there
@@ -91,19 +89,27 @@ func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, 
 	return name, ran, !sure && (name == "" || lang != "" || act.LooksShell(text) || !surelySQL && name == "sql")
 }
 
+// asMoney reads a text as a call of a contract and as a sentence that moves money or calls
+// a tool, and says which it is.
+func asMoney(e *interp.Env, src *act.Source, text string) (name string) {
+	if amounts.LooksCall(text) && payment.Calls(e, src) {
+		name = "call"
+	}
+	if amounts.LooksPhrase(text) && (toolcall.Phrase(e, src) || payment.RunPhrase(e, src)) {
+		name = "action"
+	}
+	return name
+}
+
 // looksJSON: the text begins as JSON does, and not as a test or a group of a shell.
 func looksJSON(text string) bool {
 	switch {
-	case hasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
+	case scan.HasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
 		return true
-	case text[0] != '{' && text[0] != '[', hasAnyPrefix(text, "[ ", "[[ ", "{ "):
+	case text[0] != '{' && text[0] != '[', scan.HasAnyPrefix(text, "[ ", "[[ ", "{ "):
 		return false
 	}
 	return !isGroup(text)
-}
-
-func hasAnyPrefix(text string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
 // isGroup: "{" at the end of a line, and no JSON behind it, opens a group of commands.

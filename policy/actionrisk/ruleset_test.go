@@ -17,6 +17,7 @@ func TestTheTextOfARulesetHasItsHash(t *testing.T) {
 		"2026.11.18":         "c0d22b1707f03f76ddc1598a755fe5d4197fbb79ada0e266dc115e25be0cde0f",
 		"2026.11.19":         "d98583b500a49388da1e51e9b8f0eda51c988beb187452d21fdaae5c786bdf0e",
 		"2026.11.20":         "5b233e8f73393eafd346d1e19d72b7c24f05025395fcf874c786b5442bd8a549",
+		"2026.11.22":         "0c706fe561f9d91c29b5b55f3e0281119faa6235639c6e7771adf703f0299b1c",
 		"2026.11.21":         "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad",
 	}
 	for _, version := range append(rules.PastVersions(), facts.RulesetVersion) {

@@ -180,36 +180,27 @@ func recommendation(l act.Level) string {
 // above, and what goes with the level.
 func Controls(a judge.Assessment) []string {
 	out := []string{}
-	add := func(c string) {
-		if c != "" && !slices.Contains(out, c) && len(out) < 16 {
+	add := func(when bool, c string) {
+		if when && c != "" && !slices.Contains(out, c) && len(out) < 16 {
 			out = append(out, c)
 		}
 	}
 	for i := range a.Findings {
 		f := &a.Findings[i]
-		if f.Level < act.Medium {
-			continue
-		}
-		add(f.Rule.Instead)
-		switch f.Rule.Category {
-		case "destructive", "data_mutation":
-			add("take a backup or a snapshot first and check that it restores")
-		case "supply_chain":
-			add("pin the version and check the digest before it runs")
-		case "payment":
-			add("check recipient, network and amount against a second source")
-		case "secrets":
-			add("rotate the credential if it was shown")
-		}
+		add(f.Level >= act.Medium, f.Rule.Instead)
+		add(f.Level >= act.Medium, controlOf[f.Rule.Category])
 	}
-	if a.Risk >= act.High {
-		add("let a person approve the exact action hash")
-	}
-	if a.Risk == act.Critical {
-		add("two people approve, and somebody who can undo it is at hand")
-	}
-	if a.Coverage.Unmatched {
-		add("run it with the least rights that suffice")
-	}
+	add(a.Risk >= act.High, "let a person approve the exact action hash")
+	add(a.Risk == act.Critical, "two people approve, and somebody who can undo it is at hand")
+	add(a.Coverage.Unmatched, "run it with the least rights that suffice")
 	return out
+}
+
+// controlOf is the control that goes with a category of rules.
+var controlOf = map[string]string{
+	"destructive":   "take a backup or a snapshot first and check that it restores",
+	"data_mutation": "take a backup or a snapshot first and check that it restores",
+	"supply_chain":  "pin the version and check the digest before it runs",
+	"payment":       "check recipient, network and amount against a second source",
+	"secrets":       "rotate the credential if it was shown",
 }

@@ -12,26 +12,37 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
-// literals calls do with every text that stands in the engine's files, and where.
-func literals(t *testing.T, do func(path string, at token.Position, text string)) {
+// engineFiles calls do with every file of the engine, tests aside.
+func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		path = filepath.ToSlash(path)
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, 0)
-		if err != nil {
-			return err
+		if err == nil {
+			do(filepath.ToSlash(path), set, file)
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// literals calls do with every text that stands in the engine's files, and where.
+func literals(t *testing.T, do func(path string, at token.Position, text string)) {
+	t.Helper()
+	engineFiles(t, func(path string, set *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 				text, _ := strconv.Unquote(l.Value)
@@ -39,11 +50,7 @@ func literals(t *testing.T, do func(path string, at token.Position, text string)
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestRulesAreNamedInTables: a front-end says what it sees, and a table which rule
@@ -85,14 +92,7 @@ func TestEverySightHasARule(t *testing.T) {
 // tables know.
 func TestProgramsAreNamedInTables(t *testing.T) {
 	tables := facts.Tables()
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
+	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok || len(call.Args) != 1 || !strings.HasSuffix(dotted(call.Fun), "SetOf") {
@@ -114,11 +114,7 @@ func TestProgramsAreNamedInTables(t *testing.T) {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // dotted is the name that an expression is, with its package.
@@ -201,14 +197,9 @@ var ownMeaning = map[string]map[string]string{
 // front-end of its language; and each that is known elsewhere is known for its reason.
 func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 	used := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		path = filepath.ToSlash(path)
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "lang/") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
+	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
+		if strings.HasPrefix(path, "lang/") {
+			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			compared, ok := n.(*ast.BinaryExpr)
@@ -223,11 +214,7 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for room, names := range ownMeaning {
 		for name := range names {
 			if !used[room+" "+name] {
@@ -235,4 +222,42 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEveryGroupOfWordsIsAskedFor: verbs.json has the groups that the engine's files name,
+// and no other; a word stands in one class.
+func TestEveryGroupOfWordsIsAskedFor(t *testing.T) {
+	named := map[string]bool{}
+	literals(t, func(_ string, _ token.Position, text string) { named[text] = true })
+	table := facts.Verbs()
+	for group := range table.Groups {
+		if !named[group] {
+			t.Errorf("nobody asks for %s", group)
+		}
+	}
+	words := 0
+	for _, class := range table.Classes {
+		words += len(class)
+	}
+	if words != len(table.Class) {
+		t.Errorf("%d words in classes, %d different ones", words, len(table.Class))
+	}
+}
+
+// TestEveryGroupAskedForIsThere: a group that is not in verbs.json has no word.
+func TestEveryGroupAskedForIsThere(t *testing.T) {
+	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 2 || dotted(call.Fun) != "facts.Says" && dotted(call.Fun) != "Says" {
+				return true
+			}
+			if group, ok := call.Args[1].(*ast.BasicLit); ok {
+				if name, _ := strconv.Unquote(group.Value); facts.Verbs().Groups[name] == nil {
+					t.Errorf("%s: %s is no group of verbs.json", path, name)
+				}
+			}
+			return true
+		})
+	})
 }

@@ -19,43 +19,42 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 		return "", false
 	}
 	e.Budget.Spend(len(text) / 8)
-	seen := [4]bool{}
-	note := func(kind int, what act.Sight, from, to int) {
-		if !seen[kind] {
-			seen[kind] = true
+	seen := map[act.Sight]bool{}
+	note := func(what act.Sight, from, to int) {
+		if !seen[what] {
+			seen[what] = true
 			e.See(what, src, from, to, "")
 		}
 	}
 	var b strings.Builder
 	previous := rune(0)
 	for i, r := range text {
-		size := utf8.RuneLen(r)
-		if r == utf8.RuneError {
-			_, size = utf8.DecodeRuneInString(text[i:])
-		}
+		_, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case scan.Bidi(r):
-			note(1, act.TurnsText, i, i+size)
-		case r == 0x1b || r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			note(2, act.Escapes, i, i+size)
-		case scan.Invisible(r):
-			if !scan.Joins(previous, r, text[i+size:]) {
-				note(0, act.Invisible, i, i+size)
-			}
-		default:
+			note(act.TurnsText, i, i+size)
+		case steers(r):
+			note(act.Escapes, i, i+size)
+		case !scan.Invisible(r):
 			b.WriteRune(r)
+		case !scan.Joins(previous, r, text[i+size:]):
+			note(act.Invisible, i, i+size)
 		}
 		previous = r
 	}
-	folded := norm.NFKC.String(b.String())
 	if from, to, ok := scan.MixedWord(text); ok {
-		note(3, act.LooksAlike, from, to)
+		note(act.LooksAlike, from, to)
 	}
-	folded = strings.Map(func(r rune) rune {
+	folded := strings.Map(func(r rune) rune {
 		if c, ok := scan.Confusable[r]; ok {
 			return c
 		}
 		return r
-	}, folded)
+	}, norm.NFKC.String(b.String()))
 	return folded, folded != text
+}
+
+// steers: a control character that a terminal obeys.
+func steers(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r < 0xa0
 }

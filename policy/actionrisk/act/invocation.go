@@ -53,7 +53,7 @@ type Redir struct {
 
 // Word is argument i (0 is the executable), or the zero Word.
 func (v *Invocation) Word(i int) Word {
-	if i < len(v.Argv) {
+	if i >= 0 && i < len(v.Argv) {
 		return v.Argv[i]
 	}
 	return Word{}
@@ -176,7 +176,7 @@ func ArgvText(v *Invocation) string {
 
 // Operand is the text of operand i, or "" if there is none.
 func (v *Invocation) Operand(i int) string {
-	if i < len(v.Operands) {
+	if i >= 0 && i < len(v.Operands) {
 		return v.Operands[i].Text
 	}
 	return ""

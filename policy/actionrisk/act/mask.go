@@ -9,7 +9,7 @@ import (
 )
 
 // Mask hides secrets in a text that is shown to people.
-func Mask(text string) string { return mask(text) }
+func Mask(text string) string { return Guard(text).masked(0, len(text)) }
 
 // Guarded is a command and where its secrets stand, found once for everything that is
 // shown of it.
@@ -25,42 +25,28 @@ func Guard(command string) Guarded { return Guarded{command, SecretsIn(command)}
 // it is cut, so that a cut never uncovers part of a secret: what is masked in
 // the whole is masked in the part.
 func (g Guarded) Excerpt(span Span) string {
-	command := g.command
-	start := min(max(span.Start, 0), len(command))
-	end := max(start, min(max(span.End, 0), len(command)))
-	if start == 0 && end == len(command) {
-		return Printable(command)
+	start := min(max(span.Start, 0), len(g.command))
+	end := max(start, min(max(span.End, 0), len(g.command)))
+	if start == 0 && end == len(g.command) {
+		return Printable(g.command)
 	}
+	return Printable(g.masked(start, end))
+}
+
+// masked is command[at:end] without the secrets.
+func (g Guarded) masked(at, end int) string {
 	var b strings.Builder
-	at := start
 	for _, s := range g.secrets {
 		if s.End <= at || s.Start >= end {
 			continue
 		}
 		if s.Start > at {
-			b.WriteString(command[at:s.Start])
+			b.WriteString(g.command[at:s.Start])
 		}
 		b.WriteString("[secret]")
 		at = min(s.End, end)
 	}
-	b.WriteString(command[at:end])
-	return Printable(b.String())
-}
-
-func mask(text string) string {
-	hidden := SecretsIn(text)
-	if len(hidden) == 0 {
-		return text
-	}
-	var b strings.Builder
-	at := 0
-	for _, s := range hidden {
-		b.WriteString(text[at:s.Start])
-		b.WriteString("[secret]")
-		at = s.End
-	}
-	b.WriteString(text[at:])
-	return b.String()
+	return b.String() + g.command[at:end]
 }
 
 // Hide takes the secrets of the command out of a text made from it: where quotes fell
@@ -189,14 +175,11 @@ func AfterKeyWord(before string) bool {
 
 // userinfo: "user:password@" in a URL; the end of what must be hidden, or 0.
 func userinfo(text string, start, end int) int {
-	if end >= len(text) || start < 1 || text[start-1] != ':' {
+	if start < 1 || text[start-1] != ':' {
 		return 0
 	}
-	stop := end
-	for stop < len(text) && text[stop] != '@' && text[stop] != '/' && text[stop] > ' ' && text[stop] != '"' && text[stop] != '\'' {
-		stop++
-	}
-	if stop >= len(text) || text[stop] != '@' {
+	stop := strings.IndexFunc(text[end:], func(r rune) bool { return r <= ' ' || strings.ContainsRune("@/\"'", r) })
+	if stop < 0 || text[end+stop] != '@' {
 		return 0
 	}
 	head := text[:start-1]
@@ -204,7 +187,7 @@ func userinfo(text string, start, end int) int {
 	if i < 0 || strings.ContainsAny(head[i+3:], "/ @\"'") {
 		return 0
 	}
-	return stop
+	return end + stop
 }
 
 // longSecret: a PEM block.

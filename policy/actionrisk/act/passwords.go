@@ -26,28 +26,34 @@ var passwordOptions = map[string][]string{
 func PasswordAt(options []string, words []string, i int) (word, at int) {
 	for _, option := range options {
 		o, named := strings.CutPrefix(option, "user:")
-		word, at = i, -1
-		switch letter, attached := strings.CutSuffix(o, "*"); {
-		case attached:
-			if strings.HasPrefix(words[i], letter) && len(words[i]) > len(letter) && !strings.HasPrefix(words[i], "--") {
-				at = len(letter)
-			}
-		case strings.HasPrefix(words[i], o+"=") && strings.HasPrefix(o, "--"):
-			at = len(o) + 1
-		case words[i] == o && i+1 < len(words):
-			word, at = i+1, 0
-		}
+		word, at = optionValue(o, words, i)
 		if at < 0 {
 			continue
 		}
-		if colon := strings.IndexAny(words[word][at:], ":%"); named && colon >= 0 {
+		if named {
+			colon := strings.IndexAny(words[word][at:], ":%")
+			if colon < 0 {
+				continue
+			}
 			at += colon + 1
-		} else if named {
-			continue
 		}
 		if isPassword(words[word][at:]) {
 			return word, at
 		}
+	}
+	return i, -1
+}
+
+// optionValue is where the value of an option begins, as PasswordAt says it.
+func optionValue(o string, words []string, i int) (word, at int) {
+	letter, attached := strings.CutSuffix(o, "*")
+	switch {
+	case attached && strings.HasPrefix(words[i], letter) && len(words[i]) > len(letter) && !strings.HasPrefix(words[i], "--"):
+		return i, len(letter)
+	case !attached && strings.HasPrefix(o, "--") && strings.HasPrefix(words[i], o+"="):
+		return i, len(o) + 1
+	case words[i] == o && i+1 < len(words):
+		return i + 1, 0
 	}
 	return i, -1
 }
@@ -75,21 +81,7 @@ func passwordsIn(text string) []Span {
 	var out []Span
 	var words []string
 	var starts []int
-	flush := func() {
-		for first := range words { // the program may stand behind others, as in "sudo mysql"
-			options := OptionsOfPasswords(words[first:])
-			for i := first + 1; i < len(words) && options != nil; i++ {
-				if word, at := PasswordAt(options, words, i); at >= 0 {
-					out = append(out, Span{starts[word] + at, starts[word] + len(words[word])})
-				}
-			}
-			if options != nil {
-				break
-			}
-		}
-		words, starts = words[:0], starts[:0]
-	}
-	for i := 0; i < len(text); {
+	for i := 0; i <= len(text); {
 		end := i
 		for end < len(text) && strings.IndexByte(" \t\n;|&\"'()", text[end]) < 0 {
 			end++
@@ -97,11 +89,29 @@ func passwordsIn(text string) []Span {
 		if end > i && len(words) < scan.MaxPasswordWords {
 			words, starts = append(words, text[i:end]), append(starts, i)
 		}
-		if end < len(text) && strings.IndexByte("\n;|&()", text[end]) >= 0 {
-			flush()
+		if end == len(text) || strings.IndexByte("\n;|&()", text[end]) >= 0 {
+			out = append(out, passwordsOf(words, starts)...)
+			words, starts = words[:0], starts[:0]
 		}
 		i = end + 1
 	}
-	flush()
 	return out
+}
+
+// passwordsOf lists those of one command line. Its program may stand behind others, as in
+// "sudo mysql".
+func passwordsOf(words []string, starts []int) (out []Span) {
+	for first := range words {
+		options := OptionsOfPasswords(words[first:])
+		if options == nil {
+			continue
+		}
+		for i := first + 1; i < len(words); i++ {
+			if word, at := PasswordAt(options, words, i); at >= 0 {
+				out = append(out, Span{starts[word] + at, starts[word] + len(words[word])})
+			}
+		}
+		return out
+	}
+	return nil
 }

@@ -34,7 +34,7 @@ func (w Word) Tail(i int) Word {
 // Printable shows a text on one line: holes as "$?", control characters as
 // blanks, at most 80 characters, secrets masked.
 func Printable(text string) string {
-	text = mask(text)
+	text = Mask(text)
 	var b strings.Builder
 	n := 0
 	for _, r := range text {

@@ -152,10 +152,10 @@ func decimal(s string) *big.Rat {
 	if n := len(s); n > 1 && scales[s[n-1]] > 0 {
 		scale, s = scales[s[n-1]], s[:n-1]
 	}
-	if s == "" || len(s) > 100 || strings.Trim(s, "0123456789.e-+") != "" || strings.Contains(s, "/") {
+	if s == "" || len(s) > 100 || strings.Trim(s, "0123456789.e-+") != "" {
 		return nil
 	}
-	if mantissa, exp, ok := strings.Cut(s, "e"); ok && (mantissa == "" || len(exp) > 3 || strings.TrimLeft(exp, "+-0123456789") != "" || tooLong(exp)) {
+	if mantissa, exp, ok := strings.Cut(s, "e"); ok && (mantissa == "" || badExponent(exp)) {
 		return nil
 	}
 	r, ok := new(big.Rat).SetString(s)
@@ -165,12 +165,13 @@ func decimal(s string) *big.Rat {
 	return r.Mul(r, new(big.Rat).SetInt64(scale))
 }
 
-func tooLong(exp string) bool {
+// badExponent: none, or one that makes a number of too many digits.
+func badExponent(exp string) bool {
 	n := 0
 	for _, c := range strings.TrimLeft(exp, "+-") {
 		n = n*10 + int(c-'0')
 	}
-	return n > maxExponent
+	return len(exp) > 3 || strings.TrimLeft(exp, "+-0123456789") != "" || n > maxExponent
 }
 
 func power(base, exp *big.Rat) *big.Rat {
@@ -281,7 +282,7 @@ func IsUnlimitedWord(s string) bool {
 			return true
 		}
 	}
-	return strings.Contains(s, "maxuint256") || strings.Contains(s, "max_uint256") || strings.Contains(s, "uint256).max")
+	return scan.HasAny(s, "maxuint256", "max_uint256", "uint256).max")
 }
 
 // IsZeroAddress: nobody has the key of it.
@@ -306,12 +307,10 @@ func IsAddress(s string) bool {
 
 // namingService: the name of an account, or the beginning of an address that no other text has.
 func namingService(s string) bool {
-	for _, end := range [...]string{".eth", ".sol", ".near"} {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
+	if scan.HasAnySuffix(s, ".eth", ".sol", ".near") {
+		return true
 	}
-	return strings.HasPrefix(s, "bc1q") || strings.HasPrefix(s, "bc1p") || strings.HasPrefix(s, "tb1q")
+	return scan.HasAnyPrefix(s, "bc1q", "bc1p", "tb1q")
 }
 
 // isBase58: digits, small letters and capitals stand in it, all three, and nothing that base58

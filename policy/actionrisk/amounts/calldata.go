@@ -3,7 +3,6 @@ package amounts
 import (
 	"cmp"
 	"math/big"
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -23,7 +22,7 @@ func converted(low string, a *Amount) (string, bool) {
 	}
 	inner, _ := stores.SplitArg(strings.TrimSuffix(low[open+1:], ")"))
 	ends := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(low[:open], n) })
+		return scan.HasAnySuffix(low[:open], names...)
 	}
 	switch {
 	case ends("parseether", "toether"):
@@ -129,16 +128,17 @@ func ApproveRule(a Amount) string {
 // PermitRule judges a signed permit by the largest value its text states.
 func PermitRule(text string) string {
 	low := strings.ToLower(text)
-	if !strings.Contains(low, "permit") && !strings.Contains(low, "spender") {
-		if strings.Contains(low, "order") || strings.Contains(low, "delegat") {
-			return act.SignsBlindly
-		}
+	switch {
+	case scan.HasAny(low, "permit", "spender"):
+	case scan.HasAny(low, "order", "delegat"):
+		return act.SignsBlindly
+	default:
 		return act.SignsText
 	}
-	if slices.ContainsFunc([]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"}, func(w string) bool { return strings.Contains(low, w) }) {
+	if scan.HasAny(low, "maxuint", "max_uint", "unlimited", "infinite", "uint256).max") {
 		return act.PermitsAny
 	}
-	for _, number := range strings.FieldsFunc(low, func(r rune) bool { return !(r >= '0' && r <= '9' || r == 'x' || r >= 'a' && r <= 'f') }) {
+	for _, number := range strings.FieldsFunc(low, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefx", r) }) {
 		if number = number[max(strings.IndexAny(number, "0123456789"), 0):]; len(number) >= 48 && IsUnlimited(ParseNumber(number), true) {
 			return act.PermitsAny
 		}
@@ -187,10 +187,16 @@ func (c calldata) amount(i int) Amount {
 // transfer are the rules of sending argument i to argument to.
 func (c calldata) transfer(to, i int) []string {
 	a, zero := c.amount(i), ""
-	if n := c.number(to); n != nil && n.Sign() == 0 {
+	if c.isZero(to) {
 		zero = "0x0"
 	}
 	return WithZero(zero, a.TransferRule())
+}
+
+// isZero tells whether argument i is there and zero.
+func (c calldata) isZero(i int) bool {
+	n := c.number(i)
+	return n != nil && n.Sign() == 0
 }
 
 // CalldataRules judges encoded calldata (hex without 0x); multicall is followed.
@@ -212,15 +218,9 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	case "transferFrom":
 		return c.transfer(1, 2)
 	case "setApprovalForAll":
-		if n := c.number(1); n != nil && n.Sign() == 0 {
-			return []string{act.Revokes}
-		}
-		return []string{act.ApprovesAll}
+		return c.rule(c.isZero(1), act.Revokes, act.ApprovesAll)
 	case "permit":
-		if IsUnlimited(c.number(2), false) {
-			return []string{act.PermitsAny}
-		}
-		return []string{act.PermitsSome}
+		return c.rule(IsUnlimited(c.number(2), false), act.PermitsAny, act.PermitsSome)
 	case "multicall":
 		return innerCalldata(c.data, token, depth)
 	case "":
@@ -231,6 +231,14 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	default:
 		return (&ContractCall{Name: name}).Rules("")
 	}
+}
+
+// rule is the first of two rules if something is so, else the second.
+func (c calldata) rule(so bool, then, otherwise string) []string {
+	if so {
+		return []string{then}
+	}
+	return []string{otherwise}
 }
 
 // innerCalldata finds encoded calls in the bytes of a multicall. It does not
@@ -247,8 +255,5 @@ func innerCalldata(data string, token *asset, depth int) []string {
 			ids = append(ids, CalldataRules(data[i:end], token, depth+1)...)
 		}
 	}
-	if len(ids) == 0 {
-		ids = []string{act.SignsBlindly}
-	}
-	return ids
+	return OrBlind(ids)
 }

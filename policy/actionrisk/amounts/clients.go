@@ -1,7 +1,9 @@
 package amounts
 
 import (
+	"cmp"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -32,46 +34,52 @@ func (l *RuleList) CastWallet(v *act.Invocation) {
 // CastSend reads cast send TO [SIGNATURE [ARGS…]] [--value V].
 func (ids *RuleList) CastSend(v *act.Invocation) {
 	to, rest := v.Operand(1), v.Operands[min(2, len(v.Operands)):]
-	if v.Has("--create") {
+	value, sends := v.Value("--value")
+	switch {
+	case v.Has("--create"):
 		ids.Add(act.SignsBlindly)
 		return
-	}
-	if len(rest) > 0 {
-		signature := rest[0].Text
-		if data, ok := strings.CutPrefix(signature, "0x"); ok && IsHexText(data) {
-			found := CalldataRules(data, AssetOf(to), 0)
-			if len(found) == 0 {
-				found = []string{act.SignsBlindly}
-			}
-			for _, id := range found {
-				ids.Add(id)
-			}
+	case len(rest) > 0:
+		if ids.castCall(v, to, rest) {
 			return
 		}
-		name, _, _ := strings.Cut(signature, "(")
-		call := ContractCall{Receiver: to, Name: name}
-		for _, w := range rest[1:] {
-			call.Args = append(call.Args, AmountText(w))
-		}
-		if v.Has("-1") { // read as an option, but all bits are set
-			call.Args = append(call.Args, "-1")
-		}
-		for _, id := range call.Rules("") {
-			ids.Add(id)
-		}
-		if len(*ids) == 0 {
-			ids.Add(act.Transfers) // some function that writes
-		}
+	case !sends || value.Text == "0":
+		ids.AddAll(WithZero(to, act.Transfers))
+		return
 	}
-	if value, ok := v.Value("--value"); ok && value.Text != "0" {
-		for _, id := range WithZero(to, CallAmount(weiText(value.Text), AssetOf("eth")).TransferRule()) {
-			ids.Add(id)
-		}
-	} else if len(rest) == 0 {
-		for _, id := range WithZero(to, act.Transfers) {
-			ids.Add(id)
-		}
+	if sends && value.Text != "0" {
+		ids.AddAll(WithZero(to, CallAmount(weiText(value.Text), AssetOf("eth")).TransferRule()))
 	}
+}
+
+// castCall adds the rules of the function that is called, and tells whether it is given
+// as data, which says all.
+func (ids *RuleList) castCall(v *act.Invocation, to string, rest []act.Word) (encoded bool) {
+	if data, ok := strings.CutPrefix(rest[0].Text, "0x"); ok && IsHexText(data) {
+		ids.AddAll(OrBlind(CalldataRules(data, AssetOf(to), 0)))
+		return true
+	}
+	name, _, _ := strings.Cut(rest[0].Text, "(")
+	call := ContractCall{Receiver: to, Name: name}
+	for _, w := range rest[1:] {
+		call.Args = append(call.Args, AmountText(w))
+	}
+	if v.Has("-1") { // read as an option, but all bits are set
+		call.Args = append(call.Args, "-1")
+	}
+	ids.AddAll(call.Rules(""))
+	if len(*ids) == 0 {
+		ids.Add(act.Transfers) // some function that writes
+	}
+	return false
+}
+
+// OrBlind are the rules of what is signed, or that of what nobody can read.
+func OrBlind(ids []string) []string {
+	if len(ids) == 0 {
+		return []string{act.SignsBlindly}
+	}
+	return ids
 }
 
 // AmountText is an argument that may be an amount; one that another program computes
@@ -98,32 +106,21 @@ func weiText(s string) string {
 
 // Transfer adds the rule of moving an amount, "ALL" included, to a recipient.
 func (l *RuleList) Transfer(value, symbol, to string) {
-	a := Amount{Asset: AssetOf(symbol)}
-	switch low := strings.ToLower(value); {
-	case low == "all" || low == "max" || low == "everything":
-		a.All = true
-	default:
+	a := Amount{Asset: cmp.Or(AssetOf(symbol), amounts().other)}
+	if a.All = slices.Contains([]string{"all", "max", "everything"}, strings.ToLower(value)); !a.All {
 		a.Value = ParseNumber(value)
 	}
-	if a.Asset == nil {
-		a.Asset = amounts().other
-	}
-	for _, id := range WithZero(to, a.TransferRule()) {
-		l.Add(id)
-	}
+	l.AddAll(WithZero(to, a.TransferRule()))
 }
 
 // PayClientRules reads the words of an x402 client as a phrase.
 func PayClientRules(v *act.Invocation, ids *RuleList) {
-	words := act.ArgvText(v)
-	if v.Operand(0) == "x402" { // awal x402 pay …
-		_, rest, _ := strings.Cut(words, " ")
-		words = rest
-	} else if len(facts.Tables().Program(v.Exe).Clients) > 0 {
-		return // a wallet, whose calls its row lists
-	} else {
-		_, rest, _ := strings.Cut(words, " ")
-		words = "x402 " + rest
+	_, words, _ := strings.Cut(act.ArgvText(v), " ")
+	if v.Operand(0) != "x402" { // awal x402 pay …
+		if len(facts.Tables().Program(v.Exe).Clients) > 0 {
+			return // a wallet, whose calls its row lists
+		}
+		words = "x402 " + words
 	}
 	p := ReadPhrase(words)
 	if facts.Tables().In("base-unit-clients", v.Exe) {
@@ -138,25 +135,17 @@ func PayClientRules(v *act.Invocation, ids *RuleList) {
 func HeaderRules(v *act.Invocation, ids *RuleList) {
 	for i := 1; i < len(v.Argv); i++ {
 		name, value, ok := strings.Cut(v.Argv[i].Text, ":")
-		if !ok || len(name) > 40 {
-			continue
-		}
-		switch strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "-H"))) {
-		case "x-payment", "payment-signature", "x-payment-signature":
-		default:
+		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "-H")))
+		if !ok || !slices.Contains([]string{"x-payment", "payment-signature", "x-payment-signature"}, name) {
 			continue
 		}
 		found := payloadRules(strings.TrimSpace(value))
 		if found == nil {
 			found = []string{act.PaysUnknown}
 		}
-		for _, id := range found {
-			ids.Add(id)
-		}
+		ids.AddAll(found)
 		for _, w := range v.Operands {
-			for _, id := range AddressRules(w.Text) {
-				ids.Add(id)
-			}
+			ids.AddAll(AddressRules(w.Text))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package amounts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -38,12 +39,8 @@ func LooksCall(text string) bool {
 	}
 	n := strings.LastIndexAny(line, " .=\t")
 	name := line[n+1:]
-	if n < 0 && strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 { // IERC20(usdc).approve(…)
-		if slices.ContainsFunc(findCalls(text), func(c ContractCall) bool { return c.Name != name }) {
-			return true
-		}
-	}
 	switch {
+	case n < 0 && chained(text, name):
 	case contractMakers[name]:
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
 	case !names().IsContractVerb(name):
@@ -53,6 +50,15 @@ func LooksCall(text string) bool {
 	}
 	return true
 }
+
+// chained: IERC20(usdc).approve(…)
+func chained(text, name string) bool {
+	return strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 &&
+		slices.ContainsFunc(findCalls(text), func(c ContractCall) bool { return c.Name != name })
+}
+
+// ofContracts are parts of what contracts and their proxies are called.
+var ofContracts = []string{"token", "contract", "nft", "vault", "proxy", "usdc", "erc20", "erc721", "wallet", "safe", "pool", "router", "multicall", "functions", "timelock", "registry", "coin", "0x"}
 
 // contractMakers give a contract on which something is called; plainVerbs are names of
 // contract functions that a shell's function may have as well.
@@ -106,23 +112,15 @@ var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propo
 // address, an amount of a currency, or what its receiver is called.
 func (c *ContractCall) OnChain() bool {
 	receiver := strings.ToLower(c.Receiver)
-	if GeneralNames[c.Name] {
-		return slices.ContainsFunc(deciders, func(d string) bool { return strings.Contains(receiver, d) })
+	switch {
+	case GeneralNames[c.Name]:
+		return scan.HasAny(receiver, deciders...)
+	case receiver == "":
+		return len(c.Args) > 0
 	}
-	if receiver == "" || AssetOf(receiver) != nil || IsAddress(receiver) {
-		return receiver != "" || len(c.Args) > 0
-	}
-	for _, w := range [...]string{"token", "contract", "nft", "vault", "proxy", "usdc", "erc20", "erc721", "wallet", "safe", "pool", "router", "multicall", "functions", "timelock", "registry", "coin", "0x"} {
-		if strings.Contains(receiver, w) {
-			return true
-		}
-	}
-	for _, a := range c.Args {
-		if IsAddress(a) || IsZeroAddress(a) || strings.Contains(a, "parseUnits") || strings.Contains(a, "parseEther") {
-			return true
-		}
-	}
-	return false
+	return AssetOf(receiver) != nil || IsAddress(receiver) || scan.HasAny(receiver, ofContracts...) || slices.ContainsFunc(c.Args, func(a string) bool {
+		return IsAddress(a) || IsZeroAddress(a) || scan.HasAny(a, "parseUnits", "parseEther")
+	})
 }
 
 // RecognizeCall finds the calls of contract functions outside strings.
@@ -134,23 +132,9 @@ func RecognizeCall(text string) ([]ContractCall, bool) {
 func findCalls(text string) []ContractCall {
 	var out []ContractCall
 	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
-		if !names().IsContractVerb(c.Method) {
-			continue
-		}
-		start := max(c.Start-1, 0)
-		end := min(c.End-1, len(text))
-		call := ContractCall{Receiver: strings.TrimPrefix(c.Receiver, "."), Name: c.Method, Start: start, End: max(end, start+1)}
-		for rest := c.Args; strings.TrimSpace(rest) != ""; {
-			var a string
-			a, rest = stores.SplitArg(rest)
-			call.Args = append(call.Args, strings.TrimSpace(a))
-			if len(call.Args) > 32 {
-				break
-			}
-		}
-		out = append(out, call)
-		if len(out) >= MaxCalls {
-			break
+		if len(out) < MaxCalls && names().IsContractVerb(c.Method) {
+			start, end := max(c.Start-1, 0), min(c.End-1, len(text))
+			out = append(out, ContractCall{Receiver: strings.TrimPrefix(c.Receiver, "."), Name: c.Method, Args: splitArgs(c.Args), Start: start, End: max(end, start+1)})
 		}
 	}
 	return out
@@ -163,12 +147,20 @@ func (c *ContractCall) arg(i int) string {
 	return ""
 }
 
+// splitArgs are the arguments of a call, which stand between commas.
+func splitArgs(text string) []string {
+	var args []string
+	for strings.TrimSpace(text) != "" && len(args) < 33 {
+		var a string
+		a, text = stores.SplitArg(text)
+		args = append(args, strings.TrimSpace(a))
+	}
+	return args
+}
+
 // Rules are the rule ids of one call.
 func (c *ContractCall) Rules(text string) []string {
-	token := AssetOf(c.Receiver)
-	if token == nil {
-		token = AssetOf(c.Receiver[strings.LastIndexByte(c.Receiver, '.')+1:])
-	}
+	token := cmp.Or(AssetOf(c.Receiver), AssetOf(c.Receiver[strings.LastIndexByte(c.Receiver, '.')+1:]))
 	switch c.Name {
 	case "approve", "increaseAllowance", "safeApprove", "forceApprove", "approveChecked":
 		return []string{ApproveRule(CallAmount(c.arg(len(c.Args)-1-nestedOptions(c.Args)), token))}
@@ -242,17 +234,13 @@ func transactionRules(c *ContractCall) []string {
 	data, value, to := field(object, "data"), field(object, "value"), field(object, "to")
 	var ids []string
 	if strings.HasPrefix(data, "0x") && len(data) >= 10 {
-		ids = CalldataRules(data[2:], AssetOf(to), 0)
-		if len(ids) == 0 {
-			ids = []string{act.SignsBlindly}
-		}
+		ids = OrBlind(CalldataRules(data[2:], AssetOf(to), 0))
 	}
 	if value != "" && value != "0" && value != "0x0" {
-		a := CallAmount(value, AssetOf("eth"))
-		ids = append(ids, WithZero(to, a.TransferRule())...)
+		ids = append(ids, WithZero(to, CallAmount(value, AssetOf("eth")).TransferRule())...)
 	}
 	if len(ids) == 0 {
-		ids = WithZero(to, act.Transfers)
+		return WithZero(to, act.Transfers)
 	}
 	return ids
 }
@@ -261,37 +249,23 @@ func transactionRules(c *ContractCall) []string {
 func writeContractRules(c *ContractCall) []string {
 	object := strings.Join(c.Args, ",")
 	inner := ContractCall{Name: field(object, "functionName"), Receiver: field(object, "address")}
-	if args := field(object, "args"); strings.HasPrefix(args, "[") {
-		for rest := strings.TrimSuffix(args[1:], "]"); strings.TrimSpace(rest) != ""; {
-			var a string
-			a, rest = stores.SplitArg(rest)
-			inner.Args = append(inner.Args, strings.TrimSpace(a))
-		}
+	if args, ok := strings.CutPrefix(field(object, "args"), "["); ok {
+		inner.Args = splitArgs(strings.TrimSuffix(args, "]"))
 	}
-	if ids := inner.Rules(object); len(ids) > 0 && inner.Name != "writeContract" {
-		return ids
+	if inner.Name == "writeContract" {
+		return []string{act.SignsBlindly}
 	}
-	return []string{act.SignsBlindly}
+	return OrBlind(inner.Rules(object))
 }
 
 // multicallRules reads multicall([…]): encoded calls or calldata.
 func multicallRules(c *ContractCall) []string {
 	var ids []string
 	text := strings.Join(c.Args, ",")
-	for i := 0; ; {
-		n := strings.Index(text[i:], "0x")
-		if n < 0 {
-			break
+	for _, part := range strings.Split(text, "0x")[1:] {
+		if data := part[:len(part)-len(strings.TrimLeft(part, "0123456789abcdefABCDEF"))]; len(data) >= 8 {
+			ids = append(ids, CalldataRules(data, nil, 1)...)
 		}
-		i += n + 2
-		j := i
-		for j < len(text) && IsHexText(text[j:j+1]) {
-			j++
-		}
-		if j-i >= 8 {
-			ids = append(ids, CalldataRules(text[i:j], nil, 1)...)
-		}
-		i = j
 	}
 	for _, w := range [...]struct{ name, rule string }{{"setApprovalForAll", act.ApprovesAll}, {"transferOwnership", act.ChangesOwner}, {"grantRole", act.ChangesRole}} {
 		if strings.Contains(text, w.name) {
@@ -301,8 +275,5 @@ func multicallRules(c *ContractCall) []string {
 	if strings.Contains(text, "approve") && strings.Contains(strings.ToLower(text), "maxuint") {
 		ids = append(ids, act.ApprovesAny)
 	}
-	if len(ids) == 0 {
-		ids = []string{act.SignsBlindly}
-	}
-	return ids
+	return OrBlind(ids)
 }

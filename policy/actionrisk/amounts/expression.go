@@ -2,7 +2,6 @@ package amounts
 
 import (
 	"math/big"
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -170,17 +169,21 @@ func bitwise(op string, a, b *big.Rat) *big.Rat {
 		return nil
 	}
 	x, y, out := a.Num(), b.Num(), new(big.Int)
-	switch {
-	case op == "&":
+	switch op {
+	case "&":
 		out.And(x, y)
-	case op == "|":
+	case "|":
 		out.Or(x, y)
-	case op == "%" && y.Sign() > 0:
+	case "%":
+		if y.Sign() == 0 {
+			return nil
+		}
 		out.Mod(x, y)
-	case (op == "<<" || op == ">>") && y.BitLen() <= 10:
-		if op == "<<" {
-			out.Lsh(x, uint(y.Int64()))
-		} else {
+	case "<<", ">>":
+		if y.BitLen() > 10 {
+			return nil
+		}
+		if out.Lsh(x, uint(y.Int64())); op == ">>" {
 			out.Rsh(x, uint(y.Int64()))
 		}
 	default:
@@ -196,7 +199,7 @@ var buildsLargest = []string{"<<", "~", "**256", "**255", "**128", "**96", "**64
 func looksLargest(text string) bool {
 	text = strings.ToLower(strings.ReplaceAll(text, " ", ""))
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "2n**", "2**"), "n)", ")")
-	return slices.ContainsFunc(buildsLargest, func(s string) bool { return strings.Contains(text, s) })
+	return scan.HasAny(text, buildsLargest...)
 }
 
 // isTypeMaximum: all bits of a type are set that is at least 63 bits wide.

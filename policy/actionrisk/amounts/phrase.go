@@ -109,7 +109,7 @@ func ReadPhrase(text string) *Phrase {
 		p.conditions()
 	}
 	for _, w := range p.Words {
-		if networkWords[strings.ReplaceAll(w, "-", "")] || strings.HasPrefix(w, "eip155:") || strings.HasPrefix(w, "solana:") || strings.Contains(w, "sepolia") || strings.Contains(w, "testnet") || strings.Contains(w, "devnet") {
+		if networkWords[strings.ReplaceAll(w, "-", "")] || strings.HasPrefix(w, "eip155:") || strings.HasPrefix(w, "solana:") || scan.HasAny(w, "sepolia", "testnet", "devnet") {
 			p.network = true
 		}
 	}
@@ -121,29 +121,22 @@ var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitru
 
 // readWord reads one word: an address, a URL, or a number with its asset.
 func (p *Phrase) readWord(i int) {
-	raw := strings.Trim(p.Raw[i], `.,;()"'`)
+	raw, before := strings.Trim(p.Raw[i], `.,;()"'`), p.word(i-1)
 	if key, value, ok := strings.Cut(raw, "="); ok && key != "" && !strings.Contains(key, "/") {
 		if raw = value; p.setAmount(strings.ToLower(strings.TrimLeft(key, "-")), value) {
 			return
 		}
 	}
-	low := strings.ToLower(raw)
-	switch {
-	case strings.HasPrefix(low, "http://") || strings.HasPrefix(low, "https://"):
-		if p.Url == "" {
-			p.Url = raw
-		}
-		return
+	switch low := strings.ToLower(raw); {
+	case scan.HasAnyPrefix(low, "http://", "https://"):
+		p.Url = cmp.Or(p.Url, raw)
 	case IsZeroAddress(raw) || IsAddress(raw):
-		if p.To == "" || i > 0 && p.Words[i-1] == "to" {
+		if p.To == "" || before == "to" {
 			p.To = raw
 		}
-		return
+	case p.Amount.Value == nil && !notAmountAfter[strings.TrimLeft(before, "-")]:
+		p.readAmount(i, low)
 	}
-	if p.Amount.Value != nil || p.Words[i] == "" || i > 0 && notAmountAfter[strings.TrimLeft(p.Words[i-1], "-")] {
-		return
-	}
-	p.readAmount(i, low)
 }
 
 // setAmount reads amount=5, and tells whether it is such.
@@ -165,7 +158,7 @@ var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage bloc
 // readAmount reads "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5", "500000 units".
 func (p *Phrase) readAmount(i int, low string) {
 	number, as, unit := glued(low)
-	if number == "" || (number[0] < '0' || number[0] > '9') && number[0] != '.' && number[0] != '-' {
+	if number == "" || strings.IndexByte("0123456789.-", number[0]) < 0 {
 		return
 	}
 	n := ParseNumber(number)
@@ -176,25 +169,37 @@ func (p *Phrase) readAmount(i int, low string) {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, unit.scale), unit.asset
 		return
 	}
-	word, previous := p.word(i+1), ""
-	if i > 0 {
-		previous = strings.TrimLeft(p.Words[i-1], "-")
-	}
+	word := p.word(i + 1)
 	if times := map[string]int64{"million": 1_000_000, "thousand": 1_000}[word]; times > 0 {
 		n.Mul(n, big.NewRat(times, 1))
 		word = cmp.Or(p.word(i+2), word)
 	}
+	if !p.inUnits(n, word) {
+		p.inAsset(n, as, word, strings.TrimLeft(p.word(i-1), "-"))
+	}
+}
+
+// inUnits takes a number whose unit stands behind it: gwei, or the smallest of an asset.
+func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	if u, ok := amounts().unit[word]; ok {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
-		return
+		return true
 	}
-	if baseUnits[word] {
-		if a := p.assetAmong(func(a *asset) bool { return a != amounts().other }); a != nil {
-			p.Amount.Value, p.Amount.Asset = Scaled(n, a.Decimals), a
-			return
-		}
+	if !baseUnits[word] {
+		return false
 	}
-	if as = cmp.Or(as, AssetOf(word), AssetOf(previous)); as == nil && moneyOptions[previous] {
+	a := p.assetAmong(func(a *asset) bool { return a != amounts().other })
+	if a != nil {
+		p.Amount.Value, p.Amount.Asset = Scaled(n, a.Decimals), a
+	}
+	return a != nil
+}
+
+// inAsset takes a number of an asset that stands beside it, or of any behind an option or
+// a verb that only money has.
+func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
+	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
+	if as == nil && moneyOptions[previous] {
 		as = cmp.Or(p.assetAmong(func(*asset) bool { return true }), AssetOf("usd"))
 	}
 	if as != nil || moneyVerbs[previous] {
@@ -204,7 +209,7 @@ func (p *Phrase) readAmount(i int, low string) {
 
 // word is word i, or "".
 func (p *Phrase) word(i int) string {
-	if i < len(p.Words) {
+	if i >= 0 && i < len(p.Words) {
 		return p.Words[i]
 	}
 	return ""
@@ -306,14 +311,18 @@ func (p *Phrase) isPayment() bool {
 // bareHost is a recipient written as a host without scheme.
 func (p *Phrase) bareHost() string {
 	for i, w := range p.Words {
-		if i > 0 && (p.Words[i-1] == "to" || p.Words[i-1] == "for" || p.Words[i-1] == "at" || p.Words[i-1] == "pay") && strings.Contains(w, ".") && !IsAddress(w) {
-			host, _, _ := strings.Cut(w, "/")
-			if n := strings.LastIndexByte(host, '.'); n > 0 && len(host)-n > 2 && strings.Trim(host[n+1:], "abcdefghijklmnopqrstuvwxyz") == "" && ParseNumber(host) == nil && AssetOf(host) == nil {
-				return w
-			}
+		if slices.Contains([]string{"to", "for", "at", "pay"}, p.word(i-1)) && !IsAddress(w) && likeHost(w) {
+			return w
 		}
 	}
 	return ""
+}
+
+// likeHost: a name with a point in it, letters behind the last, and no amount.
+func likeHost(w string) bool {
+	host, _, _ := strings.Cut(w, "/")
+	n := strings.LastIndexByte(host, '.')
+	return n > 0 && len(host)-n > 2 && strings.Trim(host[n+1:], "abcdefghijklmnopqrstuvwxyz") == "" && ParseNumber(host) == nil && AssetOf(host) == nil
 }
 
 // Recipient is to whom the sentence sends.

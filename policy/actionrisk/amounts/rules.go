@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Rules are the rule ids of the phrase.
@@ -123,54 +124,35 @@ func oddHost(url, host string) bool {
 	if n := strings.IndexAny(authority, "/?#"); n >= 0 {
 		authority = authority[:n]
 	}
-	if strings.Contains(authority, "@") || strings.Contains(name, "xn--") || strings.HasPrefix(name, "[") || strings.HasSuffix(name, ".onion") {
-		return true
-	}
-	if strings.Trim(name, "0123456789.") == "" || strings.HasPrefix(name, "0x") {
-		return true
-	}
-	for i := 0; i < len(name); i++ {
-		if name[i] >= 0x80 {
-			return true
-		}
-	}
-	for _, t := range [...]string{".ngrok.io", ".ngrok-free.app", ".ngrok.app", ".trycloudflare.com", ".loca.lt", ".serveo.net", ".requestbin.com", ".webhook.site", ".burpcollaborator.net", ".oast.pro", ".zip", ".mov"} {
-		if strings.HasSuffix(name, t) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(authority, "@") || strings.Contains(name, "xn--") || !scan.IsASCII(name) ||
+		strings.Trim(name, "0123456789.") == "" || scan.HasAnyPrefix(name, "[", "0x") ||
+		scan.HasAnySuffix(name, ".onion", ".ngrok.io", ".ngrok-free.app", ".ngrok.app", ".trycloudflare.com", ".loca.lt", ".serveo.net", ".requestbin.com", ".webhook.site", ".burpcollaborator.net", ".oast.pro", ".zip", ".mov")
 }
+
+// First words of sentences that move nothing, of x402's commands that move nothing, and of
+// sentences that pay.
+var (
+	stillWords = scan.SetOf("show print list check get use set add connect import call change remove upgrade raise ignore allow reveal tool mcp")
+	stillX402  = scan.SetOf("balance info inspect discover search list quote verify status config help bazaar schema check --version version probe details address addresses login logout auth whoami history receipts wallet doctor init pricing show receive networks serve server facilitator")
+	payWords   = scan.SetOf("pay settle purchase buy fund tip donate authorize authorise execute make submit initiate please")
+)
 
 // moves reports whether the phrase moves money at all.
 func (p *Phrase) moves() bool {
-	if len(p.Words) == 0 || p.Has("balance of", "quote", "estimate", "simulate", "history", "--dry-run", "--help", "status of", "list payments", "do not", "don't", "how to") {
-		return false
-	}
-	switch p.Words[0] {
-	case "show", "print", "list", "check", "get", "use", "set", "add", "connect", "import", "call", "change", "remove", "upgrade", "raise", "ignore", "allow", "reveal", "tool", "mcp":
-		return false
-	case "x402":
-		second := ""
-		if len(p.Words) > 1 {
-			second = p.Words[1]
-		}
-		switch second {
-		case "balance", "info", "inspect", "discover", "search", "list", "quote", "verify", "status", "config", "help", "bazaar", "schema", "check", "--version", "version", "probe", "details", "address", "addresses", "login", "logout", "auth", "whoami", "history", "receipts", "wallet", "doctor", "init", "pricing", "show", "receive", "networks", "serve", "server", "facilitator":
-			return false
-		}
-		return true
-	}
-	pays := slices.Contains([]string{"pay", "settle", "purchase", "buy", "fund", "tip", "donate", "authorize", "authorise", "execute", "make", "submit", "initiate", "please"}, p.Words[0])
+	first := p.Words[0]
 	switch {
-	case p.Amount.Value != nil, p.To != "":
+	case stillWords[first], p.Has("balance of", "quote", "estimate", "simulate", "history", "--dry-run", "--help", "status of", "list payments", "do not", "don't", "how to"):
+		return false
+	case first == "x402":
+		return !stillX402[p.word(1)]
+	case p.Amount.Value != nil, p.To != "", p.namesAsset():
 		return true
 	case p.Amount.All, p.Amount.Unlimited:
-		return pays || p.Has("funds", "balance", "money", "wallet", "vault", "treasury", "assets") || p.namesAsset()
-	case pays:
-		return p.Url != "" || p.Has("payment", "invoice", "x402", "funds", "money") || p.namesAsset()
+		return payWords[first] || p.Has("funds", "balance", "money", "wallet", "vault", "treasury", "assets")
+	case payWords[first] && (p.Url != "" || p.Has("invoice")):
+		return true
 	}
-	return p.Has("x402", "funds", "money", "payment") || p.namesAsset()
+	return p.Has("x402", "funds", "money", "payment")
 }
 
 // namesAsset reports whether a word is a currency.
@@ -193,20 +175,31 @@ func (p *Phrase) keyRules() []string {
 	case "eth_signtypeddata_v4":
 		return []string{PermitRule(p.text)}
 	}
-	key := p.Has("private key", "private keys", "seed phrase", "mnemonic", "recovery phrase", "secret key", "keystore", "wallet key", "privatekey")
+	if p.Has("private key", "private keys", "seed phrase", "mnemonic", "recovery phrase", "secret key", "keystore", "wallet key", "privatekey") {
+		switch {
+		case p.Has("export", "reveal", "show", "print", "send", "dump", "copy", "post", "share", "upload", "give"):
+			return []string{act.ExportsKey}
+		case p.Has("import", "use", "set"):
+			return []string{act.KeyInView}
+		}
+	}
+	if p.Words[0] == "sign" {
+		return p.signs()
+	}
+	return nil
+}
+
+// signs are the rules of a sentence that asks to sign something.
+func (p *Phrase) signs() []string {
 	switch {
-	case key && p.Has("export", "reveal", "show", "print", "send", "dump", "copy", "post", "share", "upload", "give"):
-		return []string{act.ExportsKey}
-	case key && p.Has("import", "use", "set"):
-		return []string{act.KeyInView}
-	case p.Words[0] == "sign" && p.Has("permit", "permit2", "permitsingle", "permitbatch"):
+	case p.Has("permit", "permit2", "permitsingle", "permitbatch"):
 		if p.Amount.Unlimited || p.Amount.Value == nil && p.Has("max", "unlimited") || IsUnlimited(p.Amount.Value, false) {
 			return []string{act.PermitsAny}
 		}
 		return []string{act.PermitsSome}
-	case p.Words[0] == "sign" && p.Has("raw", "hash", "blind", "unknown", "calldata", "eth_sign", "transaction", "tx", "blindly", "digest"):
+	case p.Has("raw", "hash", "blind", "unknown", "calldata", "eth_sign", "transaction", "tx", "blindly", "digest"):
 		return []string{act.SignsBlindly}
-	case p.Words[0] == "sign" && p.Has("message", "typed data", "eip-712", "eip712", "login", "siwe"):
+	case p.Has("message", "typed data", "eip-712", "eip712", "login", "siwe"):
 		return []string{act.SignsText}
 	}
 	return nil
@@ -223,19 +216,20 @@ func (p *Phrase) allowanceRule() string {
 		return act.ApprovesAll
 	case first == "revoke" && p.Has("approval", "allowance", "approvals", "usdc", "usdt", "dai", "spender"):
 		return act.Revokes
-	case first == "approve" || p.Has("allowance", "approval") && (first == "set" || first == "increase" || first == "grant" || first == "give" || first == "allow"):
-		if p.Has("pull request", "pr", "merge", "release", "deployment", "review", "workflow") {
-			return ""
-		}
-		if p.Amount.Unlimited || p.Amount.All || p.Has("max", "maximum", "full") || IsUnlimited(p.Amount.Value, false) {
-			return act.ApprovesAny
-		}
-		if p.Amount.Value != nil && p.Amount.Value.Sign() == 0 {
-			return act.Revokes
-		}
-		return act.ApprovesSome
+	case first == "approve", slices.Contains([]string{"set", "increase", "grant", "give", "allow"}, first) && p.Has("allowance", "approval"):
+		return p.approval()
 	}
 	return ""
+}
+
+// approval is the rule of an allowance, "" if something else is approved.
+func (p *Phrase) approval() string {
+	a := p.Amount
+	a.Unlimited = a.Unlimited || a.All || p.Has("max", "maximum", "full") || IsUnlimited(a.Value, false)
+	if p.Has("pull request", "pr", "merge", "release", "deployment", "review", "workflow") {
+		return ""
+	}
+	return ApproveRule(a)
 }
 
 // controlRule: ownership, roles, upgrades and burns in words.

@@ -47,18 +47,11 @@ func (c *Set) ReadArguments(v *act.Invocation) {
 // word reads one word, and those behind it that belong to it.
 func (r *argReader) word(w act.Word) {
 	v, t := r.v, w.Text
-	first := len(v.Operands) == 0 && v.After < 0
 	switch {
-	case len(r.spec.Inner) > 0 && slices.Contains(r.spec.Inner, t):
-		v.Opts = append(v.Opts, act.Option{Name: t})
-		for r.i++; r.i < len(v.Argv) && v.Argv[r.i].Text != ";" && v.Argv[r.i].Text != "+"; r.i++ {
-		}
-	case first && r.switches && len(t) > 1 && t[0] == '+' && strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
-		if t == "+o" || t == "+O" { // turns an option of the shell off
-			r.i++
-		}
-	case first && slices.Contains(r.spec.Tracks, t):
-	case v.After >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
+	case slices.Contains(r.spec.Inner, t):
+		r.inner(t)
+	case len(v.Operands) == 0 && v.After < 0 && r.passed(t):
+	case v.After >= 0 || !isOption(t):
 		r.operand(w)
 	case t == "--":
 		v.After = len(v.Operands)
@@ -66,6 +59,31 @@ func (r *argReader) word(w act.Word) {
 		r.long(w)
 	default:
 		r.cluster(w)
+	}
+}
+
+// passed: a first word that is neither an option nor an operand, such as +x, which turns
+// an option of a shell off.
+func (r *argReader) passed(t string) bool {
+	if !r.switches || len(t) < 2 || t[0] != '+' || strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return slices.Contains(r.spec.Tracks, t)
+	}
+	if t == "+o" || t == "+O" { // whose name follows
+		r.i++
+	}
+	return true
+}
+
+// isOption: a dash with something behind it. -1 and -0.5 are numbers, unless a single
+// digit such as kill -9 or head -5, which no table asks for.
+func isOption(t string) bool {
+	return len(t) > 1 && t[0] == '-' && t[1] != '.' && !(t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.'))
+}
+
+// inner passes over the words of a command that an option begins: -exec … ;
+func (r *argReader) inner(option string) {
+	r.v.Opts = append(r.v.Opts, act.Option{Name: option})
+	for r.i++; r.i < len(r.v.Argv) && r.v.Argv[r.i].Text != ";" && r.v.Argv[r.i].Text != "+"; r.i++ {
 	}
 }
 
@@ -155,10 +173,4 @@ func shortName(c byte) string {
 		return shortNames[c]
 	}
 	return "-?"
-}
-
-// isNegative: -1 and -0.5 are numbers, not options, unless a single digit such
-// as kill -9 or head -5, which no table asks for.
-func isNegative(t string) bool {
-	return t[1] == '.' || t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.')
 }

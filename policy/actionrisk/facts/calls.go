@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/rules"
@@ -63,7 +62,7 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 		return nil, err
 	}
 	c := &Calls{Drivers: map[string]Driver{}, Mappers: t.Mappers, Filters: t.Filters, Everything: t.Everything, Contracts: map[string]string{}, Mongo: map[string]string{},
-		Redis: map[string]map[string]string{}, Statements: scan.SetOf(strings.Join(t.Statements, " "))}
+		Redis: map[string]map[string]string{}, Statements: setOf(t.Statements)}
 	for _, r := range t.Drivers {
 		for _, n := range r.Names {
 			c.Drivers[n] = Driver{r.Whole, r.Scoped}
@@ -94,14 +93,14 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 
 // Filtered: a filter that picks some rows stands in a chain of calls.
 func (c *Calls) Filtered(chain string) bool {
-	if !slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(chain, f) }) {
+	if !scan.HasAny(chain, c.Filters...) {
 		return false
 	}
 	rest := strings.Join(strings.Fields(chain), "")
 	for _, f := range c.Everything {
 		rest = strings.ReplaceAll(rest, f, "")
 	}
-	return slices.ContainsFunc(c.Filters, func(f string) bool { return strings.Contains(rest, f) })
+	return scan.HasAny(rest, c.Filters...)
 }
 
 // IsContractVerb tells whether a function's calls mean money or control. A text is read as

@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Client says what a call of a program that holds keys or money does. Everything given
@@ -50,7 +49,7 @@ func (c *Set) readClients(read rules.TableReader) error {
 	if err := read("clients", t); err != nil {
 		return err
 	}
-	t.Method, t.IsLocal = map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
+	t.Method, t.IsLocal = map[string]string{}, setOf(t.Local)
 	for _, n := range [...]string{"cast", "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp"} {
 		c.entry(n).Judged = true // the engine says something about it that no row lists
 	}
@@ -81,8 +80,7 @@ type codeTable struct {
 }
 
 func (t *codeTable) index() {
-	set := func(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
-	t.Send, t.Key, t.wallet, t.Print, t.Pay = set(t.Sends), set(t.Keys), set(t.Wallets), set(t.Prints), set(t.Pays)
+	t.Send, t.Key, t.wallet, t.Print, t.Pay = setOf(t.Sends), setOf(t.Keys), setOf(t.Wallets), setOf(t.Prints), setOf(t.Pays)
 }
 
 // LiteralKey: a secret key stands among the arguments, where every process list

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Many programs delete, write over, read or send files by an option that nobody
@@ -51,17 +52,22 @@ func (p *Program) takesValues(f *effect) {
 		spec.Subs[word] = &sub
 		spec = &sub
 	}
-	var options []string
-	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
-		name, _, valued := strings.Cut(o, "=")
-		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
-			continue
-		}
-		if o[0] == '-' {
+	spec.addValues(f.valued())
+}
+
+// valued are the options of which the row says that they have a value.
+func (f *effect) valued() (options []string) {
+	for _, o := range slices.Concat(f.Take, f.In) {
+		if strings.HasPrefix(o, "-") {
 			options = append(options, o)
 		}
 	}
-	spec.addValues(options)
+	for _, o := range slices.Concat(f.All, f.Any, f.None) { // "-o=*bind*"
+		if name, _, valued := strings.Cut(o, "="); valued && strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "--") {
+			options = append(options, name)
+		}
+	}
+	return options
 }
 
 // Holds tells whether the effect takes place in the invocation.
@@ -82,16 +88,18 @@ func (f *effect) Words(v *act.Invocation) []act.Word {
 	rest := v.Operands[min(max(f.Skip+Depth(f.Sub), v.Data), len(v.Operands)):]
 	var out []act.Word
 	for _, take := range f.Take {
-		switch {
-		case take == "operands":
+		switch take {
+		case "operands":
 			out = append(out, rest...)
-		case take == "first" && len(rest) > 0:
-			out = append(out, rest[0])
-		case take == "second" && len(rest) == 2:
-			out = append(out, rest[1])
-		case take == "last" && len(rest) > 0:
-			out = append(out, rest[len(rest)-1])
-		case take[0] == '-':
+		case "first":
+			out = append(out, rest[:min(1, len(rest))]...)
+		case "second":
+			if len(rest) == 2 {
+				out = append(out, rest[1])
+			}
+		case "last":
+			out = append(out, rest[max(0, len(rest)-1):]...)
+		default:
 			for i := range v.Opts {
 				if o := &v.Opts[i]; o.Given && o.Name == take {
 					out = append(out, o.Value)
@@ -99,7 +107,5 @@ func (f *effect) Words(v *act.Invocation) []act.Word {
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(w act.Word) bool {
-		return slices.ContainsFunc(f.But, func(part string) bool { return strings.Contains(w.Text, part) })
-	})
+	return slices.DeleteFunc(out, func(w act.Word) bool { return scan.HasAny(w.Text, f.But...) })
 }

@@ -13,31 +13,30 @@ var developmentWords = scan.SetOf("dev development test testing ci qa sandbox lo
 // environment. Words are split at everything that is no letter or digit and at
 // changes of case; "nonprod", "non-prod", "preprod" and "prod-like" are neither.
 func Environments(text string) (production, development bool) {
-	if text == "" {
-		return false, false
-	}
 	previous := ""
 	for i := 0; i < len(text); {
-		if !scan.Alnum(text[i]) {
-			i++
-			continue
-		}
 		start := i
-		for i++; i < len(text) && scan.Alnum(text[i]) && !(scan.Upper(text[i]) && !scan.Upper(text[i-1])); i++ {
+		if i = wordEnd(text, i); !scan.Alnum(text[start]) {
+			continue
 		}
 		w := strings.ToLower(strings.TrimRight(text[start:i], "0123456789"))
 		rest := strings.ToLower(text[i:min(i+5, len(text))])
 		switch {
-		case productionWords[w] && previous != "non" && previous != "pre" && previous != "not" && rest != "-like" && rest != "_like":
-			production = true
-		case developmentWords[w]:
-			development = true
-		case w == "docker" && strings.HasPrefix(rest, "-desk"):
+		case productionWords[w]:
+			production = production || previous != "non" && previous != "pre" && previous != "not" && rest != "-like" && rest != "_like"
+		case developmentWords[w], w == "docker" && rest == "-desk":
 			development = true
 		}
 		previous = w
 	}
 	return production, development
+}
+
+// wordEnd is where the word ends that begins here, or behind what is none.
+func wordEnd(text string, i int) int {
+	for i++; i < len(text) && scan.Alnum(text[i]) && scan.Alnum(text[i-1]) && !(scan.Upper(text[i]) && !scan.Upper(text[i-1])); i++ {
+	}
+	return i
 }
 
 // LabelOptions are options whose value says where a command works.

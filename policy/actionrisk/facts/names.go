@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What is asked of a name: the lists of names.json.
@@ -93,7 +94,7 @@ func (n *Name) acts(does bool) bool {
 
 // Loaded: the text loads what the row is about.
 func (n *Name) Loaded(text string) bool {
-	return slices.ContainsFunc(n.Import, func(name string) bool { return strings.Contains(text, name) })
+	return scan.HasAny(text, n.Import...)
 }
 
 // called is a name of a row.

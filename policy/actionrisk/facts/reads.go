@@ -3,10 +3,8 @@ package facts
 import (
 	"strings"
 
-	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Read says which files of a folder a tool runs without being told so on its command
@@ -24,22 +22,20 @@ type Read struct {
 	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
 }
 
-// readTable is reads.json: what in files is a command line.
-type readTable struct {
-	// Keys are the settings whose value is a command line; Sections are those that
-	// hold command lines by name.
-	Keys     []string `json:"keys"`
-	Sections []string `json:"sections"`
-	// Lifecycle are the scripts that an installation runs by itself.
-	Lifecycle []string `json:"lifecycle"`
-}
-
+// readReads reads reads.json: what in files is a command line.
 func (c *Set) readReads(from rules.TableReader) error {
-	var t readTable
+	var t struct {
+		// Keys are the settings whose value is a command line; Sections are those that
+		// hold command lines by name.
+		Keys     []string `json:"keys"`
+		Sections []string `json:"sections"`
+		// Lifecycle are the scripts that an installation runs by itself.
+		Lifecycle []string `json:"lifecycle"`
+	}
 	if err := from("reads", &t); err != nil {
 		return err
 	}
-	c.CommandKeys, c.CommandSections, c.Lifecycle = scan.SetOf(strings.Join(t.Keys, " ")), scan.SetOf(strings.Join(t.Sections, " ")), t.Lifecycle
+	c.CommandKeys, c.CommandSections, c.Lifecycle = setOf(t.Keys), setOf(t.Sections), t.Lifecycle
 	return nil
 }
 
@@ -55,13 +51,4 @@ func lastParts(name string, n int) string {
 		i = strings.LastIndexByte(name[:i], '/')
 	}
 	return name[i+1:]
-}
-
-// CommandLine is the words of an invocation as one text.
-func CommandLine(v *act.Invocation) string {
-	var b strings.Builder
-	for _, w := range v.Argv {
-		b.WriteString(w.Text + "\x00")
-	}
-	return b.String()
 }

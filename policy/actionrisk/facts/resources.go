@@ -36,12 +36,10 @@ type resourceEntry struct {
 	None bool `json:"none,omitempty"`
 }
 
-type resourceTable struct {
-	Resources []resourceEntry `json:"resources"`
-}
-
 func readResources(read rules.TableReader) (map[string][]*resourceEntry, error) {
-	var t resourceTable
+	var t struct {
+		Resources []resourceEntry `json:"resources"`
+	}
 	if err := read("resources", &t); err != nil {
 		return nil, err
 	}

@@ -24,13 +24,13 @@ type serviceTable struct {
 }
 
 func (t *serviceTable) index() {
-	t.Sdk, t.Draft, t.Move = scan.SetOf(strings.Join(t.SDKs, " ")), scan.SetOf(strings.Join(t.Drafts, " ")), scan.SetOf(strings.Join(t.Moves, " "))
+	t.Sdk, t.Draft, t.Move = setOf(t.SDKs), setOf(t.Drafts), setOf(t.Moves)
 }
 
 // IsTest: a key, a host or a setting of a service's test mode stands in the text.
 func (t *serviceTable) IsTest(text string) bool {
 	text = strings.ToLower(text)
-	return slices.ContainsFunc(t.Test, func(w string) bool { return strings.Contains(text, w) })
+	return scan.HasAny(text, t.Test...)
 }
 
 // IsHost: the host is one of a payment service, and none of its sandboxes.
@@ -76,11 +76,8 @@ func PreparedOnly(words string) bool {
 			first = w
 		}
 	}
-	return Tables().Clients.Services.Draft[last] && !carriesOut[first] && t.Class[first] != "money" || last == "create" && draftNamed(words)
+	return Tables().Clients.Services.Draft[last] && !Says([]string{first}, "finishes") && t.Class[first] != "money" || last == "create" && draftNamed(words)
 }
-
-// carriesOut are verbs that finish what was prepared.
-var carriesOut = scan.SetOf("finalize confirm capture submit approve execute release complete process")
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
 func draftNamed(words string) bool {
@@ -117,35 +114,25 @@ func MutationField(text string) string {
 }
 
 // MutationFields are the fields of a GraphQL mutation, without their other names.
-func MutationFields(text string) []string {
-	_, rest, ok := strings.Cut(text, "mutation")
-	if !ok {
-		return nil
-	}
-	open := strings.IndexByte(rest, '{')
-	if open < 0 {
-		return nil
-	}
-	rest = strings.NewReplacer(`\n`, "  ", `\r`, "  ", `\t`, "  ").Replace(rest[open+1:])
-	var out []string
+func MutationFields(text string) (out []string) {
+	_, rest, _ := strings.Cut(text, "mutation")
+	_, rest, _ = strings.Cut(rest, "{")
+	rest = strings.NewReplacer(`\n`, "  ", `\r`, "  ", `\t`, "  ").Replace(rest)
 	depth := 0
-	for i := 0; i < len(rest) && len(out) < 32; i++ {
+	for i := 0; i < len(rest) && len(out) < 32 && depth >= 0; i++ {
 		switch c := rest[i]; {
-		case c == '(' || c == '{' || c == '[':
+		case strings.IndexByte("({[", c) >= 0:
 			depth++
-		case c == ')' || c == '}' || c == ']':
-			if depth--; depth < 0 {
-				return out
-			}
+		case strings.IndexByte(")}]", c) >= 0:
+			depth--
 		case depth == 0 && scan.IsNameByte(c):
-			j := i
-			for j < len(rest) && scan.IsNameByte(rest[j]) {
-				j++
+			from := i
+			for i+1 < len(rest) && scan.IsNameByte(rest[i+1]) {
+				i++
 			}
-			if next := strings.TrimLeft(rest[j:], " \n\t"); !strings.HasPrefix(next, ":") {
-				out = append(out, rest[i:j])
+			if !strings.HasPrefix(strings.TrimLeft(rest[i+1:], " \n\t"), ":") {
+				out = append(out, rest[from:i+1])
 			}
-			i = j - 1
 		}
 	}
 	return out

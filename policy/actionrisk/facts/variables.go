@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // variable is a line of env.json: what a program does with the value of a variable.
@@ -23,13 +24,11 @@ type variable struct {
 	Loads bool `json:"loads,omitempty"`
 }
 
-type variableTable struct {
-	Variables []variable   `json:"variables"`
-	Files     []ConfigFile `json:"files"`
-}
-
 func (c *Set) readVariables(read rules.TableReader) error {
-	var t variableTable
+	var t struct {
+		Variables []variable   `json:"variables"`
+		Files     []ConfigFile `json:"files"`
+	}
 	if err := read("env", &t); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (c *Set) VariableOf(name string) *variable {
 
 // WorldWritable: a part of the value lies where everybody may write.
 func WorldWritable(value string) bool {
-	return strings.Contains(value, "/tmp/") || strings.Contains(value, "/dev/shm/") || strings.HasSuffix(value, "/tmp") || strings.HasSuffix(value, "/dev/shm")
+	return scan.HasAny(value+"/", "/tmp/", "/dev/shm/")
 }
 
 // ConfigFile is a file whose text another program runs later: a line of env.json.

@@ -10,50 +10,40 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// VerbTable is verbs.json: words of tool names by what they do.
+// VerbTable is verbs.json: the words that names of tools are made of. It is another
+// table than names.json, which knows names of code: those are looked up whole, by their
+// language and by what they are called on, while a tool's name is free English that
+// ToolWords cuts, and any of its words may tell something, in the singular or the plural.
 type VerbTable struct {
-	Read                              []string            `json:"read"`
-	Write                             []string            `json:"write"`
-	Destructive                       []string            `json:"destructive"`
-	Money                             []string            `json:"money"`
-	MoneyNouns                        []string            `json:"moneyNouns"`
-	PlainNouns                        []string            `json:"plainNouns"` // what may be transferred or ordered without money
-	Shell                             []string            `json:"shell"`
-	ShellVerbs                        []string            `json:"shellVerbs"`
-	ShellNouns                        []string            `json:"shellNouns"`
-	SQL                               []string            `json:"sql"`
-	Programs                          map[string]string   `json:"programs"` // words of a tool's name that mean a program
-	Posts                             []string            `json:"posts"`    // words of tools that send to others what they are given
-	Keeps                             []string            `json:"keeps"`    // words of tools that keep secrets
-	Guards                            []string            `json:"guards"`   // what watches or protects; to stop it is to destroy it
-	Stops                             []string            `json:"stops"`
-	Small                             []string            `json:"small"` // what is made again in a moment
-	Weak                              map[string][]string `json:"weak"`  // nouns that mean money only with these verbs
-	Post, Keep, guard, stop, IsSmall  map[string]bool
-	Class                             map[string]string
-	Nouns, plain, ShellVerb, shellSay map[string]bool
+	Classes   map[string][]string `json:"classes"`   // verbs by what tools do whose names have them
+	Groups    map[string][]string `json:"groups"`    // words by what else they say; Says asks for them
+	Weak      map[string][]string `json:"weak"`      // nouns that mean money only with these verbs
+	Programs  map[string]string   `json:"programs"`  // words that mean a program
+	Languages map[string]string   `json:"languages"` // words of tools that run texts of a language
+	Class     map[string]string   `json:"-"`         // the class of a verb
+	groups    map[string]map[string]bool
 }
 
 // Verbs is verbs.json, read once.
 var Verbs = sync.OnceValue(func() *VerbTable {
-	t := &VerbTable{Class: map[string]string{}}
+	t := &VerbTable{Class: map[string]string{}, groups: map[string]map[string]bool{}}
 	if err := rules.DecodeTable("verbs", t); err != nil {
 		panic("actionrisk: " + err.Error())
 	}
-	for _, c := range [...]struct {
-		name string
-		list []string
-	}{{"read", t.Read}, {"write", t.Write}, {"destructive", t.Destructive}, {"money", t.Money}, {"shell", t.Shell}, {"sql", t.SQL}} {
-		for _, w := range c.list {
-			t.Class[w] = c.name
+	for class, list := range t.Classes {
+		for _, w := range list {
+			t.Class[w] = class
 		}
 	}
-	t.guard, t.stop, t.IsSmall = scan.SetOf(strings.Join(t.Guards, " ")), scan.SetOf(strings.Join(t.Stops, " ")), scan.SetOf(strings.Join(t.Small, " "))
-	t.Post, t.Keep = scan.SetOf(strings.Join(t.Posts, " ")), scan.SetOf(strings.Join(t.Keeps, " "))
-	t.Nouns, t.plain = scan.SetOf(strings.Join(t.MoneyNouns, " ")), scan.SetOf(strings.Join(t.PlainNouns, " "))
-	t.ShellVerb, t.shellSay = scan.SetOf(strings.Join(t.ShellVerbs, " ")), scan.SetOf(strings.Join(t.ShellNouns, " "))
+	for group, list := range t.Groups {
+		t.groups[group] = scan.SetOf(strings.Join(list, " "))
+	}
 	return t
 })
+
+// Says tells whether one of the words of a tool's name, or its singular, stands in a
+// group of verbs.json.
+func Says(words []string, group string) bool { return HasWord(words, Verbs().groups[group]) }
 
 // ToolWords splits a tool's name at everything that is no letter or digit and
 // at changes of case. What stands before "__" names the server.
@@ -86,7 +76,7 @@ func ToolClass(name string) string {
 	words := ToolWords(name)
 	verb := slices.IndexFunc(words, func(w string) bool { return t.Class[w] != "" })
 	if verb < 0 {
-		if t.namesMoney(words, -1) && HasWord(words, t.ShellVerb) {
+		if t.namesMoney(words, -1) && Says(words, "shell-verbs") {
 			return "money"
 		}
 		return "unknown"
@@ -105,9 +95,9 @@ func ToolClass(name string) string {
 
 // withNouns is the class of a verb with what stands beside it.
 func (t *VerbTable) withNouns(class string, words []string, verb int) string {
-	runs := HasWord(words, t.ShellVerb)
+	runs := Says(words, "shell-verbs")
 	switch {
-	case runs && HasWord(words, t.shellSay), class == "shell":
+	case runs && Says(words, "shell-nouns"), class == "shell":
 		return "shell"
 	case class == "read" && words[verb] == "open" && t.namesMoney(words, verb):
 		return "money" // a position
@@ -119,9 +109,9 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 		}
 	}
 	switch {
-	case t.stop[words[verb]] && HasWord(words, t.guard):
+	case Says(words[verb:verb+1], "stops") && Says(words, "guards"):
 		return "destructive"
-	case class == "destructive" && HasWord(words, t.IsSmall):
+	case class == "destructive" && Says(words, "small"):
 		return "write"
 	}
 	return class
@@ -129,30 +119,27 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 
 // withMoney tells a verb that may be about money from one that is.
 func (t *VerbTable) withMoney(class string, words []string, verb int) (is string, known bool) {
-	plain := HasWord(slices.Concat(words[:verb], words[verb+1:]), t.plain)
+	plain := Says(slices.Concat(words[:verb], words[verb+1:]), "plain-nouns")
 	switch {
 	case (class == "money" || !plain) && t.namesMoney(words, verb):
 		return "money", true
 	case class == "write":
-	case words[verb] == "transfer" && HasWord(words, gifts):
+	case words[verb] == "transfer" && Says(words, "gifts"):
 		return "destructive", true // it is given away
 	case t.Class[words[len(words)-1]] == "read" && len(words) > verb+1:
 		return "read", true // charge_status, redeem_check
-	case plain && !surePays[words[verb]]:
+	case plain && !Says(words[verb:verb+1], "sure-pays"):
 		return "write", true
 	}
 	return "", false
 }
-
-// surePays are verbs of money whatever they are said of; others need a sum or a noun.
-var surePays = scan.SetOf("pay refund buy purchase payout sell reimburse disburse remit donate invest topup wire payroll cashout")
 
 // SaysSum: the arguments of a tool with a verb that may be one of money say that it is.
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()
 	verb := slices.IndexFunc(words, func(w string) bool { return t.Class[w] != "" })
-	if verb < 0 || t.Class[words[verb]] != "money" || surePays[words[verb]] || t.namesMoney(words, verb) {
+	if verb < 0 || t.Class[words[verb]] != "money" || Says(words[verb:verb+1], "sure-pays") || t.namesMoney(words, verb) {
 		return true
 	}
 	if args == nil || args.Kind != '{' {
@@ -167,9 +154,6 @@ func SaysSum(name string, args *tree.Node) bool {
 	return len(args.Kids) == 0 || Confirmed(args)
 }
 
-// gifts are what somebody else owns once it is transferred.
-var gifts = scan.SetOf("repository repo domain ownership owner organization org account workspace zone registrar")
-
 // HasWord: one of the words, or its singular, is of the set.
 func HasWord(words []string, set map[string]bool) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return set[w] || set[strings.TrimSuffix(w, "s")] })
@@ -178,7 +162,7 @@ func HasWord(words []string, set map[string]bool) bool {
 // namesMoney: a noun beside the verb means money.
 func (t *VerbTable) namesMoney(words []string, verb int) bool {
 	for i, w := range words {
-		if i == verb || !t.Nouns[w] && !t.Nouns[strings.TrimSuffix(w, "s")] {
+		if i == verb || !Says(words[i:i+1], "money-nouns") {
 			continue
 		}
 		if only := t.Weak[strings.TrimSuffix(w, "s")]; only == nil || verb >= 0 && slices.Contains(only, words[verb]) {
@@ -194,41 +178,21 @@ func ShowsKeyByName(name string) bool {
 	words := ToolWords(name)
 	has := func(w string) bool { return slices.Contains(words, w) }
 	key := has("mnemonic") || has("seed") && has("phrase") || has("recovery") && has("phrase") || has("private") && (has("key") || has("keys")) || has("wallet") && has("export")
-	if !key {
-		return false
-	}
-	for _, w := range words {
-		switch w {
-		case "get", "export", "reveal", "show", "read", "dump", "backup", "fetch", "print", "display", "retrieve", "copy", "decrypt", "download":
-			return !has("create") && !has("generate") && !has("list") && !has("check") && !has("verify") && !has("ssh")
-		}
-	}
-	return false
+	return key && Says(words, "key-shows") && !Says(words, "key-talk")
 }
 
 // ShowsSecretByName: a tool whose name says that it shows the value of a secret, not
 // its name alone.
 func ShowsSecretByName(name string) bool {
 	words := ToolWords(name)
-	verb := false
-	for _, w := range words {
-		switch w {
-		case "list", "names", "name", "metadata", "describe", "check", "exists", "has", "count", "search", "create", "set", "put", "update", "delete", "policy", "rotate", "scan", "scanning", "alerts", "detect", "find", "validate", "csrf", "docs", "reset":
-			return false
-		case "get", "read", "reveal", "fetch", "show", "access", "retrieve", "export", "download", "view", "dump", "decrypt", "print":
-			verb = true
-		}
-	}
-	return verb && HasWord(words, secretNouns)
+	return Says(words, "secrets") && Says(words, "secret-shows") && !Says(words, "secret-talk")
 }
-
-var secretNouns = scan.SetOf("secret password credential passphrase keystore")
 
 // MakesKeyByName: a tool whose name says that it makes a key that lets somebody in.
 func MakesKeyByName(name string) bool {
 	words := ToolWords(name)
 	has := func(w string) bool { return slices.Contains(words, w) }
-	return (has("create") || has("generate") || has("issue") || has("add")) && has("key") && (has("access") || has("account") || has("root"))
+	return Says(words, "makes") && has("key") && (has("access") || has("account") || has("root"))
 }
 
 // Confirmed: the arguments say that what was prepared is carried out at once.

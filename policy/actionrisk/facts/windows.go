@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // WindowsTable is rules/windows.json: what PowerShell, .NET and cmd call things,
@@ -70,7 +71,7 @@ type windowsNames struct {
 }
 
 func (c *Set) readWindows(read func(string, any) error) error {
-	t := &windowsNames{ByCmdlet: map[string]*Cmdlet{}, ByInternal: map[string]*Cmdlet{}, ByMember: map[string][]*WinMember{}, IsVerb: map[string]bool{}, IsProgram: map[string]bool{}, ByCarrier: map[string][]*WinCarrier{}, IsSwitch: map[string]bool{}}
+	t := &windowsNames{ByCmdlet: map[string]*Cmdlet{}, ByInternal: map[string]*Cmdlet{}, ByMember: map[string][]*WinMember{}, ByCarrier: map[string][]*WinCarrier{}}
 	if err := read("windows", &t.WindowsTable); err != nil {
 		return err
 	}
@@ -94,18 +95,13 @@ func (c *Set) readWindows(read func(string, any) error) error {
 			t.ByCarrier[n] = append(t.ByCarrier[n], &t.Carriers[i])
 		}
 	}
-	for _, v := range t.Verbs {
-		t.IsVerb[v] = true
-	}
-	for _, p := range t.Programs {
-		t.IsProgram[p] = true
-	}
-	for _, s := range t.Switches {
-		t.IsSwitch[s] = true
-	}
+	t.IsVerb, t.IsProgram, t.IsSwitch = setOf(t.Verbs), setOf(t.Programs), setOf(t.Switches)
 	c.Windows = t
 	return nil
 }
+
+// setOf is the set of the words of a list.
+func setOf(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
 
 // TextLike is a text that one of the patterns fits, in any case.
 func TextLike(texts, patterns []string) (act.Word, bool) {

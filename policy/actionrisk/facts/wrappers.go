@@ -107,7 +107,7 @@ func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 // of the suffixes, or that an address "data:…" holds.
 func settingText(w act.Word, suffixes []string) (act.Word, bool) {
 	if slices.Contains(suffixes, "data:") {
-		text, ok := dataAddress(w.Text)
+		text, ok := DataAddress(w.Text)
 		w.Text, w.At, w.Taint = text, -1, w.Taint|act.FromDecoder
 		return w, ok
 	}
@@ -131,22 +131,6 @@ func settingText(w act.Word, suffixes []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// dataAddress is the text that an address "data:type;base64,…" holds.
-func dataAddress(t string) (string, bool) {
-	rest, ok := strings.CutPrefix(t, "data:")
-	kind, text, comma := strings.Cut(rest, ",")
-	if !ok || !comma || len(text) > scan.MaxDecoded {
-		return "", false
-	}
-	if plain, err := url.PathUnescape(text); err == nil {
-		text = plain
-	}
-	if strings.HasSuffix(kind, ";base64") {
-		return scan.Decode64(text)
-	}
-	return text, true
-}
-
 // Assignments takes the NAME=value words in front of the inner command into its
 // environment, and gives the place behind them.
 func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
@@ -164,4 +148,20 @@ func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
 		skip++
 	}
 	return skip
+}
+
+// DataAddress is the text that an address "data:type;base64,…" holds.
+func DataAddress(t string) (string, bool) {
+	rest, ok := strings.CutPrefix(t, "data:")
+	kind, text, comma := strings.Cut(rest, ",")
+	if !ok || !comma || len(text) > scan.MaxDecoded {
+		return "", false
+	}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	if strings.HasSuffix(kind, ";base64") {
+		return scan.Decode64(text)
+	}
+	return text, true
 }

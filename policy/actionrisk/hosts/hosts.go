@@ -40,25 +40,30 @@ func LocalHost(h string) bool {
 
 // LooksHost: "localhost:3000/x", "example.org/path" without a scheme.
 func LooksHost(t string) (string, bool) {
-	if name, rest, ok := strings.Cut(t, ":"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-		port, _, path := strings.Cut(rest, "/")
-		if port = strings.TrimLeft(port, "0123456789"); port == "" && name == "" {
-			return "localhost", true // httpie's short form
-		}
-		if port == "" && path && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" { // es:9200/x, a name without a domain
-			return name, true
-		}
+	if name, ok := portHost(t); ok {
+		return name, true
 	}
-	host, _, _ := strings.Cut(t, "/")
-	host, _, _ = strings.Cut(host, ":")
-	host, _, _ = strings.Cut(host, "?")
-	if host != "localhost" && !topLevel[host[strings.LastIndexByte(host, '.')+1:]] && !numericHost(host) {
-		return "", false
-	}
-	if host == "localhost" || strings.Count(host, ".") > 0 && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" && !strings.HasPrefix(host, ".") {
+	host := t[:min(len(t), strings.IndexAny(t+"/", "/:?"))]
+	named := topLevel[host[strings.LastIndexByte(host, '.')+1:]] && strings.IndexByte(host, '.') > 0 &&
+		strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == ""
+	if host == "localhost" || named || numericHost(host) {
 		return strings.ToLower(host), true
 	}
 	return "", false
+}
+
+// portHost is the host before a port: ":3000", which is httpie's short form, or a name
+// without a domain, es:9200/x.
+func portHost(t string) (string, bool) {
+	name, rest, _ := strings.Cut(t, ":")
+	behind := strings.TrimLeft(rest, "0123456789")
+	if behind == rest || behind != "" && behind[0] != '/' {
+		return "", false
+	}
+	if name == "" {
+		return "localhost", true
+	}
+	return name, behind != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // topLevel are the last labels by which a bare word is taken for a host.
@@ -102,14 +107,8 @@ func DatastorePort(t string) bool {
 
 // DeletePath: a POST whose path is a verb that deletes.
 func DeletePath(rest string) bool {
-	l := strings.ToLower(rest)
-	l, _, _ = strings.Cut(l, "?")
-	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
-		if strings.HasSuffix(l, p) {
-			return true
-		}
-	}
-	return false
+	l, _, _ := strings.Cut(strings.ToLower(rest), "?")
+	return scan.HasAnySuffix(l, "/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete")
 }
 
 // MetadataHost tells whether a host is a cloud's metadata service.
@@ -128,36 +127,28 @@ func MetadataHost(h string) bool {
 // numberedHost is an address written in numbers of any base and any grouping:
 // 0xa9fea9fe, 2852039166, 0251.0376.0251.0376, 169.16689662.
 func numberedHost(h string) (uint32, bool) {
-	if h == "" || h[0] < '0' || h[0] > '9' || len(h) > 48 {
-		return 0, false
-	}
 	parts := strings.Split(h, ".")
-	if len(parts) > 4 {
+	if len(parts) > 4 || len(h) > 48 {
 		return 0, false
 	}
 	var out uint64
 	for i, p := range parts {
-		n, err := strconv.ParseUint(p, 0, 32)
-		last := i == len(parts)-1
-		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+		bits := 8
+		if i == len(parts)-1 { // the last one is the rest
+			bits = 8 * (4 - i)
+		}
+		n, err := strconv.ParseUint(p, 0, bits)
+		if err != nil {
 			return 0, false
 		}
-		if last {
-			return uint32(out<<(8*(5-len(parts))) | n), true
-		}
-		out = out<<8 | n
+		out = out<<bits | n
 	}
-	return 0, false
+	return uint32(out), true
 }
 
 // PasteHost tells whether a host publishes whatever it is sent.
 func PasteHost(h string) bool {
-	for _, p := range [...]string{"pastebin.com", "paste.rs", "transfer.sh", "0x0.st", "file.io", "ix.io", "termbin.com", "webhook.site", "requestbin.net", "ngrok.io", "ngrok-free.app", "pipedream.net", "oast.fun", "interact.sh", "burpcollaborator.net", "hastebin.com", "dpaste.org", "temp.sh", "catbox.moe", "requestcatcher.com"} {
-		if h == p || strings.HasSuffix(h, "."+p) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAnySuffix("."+h, ".pastebin.com", ".paste.rs", ".transfer.sh", ".0x0.st", ".file.io", ".ix.io", ".termbin.com", ".webhook.site", ".requestbin.net", ".ngrok.io", ".ngrok-free.app", ".pipedream.net", ".oast.fun", ".interact.sh", ".burpcollaborator.net", ".hastebin.com", ".dpaste.org", ".temp.sh", ".catbox.moe", ".requestcatcher.com")
 }
 
 // OverriddenMethod is the method that a header, a parameter or a member of the form
@@ -234,26 +225,16 @@ var BodyOptions = []string{"-d", "--data", "--data-raw", "--data-binary", "--dat
 
 // SendsBody tells whether the call sends a body or a file.
 func SendsBody(v *act.Invocation) bool {
-	for _, o := range BodyOptions {
-		if _, ok := v.Option(o); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(BodyOptions, v.Has)
 }
 
 // SecretName tells whether a variable's name says it holds a credential.
 func SecretName(name string) bool {
 	u := strings.ToUpper(name)
-	if strings.HasSuffix(u, "_FILE") || strings.HasSuffix(u, "_PATH") || strings.HasSuffix(u, "_ID") || strings.HasSuffix(u, "PUBLIC_KEY") {
+	if scan.HasAnySuffix(u, "_FILE", "_PATH", "_ID", "PUBLIC_KEY") {
 		return false
 	}
-	for _, part := range [...]string{"SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "MNEMONIC", "SEED_PHRASE", "CREDENTIAL", "_PAT", "DB_PASS", "DATABASE_URL"} {
-		if strings.Contains(u, part) && (part != "_PAT" || strings.HasSuffix(u, part) || strings.Contains(u, "_PAT_")) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAny(u, "SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "MNEMONIC", "SEED_PHRASE", "CREDENTIAL", "DB_PASS", "DATABASE_URL", "_PAT_") || strings.HasSuffix(u, "_PAT")
 }
 
 // ModuleHost: programs of its language import modules from there as from a registry.

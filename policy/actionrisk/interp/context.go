@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -32,7 +31,7 @@ func TestChain(e *Env, it *act.Item) bool {
 	if strings.Contains(lower, "mainnet") || strings.Contains(lower, "\"eip155:1\"") || strings.Contains(lower, "\"eip155:8453\"") || !e.Budget.Spend(len(lower)/16) {
 		return false
 	}
-	return slices.ContainsFunc(testChainWords, func(n string) bool { return strings.Contains(lower, n) }) && !namesLiveChain(lower)
+	return scan.HasAny(lower, testChainWords...) && !namesLiveChain(lower)
 }
 
 // liveChains are networks, by name and by number, whose money is worth something.

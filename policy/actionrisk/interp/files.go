@@ -30,13 +30,10 @@ func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	if !ok && len(e.Files) >= scan.MaxFiles {
 		return
 	}
-	if e.Files == nil {
-		e.Files = map[string]act.Flow{}
-	}
 	if more && ok {
 		f = Join(old, f)
 	}
-	e.Files[key] = f
+	scan.Put(&e.Files, key, f)
 }
 
 // ReadFile is what reading a file gives.
@@ -53,11 +50,10 @@ func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 		return act.Flow{Known: true}
 	}
 	f := act.Flow{Via: "file", Taint: name.Taint&^act.FromStdin | e.Within(sh.Cwd, name)}
-	if strings.HasPrefix(name.Text, "/dev/tcp/") || strings.HasPrefix(name.Text, "/dev/udp/") {
+	if scan.HasAnyPrefix(name.Text, "/dev/tcp/", "/dev/udp/") {
 		f.Taint |= act.FromNetwork
 	}
-	c := e.ClassOf(name, sh.Cwd)
-	if c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote || c&paths.IsKeyFolder != 0 {
+	if e.Credential(name, sh.Cwd) && !sh.Remote || e.ClassOf(name, sh.Cwd)&paths.IsKeyFolder != 0 {
 		f.Taint |= act.FromSecret
 	}
 	return f
@@ -71,29 +67,31 @@ func (e *Env) Credential(name act.Word, cwd string) bool {
 
 // Within is the taint of what the command itself wrote above or below a path: a
 // folder that was copied, a file that was put into one.
-func (e *Env) Within(cwd string, name act.Word) act.Taint {
+func (e *Env) Within(cwd string, name act.Word) (t act.Taint) {
 	if len(e.Files) == 0 || !name.Known() || name.Text == "" {
 		return 0
 	}
 	key := strings.TrimSuffix(paths.FileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
-	if key == "." || key == "/" || key == "~" || key == "/dev" {
+	if key == "." || key == "" || key == "~" || key == "/dev" {
 		return 0
 	}
-	var t act.Taint
 	pattern := strings.HasSuffix(name.Text, "*")
 	for file, f := range e.Files {
-		switch {
-		case pattern && strings.HasPrefix(file, key):
-			t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
-		case strings.HasPrefix(file, key+"/"):
-			if t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron); paths.KindOfFile(file)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential {
-				t |= act.FromSecret
-			}
-		case strings.HasPrefix(key, file+"/"):
-			t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
-		}
+		t |= near(key, pattern, file, f.Taint)
 	}
 	return t
+}
+
+// near is the taint of a file for a path above or below it.
+func near(key string, pattern bool, file string, t act.Taint) act.Taint {
+	t &= act.FromSecret | act.FromDump | act.FromEnviron
+	switch below := strings.HasPrefix(file, key+"/"); {
+	case below && !pattern && paths.KindOfFile(file)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential:
+		return t | act.FromSecret
+	case below, pattern && strings.HasPrefix(file, key), strings.HasPrefix(key, file+"/"):
+		return t
+	}
+	return 0
 }
 
 // WrittenFile is the file that the command wrote under a name, or under the name of

@@ -38,11 +38,8 @@ func (e *Env) RemembersSetting(words []act.Word) {
 	if len(words) < 2 {
 		return
 	}
-	if e.gitConfig == nil {
-		e.gitConfig = map[string]act.Word{}
-	}
 	if len(e.gitConfig) < scan.MaxFiles {
-		e.gitConfig[strings.ToLower(words[0].Text)] = words[1]
+		scan.Put(&e.gitConfig, strings.ToLower(words[0].Text), words[1])
 	}
 }
 

@@ -35,17 +35,18 @@ func (e *Env) ServiceCall(method, url, body, all string) []string {
 		return nil
 	}
 	rest, _, _ = strings.Cut(rest, "?")
-	known := t.IsHost(host)
 	class := facts.ServiceClass(strings.ToLower(method) + " " + rest)
-	if known && strings.HasSuffix(strings.TrimRight(rest, "/"), "graphql") {
+	if strings.HasSuffix(strings.TrimRight(rest, "/"), "graphql") {
 		class = facts.ToolClass(facts.MutationField(body))
 	}
 	switch {
-	case known && class == "destructive":
+	case !t.IsHost(host):
+		if class == "money" && strings.Contains(strings.ToLower(body), "amount") && facts.MovesByPath(t, rest) && !facts.DevelopmentHost(host) {
+			return []string{act.ServiceMoves}
+		}
+	case class == "destructive":
 		return []string{act.DeletesAtService}
-	case known && (class == "money" || strings.Contains(rest, "intents") && facts.Confirms(rest, body)):
-		return []string{act.ServiceMoves}
-	case !known && class == "money" && strings.Contains(strings.ToLower(body), "amount") && facts.MovesByPath(t, rest) && !facts.DevelopmentHost(host):
+	case class == "money", strings.Contains(rest, "intents") && facts.Confirms(rest, body):
 		return []string{act.ServiceMoves}
 	}
 	return nil

@@ -27,11 +27,8 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 	if c = e.classify(w, cwd); c&paths.IsCredential != 0 && e.certificate(w, cwd) {
 		c = c&^paths.IsCredential | paths.IsPublic
 	}
-	if e.classes == nil {
-		e.classes = map[paths.SeenFrom]paths.Class{}
-	}
 	if len(e.classes) < scan.MaxClasses {
-		e.classes[key] = c
+		scan.Put(&e.classes, key, c)
 	}
 	return c
 }
@@ -52,36 +49,36 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 	if len(e.links) > 0 {
 		t = e.behindLink(t, cwd)
 	}
-	t = strings.TrimPrefix(t, "file://")
-	if t[0] == scan.Hole || !startsAtRoot(t) && cwd == string(scan.Hole) {
-		return e.dynamicClass(w, t)
-	}
-	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
-		if c, ok := paths.WindowsClass(t); ok {
-			return c
-		}
+	if rest, ok := strings.CutPrefix(t, "file://"); ok && rest != "" {
+		t = rest
 	}
 	rooted := startsAtRoot(t)
-	full := t
-	if !rooted {
-		if cwd == "" || cwd == "." {
-			return paths.RelativeClass(path.Clean(t), t) | paths.KindOfFile(t)
-		}
-		full = cwd + "/" + t
+	if t[0] == scan.Hole || !rooted && cwd == string(scan.Hole) {
+		return e.dynamicClass(t)
 	}
-	full = path.Clean(full)
-	if len(cwd) > 1 && cwd[1] == ':' {
-		if c, ok := paths.BelowDrive(full, t, cwd); ok {
-			return c
-		}
+	if c, ok := paths.WindowsClass(t); ok {
+		return c
 	}
-	switch {
-	case rooted:
+	if rooted {
+		full := path.Clean(t)
 		return e.absoluteClass(full) | paths.IsAbsolute | paths.KindOfFile(full)
-	case startsAtRoot(cwd):
+	}
+	return e.relativeClass(t, cwd)
+}
+
+// relativeClass judges a path that is seen from a folder.
+func (e *Env) relativeClass(t, cwd string) paths.Class {
+	if cwd == "" || cwd == "." {
+		return paths.RelativeClass(path.Clean(t)) | paths.KindOfFile(t)
+	}
+	full := path.Clean(cwd + "/" + t)
+	if c, ok := paths.BelowDrive(full, t, cwd); ok {
+		return c
+	}
+	if startsAtRoot(cwd) {
 		return e.absoluteClass(full) | paths.KindOfFile(full)
 	}
-	return paths.RelativeClass(full, t) | paths.KindOfFile(full)
+	return paths.RelativeClass(full) | paths.KindOfFile(full)
 }
 
 // startsAtRoot: the path is the same in every folder.
@@ -127,16 +124,15 @@ func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
 }
 
 // dynamicClass: the beginning is unknown; what follows may still tell.
-func (e *Env) dynamicClass(w act.Word, t string) paths.Class {
+func (e *Env) dynamicClass(t string) paths.Class {
 	rest := strings.Trim(t, string(scan.Hole))
-	c := paths.IsDynamic
-	if strings.IndexByte(rest, '/') == 0 && len(rest) > 1 {
-		if k := paths.RelativeClass(path.Clean(rest[1:]), rest[1:]); k&paths.IsRebuildable != 0 {
-			return paths.IsRebuildable | paths.KindOfFile(rest)
-		}
-		c |= paths.KindOfFile(rest)
+	if len(rest) < 2 || rest[0] != '/' {
+		return paths.IsDynamic
 	}
-	return c
+	if paths.RelativeClass(path.Clean(rest[1:]))&paths.IsRebuildable != 0 {
+		return paths.IsRebuildable | paths.KindOfFile(rest)
+	}
+	return paths.IsDynamic | paths.KindOfFile(rest)
 }
 
 // fixedPaths are places of every machine and what they are.
@@ -193,7 +189,7 @@ func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 			return paths.IsCwd | paths.IsCatchAll
 		}
 		if rest, ok := strings.CutPrefix(p, cwd+"/"); ok {
-			return paths.RelativeClass(rest, rest)
+			return paths.RelativeClass(rest)
 		}
 	}
 	if paths.IsVCSName(path.Base(p)) {

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -26,35 +27,37 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 		}
 		known = true
 		inner := *sh
-		if entry.Here {
-			inner.Remote = false
-		}
+		inner.Remote = inner.Remote && !entry.Here
 		if entry.Run != "" {
 			inner.Start(r.Words(entry.Run, sh.Src), v)
 		}
-		lang := entry.Lang
-		if lang == "" {
-			lang = "shell"
-		}
 		for _, name := range entry.Text {
-			list, _ := r.Get(name)
-			if len(list) > 1 {
-				inner.Start(list, v)
-			} else if len(list) == 1 {
-				inner.Interpret(lang, list[0], v, r.Kind, nil)
-			}
+			inner.property(r, name, cmp.Or(entry.Lang, "shell"), v)
 		}
 	}
-	state, _ := r.Get("state")
-	if !known && len(state) > 0 && facts.GoneStates[strings.ToLower(state[0].Text)] {
-		name, _ := r.Get("name", "title", "path", "id", "1")
-		it := act.Item{Kind: facts.KindResource, Name: strings.ToLower(r.Kind), Tags: []string{"gone"}, Src: sh.Src, From: 0, To: len(sh.Src.Text), Words: PlaceOf(v)}
-		if len(name) > 0 {
-			it.Target = act.Printable(name[0].Text)
-			it.Words += " " + it.Target
-		}
-		e.Match(&it)
+	if state, _ := r.Get("state"); !known && len(state) > 0 && facts.GoneStates[strings.ToLower(state[0].Text)] {
+		sh.gone(r, v)
 	}
+}
+
+// property runs the text, or the words, that a property of a resource is.
+func (sh *Process) property(r *facts.Resource, name, lang string, v *act.Invocation) {
+	if list, _ := r.Get(name); len(list) > 1 {
+		sh.Start(list, v)
+	} else if len(list) == 1 {
+		sh.Interpret(lang, list[0], v, r.Kind, nil)
+	}
+}
+
+// gone judges a resource of a kind that nobody knows and that shall not be.
+func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
+	name, _ := r.Get("name", "title", "path", "id", "1")
+	it := act.Item{Kind: facts.KindResource, Name: strings.ToLower(r.Kind), Tags: []string{"gone"}, Src: sh.Src, To: len(sh.Src.Text), Words: PlaceOf(v)}
+	if len(name) > 0 {
+		it.Target = act.Printable(name[0].Text)
+		it.Words += " " + it.Target
+	}
+	sh.Env.Match(&it)
 }
 
 // PlaceOf are the words of a command that say where it acts.

@@ -100,16 +100,12 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 
 // Plain runs a plain command with the words.
 func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) {
-	src := *v.Src
-	src.Via = append(slices.Clip(src.Via), v.Exe)
-	src.Depth++
-	inner := *sh
-	inner.Src = &src
+	inner := sh.Behalf(v.Src, v.Exe)
 	argv := make([]act.Word, 0, len(command)+len(words))
 	for _, name := range command {
 		argv = append(argv, act.Word{Text: name, At: -1, Span: v.Argv[0].Span})
 	}
-	inner.Run(&act.Invocation{Src: &src, Direct: true, Argv: append(argv, words...), Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
+	inner.Run(&act.Invocation{Src: inner.Src, Direct: true, Argv: append(argv, words...), Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
 // WritesTo is a redirection to a file that the program itself opens.

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -19,15 +20,7 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 	}
 	matched := false
 	for i := range r.Facts {
-		f := &r.Facts[i]
-		it := act.Item{Kind: kindSQL, Name: ruleOf(f.Effect), Src: src, From: f.Start, To: f.End, Target: act.Printable(f.Target),
-			Words: words + factWords(f), Undone: f.RolledBack || f.Deferred}
-		if f.Via != "" {
-			inner := *src
-			inner.Via = append(append([]string(nil), src.Via...), f.Via)
-			it.Src = &inner
-		}
-		matched = e.Match(&it) || matched
+		matched = e.statement(src, &r.Facts[i], words) || matched
 	}
 	for _, f := range r.Files {
 		span, _ := src.Where(f.Start, f.End)
@@ -35,27 +28,49 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 		(&Process{Env: e, Src: src}).Emit(src, f.Via, act.Effect{Op: f.Op, On: []act.Word{path}, Writes: f.Writes, From: f.Start, To: f.End})
 	}
 	for _, c := range r.Shell {
-		span, _ := src.Where(c.Start, c.End)
-		inner := act.Source{Text: c.Text, At: -1, Span: span, Via: append(append([]string(nil), src.Via...), c.Via), Depth: src.Depth + 1, Taint: src.Taint}
-		if n := strings.Index(src.Text, c.Text); n >= 0 && src.At >= 0 && c.Text != "" {
-			inner.At = src.At + n
-		}
-		in := act.Flow{}
-		if strings.HasPrefix(c.Via, "copy-program") {
-			in.Taint = act.FromDump // the table's rows are its input
-		}
-		if c.Via == "client-feeds" {
-			in.Taint = act.FromBuilt
-		}
-		e.Front.Script(&Process{Env: e, Root: r.Root && c.Via == "client-shell"}, &inner, in)
+		inner := src.Inside(act.Word{Text: c.Text, At: placeIn(src, c.Text), Taint: src.Taint}, c.Via)
+		inner.Span, _ = src.Where(c.Start, c.End)
+		inner.Layers = 0
+		e.Front.Script(&Process{Env: e, Root: r.Root && c.Via == "client-shell"}, &inner, act.Flow{Taint: shellInput(c.Via)})
 	}
-	if !matched && !r.ReadOnly {
-		e.Unproven = true
-		if r.Unknown {
-			e.Doubt("a statement of an unknown dialect")
-			e.See(act.UnknownDialect, src, 0, len(src.Text), "")
-		}
+	if matched || r.ReadOnly {
+		return
 	}
+	e.Unproven = true
+	if r.Unknown {
+		e.Doubt("a statement of an unknown dialect")
+		e.See(act.UnknownDialect, src, 0, len(src.Text), "")
+	}
+}
+
+// placeIn is where a text stands verbatim in the submitted command, or -1.
+func placeIn(src *act.Source, text string) int {
+	if n := strings.Index(src.Text, text); n >= 0 && src.At >= 0 && text != "" {
+		return src.At + n
+	}
+	return -1
+}
+
+// statement matches one effect and tells whether a rule holds.
+func (e *Env) statement(src *act.Source, f *sql.Fact, words string) bool {
+	if f.Via != "" {
+		inner := *src
+		inner.Via = append(slices.Clip(src.Via), f.Via)
+		src = &inner
+	}
+	return e.Match(&act.Item{Kind: kindSQL, Name: ruleOf(f.Effect), Src: src, From: f.Start, To: f.End, Target: act.Printable(f.Target),
+		Words: words + factWords(f), Undone: f.RolledBack || f.Deferred})
+}
+
+// shellInput is where the input of a program comes from that a statement starts.
+func shellInput(via string) act.Taint {
+	switch {
+	case strings.HasPrefix(via, "copy-program"): // the table's rows
+		return act.FromDump
+	case via == "client-feeds":
+		return act.FromBuilt
+	}
+	return 0
 }
 
 // ruleOf is the rule id of an effect; those of SQL go without their domain.

@@ -25,12 +25,7 @@ func otherResource(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // plainAWS: the call changes something, and no rule says more about it.
 func plainAWS(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	v := it.Inv
-	if len(v.Operands) < 2 {
-		return act.Word{}, false
-	}
-	service := v.Operands[0].Text
-	return act.Word{}, service != "iam" && service != "sts" && service != "kms" && service != "cloudformation" && service != "cloudtrail" && service != "route53" && service != "configure"
+	return act.Word{}, len(it.Inv.Operands) > 1 && !slices.Contains([]string{"iam", "sts", "kms", "cloudformation", "cloudtrail", "route53", "configure"}, it.Inv.Operand(0))
 }
 
 // awsSecret: Secrets Manager always shows the value, the parameter store only
@@ -42,14 +37,7 @@ func awsSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // verbIs: a command of the shape "tool noun verb name" has its verb early.
 func verbIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands[:min(len(it.Inv.Operands), 5)] {
-		for _, a := range args {
-			if act.MatchWord(a, w.Text) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands[:min(len(it.Inv.Operands), 5)], func(w act.Word) bool { return matchesAny(w.Text, args) })
 }
 
 // alreadyRuled: a rule that says more has matched the same words. Rules are
@@ -125,10 +113,8 @@ func firstWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // madeWith: an operand is a plan that the command itself made with one of these
 // options.
 func madeWith(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		if made := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Makes; made != nil && slices.ContainsFunc(args, made.Has) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		made := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Makes
+		return made != nil && slices.ContainsFunc(args, made.Has)
+	})
 }

@@ -101,5 +101,5 @@ func riskOf(findings []interp.Finding) (act.Level, int) {
 
 // blindsFirst: audit or backup switched off makes whatever else is done worse.
 func blindsFirst(id string) bool {
-	return strings.HasSuffix(id, ".audit-off") || strings.HasSuffix(id, ".delete-backup") || strings.HasSuffix(id, ".hardening-off")
+	return scan.HasAnySuffix(id, ".audit-off", ".delete-backup", ".hardening-off")
 }

@@ -46,28 +46,34 @@ func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjust
 		floor = r.Level
 	}
 	var out []act.Adjustment
+	by := func(field, class string, delta int) {
+		level += act.Level(delta)
+		out = append(out, act.Adjustment{Field: field, Class: class, Delta: delta})
+	}
 	if strings.Contains(r.Class, "e") {
 		switch prod, dev := environment(e, it); {
 		case prod != "":
-			level++
-			out = append(out, act.Adjustment{Field: prod, Class: "production", Delta: 1})
+			by(prod, "production", 1)
 		case dev != "":
-			level--
-			out = append(out, act.Adjustment{Field: dev, Class: "development", Delta: -1})
+			by(dev, "development", -1)
 		}
 	}
 	if strings.Contains(r.Class, "b") && e.Context.Branch != "" && !namesTopics(e, it) {
-		level++
-		out = append(out, act.Adjustment{Field: "branch", Class: "protected", Delta: 1})
+		by("branch", "protected", 1)
 	}
 	if strings.Contains(r.Class, "c") && interp.TestChain(e, it) {
-		level--
-		out = append(out, act.Adjustment{Field: "command", Class: "test-network", Delta: -1})
+		by("command", "test-network", -1)
 	}
-	if it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv)) {
-		return min(act.Clamp(max(level, floor)), act.Medium), out
+	level = act.Clamp(max(level, floor))
+	if madeAgain(e, it) {
+		level = min(level, act.Medium)
 	}
-	return act.Clamp(max(level, floor)), out
+	return level, out
+}
+
+// madeAgain: what is done is undone at once, or done to something that is made again.
+func madeAgain(e *interp.Env, it *act.Item) bool {
+	return it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv))
 }
 
 // environment is what says that the item is about production, or about development: the
@@ -115,13 +121,18 @@ func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development
 		says(optionEnvironment(v, &v.Opts[i]))
 	}
 	for _, a := range v.Env {
-		if storeVariables[a.Name] || strings.HasSuffix(a.Name, "_ENV") || strings.HasSuffix(a.Name, "PROFILE") || a.Name == "ENV" || a.Name == "ENVIRONMENT" || a.Name == "STAGE" {
+		if labels(a.Name) {
 			says(facts.Environments(a.Value.Text))
 		}
 	}
 	says(facts.Environments(v.Host))
 	says(false, v.Has("--local") && e.In("local-stores", v.Exe) || e.In("http-clients", v.Exe) && hosts.Local(v) && namesTest(v))
 	return production, development
+}
+
+// labels: a variable that says on what a program works.
+func labels(name string) bool {
+	return storeVariables[name] || scan.HasAnySuffix(name, "_ENV", "PROFILE") || slices.Contains([]string{"ENV", "ENVIRONMENT", "STAGE"}, name)
 }
 
 // optionEnvironment is what an option says of the environment.

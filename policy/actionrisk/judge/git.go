@@ -22,7 +22,7 @@ func protectedBranch(name string) bool {
 	if nested && (first == "release" || first == "releases" || first == "hotfix") {
 		return true
 	}
-	return strings.HasPrefix(name, "prod-") || strings.HasPrefix(name, "production-") || strings.HasPrefix(name, "release-")
+	return scan.HasAnyPrefix(name, "prod-", "production-", "release-")
 }
 
 // refspec is one operand of git push.
@@ -118,27 +118,24 @@ func branchIs(e *interp.Env, _ *act.Item, _ []string) (act.Word, bool) {
 // discards: git checkout with paths throws changes away; with a branch it does not.
 func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	if v.Has("-b") || v.Has("-B") || v.Has("--orphan") || v.Has("-p") || v.Has("--patch") {
+	made := func(w act.Word) bool { return e.ClassOf(w, "")&paths.IsGenerated != 0 }
+	switch n := len(v.Operands); {
+	case hasAny(v, "-b", "-B", "--orphan", "-p", "--patch"):
 		return act.Word{}, false
+	case v.After > 0 && v.After < n:
+		return v.Operands[v.After], !made(v.Operands[v.After])
+	case n > 2 && !hasAny(v, "-t", "--track", "-l"): // behind a commit only paths can stand
+		return v.Operands[n-1], !made(v.Operands[n-1])
 	}
-	if v.After > 0 && v.After < len(v.Operands) {
-		w := v.Operands[v.After]
-		return w, e.ClassOf(w, "")&paths.IsGenerated == 0
-	}
-	if len(v.Operands) > 2 && !v.Has("-t") && !v.Has("--track") && !v.Has("-l") { // behind a commit only paths can stand
-		w := v.Operands[len(v.Operands)-1]
-		return w, e.ClassOf(w, "")&paths.IsGenerated == 0
-	}
-	for _, w := range v.Operands[min(1, len(v.Operands)):] {
-		switch {
-		case strings.HasPrefix(path.Clean(w.Text), "..") || path.Clean(w.Text) == "." || strings.HasPrefix(w.Text, "./"), w.Glob,
-			strings.HasPrefix(w.Text, ":"), strings.ContainsAny(w.Text, "*?["): // no branch has such a name
-			return w, true
-		case looksFile(w.Text) && e.ClassOf(w, "")&paths.IsGenerated == 0:
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(v.Operands[min(1, len(v.Operands)):], func(w act.Word) bool {
+		return noBranch(w) || looksFile(w.Text) && !made(w)
+	})
+}
+
+// noBranch: no branch has such a name.
+func noBranch(w act.Word) bool {
+	clean := path.Clean(w.Text)
+	return w.Glob || strings.HasPrefix(clean, "..") || clean == "." || scan.HasAnyPrefix(w.Text, "./", ":") || strings.ContainsAny(w.Text, "*?[")
 }
 
 // looksFile: a name with a common file extension is a file, not a branch.
@@ -202,7 +199,7 @@ func ownSetting(e *interp.Env, line string) bool {
 	if line == "" || line[0] == '#' || completes(e, line) {
 		return true
 	}
-	if strings.ContainsAny(line, "`;|&<>") || strings.Contains(line, "$(") || strings.IndexByte(line, scan.Hole) >= 0 || strings.Contains(line, "/tmp") || strings.Contains(line, "/dev/") {
+	if strings.ContainsAny(line, "`;|&<>") || scan.HasAny(line, "$(", string(scan.Hole), "/tmp", "/dev/") {
 		return false
 	}
 	if alias, ok := strings.CutPrefix(line, "alias "); ok {
@@ -210,13 +207,11 @@ func ownSetting(e *interp.Env, line string) bool {
 	}
 	setting, exported := strings.CutPrefix(line, "export ")
 	name, value, ok := strings.Cut(setting, "=")
-	switch {
-	case ok && name == "PATH":
+	if ok && name == "PATH" {
 		return addsOwnFolders(value)
-	case !ok || !act.SyntaxName(name) || e.VariableOf(name) != nil:
-		return false
 	}
-	return exported && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
+	return ok && exported && act.SyntaxName(name) && e.VariableOf(name) == nil &&
+		!strings.HasSuffix(name, "_COMMAND") && !slices.Contains([]string{"BASH_ENV", "ENV", "PS1"}, name)
 }
 
 // plainAlias: a new name, which no known program has, for one that carries nothing.
@@ -234,8 +229,7 @@ func addsOwnFolders(value string) (keeps bool) {
 		switch {
 		case folder == "$PATH" || folder == "${PATH}":
 			keeps = true
-		case strings.HasPrefix(folder, "$HOME/"), strings.HasPrefix(folder, "~/"), strings.HasPrefix(folder, "/usr/"), strings.HasPrefix(folder, "/opt/"), strings.HasPrefix(folder, "$") && strings.HasSuffix(folder, "/bin"):
-		default:
+		case !scan.HasAnyPrefix(folder, "$HOME/", "~/", "/usr/", "/opt/") && !(folder != "" && folder[0] == '$' && strings.HasSuffix(folder, "/bin")):
 			return false
 		}
 	}
@@ -263,15 +257,7 @@ func gitSet(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // expiresNow: a time so near that what is lost today is lost for good.
 func expiresNow(value string) bool {
 	l := strings.ToLower(value)
-	if l == "now" || l == "all" || l == "0" || l == "today" || l == "tomorrow" {
-		return true
-	}
-	for _, unit := range [...]string{"second", "minute", "hour", "1.day", "1 day", "yesterday"} {
-		if strings.Contains(l, unit) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains([]string{"now", "all", "0", "today", "tomorrow"}, l) || scan.HasAny(l, "second", "minute", "hour", "1.day", "1 day", "yesterday")
 }
 
 // expires: reflog expire and prune take away what is new, not only what is old.

@@ -171,24 +171,8 @@ func OutlastsScratch(r *facts.Rule) bool {
 // matches tells whether all of m holds for the item, and about which word.
 func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 	var about act.Word
-	if m.kind != it.Kind {
+	if m.kind != it.Kind || len(m.sub) > 0 && !it.UnderAny(m.sub) || !m.given(it) {
 		return about, false
-	}
-	if len(m.sub) > 0 && !it.UnderAny(m.sub) {
-		return about, false
-	}
-	if len(m.any) > 0 && !slices.ContainsFunc(m.any, it.Has) {
-		return about, false
-	}
-	for _, o := range m.all {
-		if !it.Has(o) {
-			return about, false
-		}
-	}
-	for _, o := range m.none {
-		if it.Has(o) {
-			return about, false
-		}
 	}
 	for i := range m.where {
 		c := &m.where[i]
@@ -203,3 +187,21 @@ func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 	}
 	return about, true
 }
+
+// given tells whether the item has the options and words that m asks for.
+func (m *matcher) given(it *act.Item) bool {
+	for _, o := range m.all {
+		if !it.Has(o) {
+			return false
+		}
+	}
+	for _, o := range m.none {
+		if it.Has(o) {
+			return false
+		}
+	}
+	return len(m.any) == 0 || slices.ContainsFunc(m.any, it.Has)
+}
+
+// hasAny tells whether one of the options or words is given.
+func hasAny(v *act.Invocation, options ...string) bool { return slices.ContainsFunc(options, v.Has) }

@@ -24,7 +24,7 @@ var addressTests = map[string]func(word, scheme, host, rest string) bool{
 	"foreign":     func(_, _, host, _ string) bool { return !hosts.LocalHost(host) },
 	"program":     func(_, _, host, _ string) bool { return !hosts.LocalHost(host) && !hosts.ModuleHost(host) },
 	"metadata-credentials": func(_, _, host, rest string) bool {
-		return hosts.MetadataHost(host) && (strings.Contains(rest, "credentials") || strings.Contains(rest, "token") || strings.Contains(rest, "identity"))
+		return hosts.MetadataHost(host) && scan.HasAny(rest, "credentials", "token", "identity")
 	},
 }
 
@@ -65,13 +65,9 @@ func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // bodyText: a GraphQL mutation that deletes.
 func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for i := range it.Inv.Opts {
-		o := &it.Inv.Opts[i]
-		if o.Given && strings.Contains(o.Value.Text, "mutation") && (strings.Contains(o.Value.Text, "delete") || strings.Contains(o.Value.Text, "destroy") || strings.Contains(o.Value.Text, "Delete")) {
-			return o.Value, true
-		}
-	}
-	return act.Word{}, false
+	return option(it.Inv, func(o *act.Option) bool {
+		return strings.Contains(o.Value.Text, "mutation") && scan.HasAny(o.Value.Text, "delete", "destroy", "Delete")
+	})
 }
 
 // methodIs: the HTTP method an HTTP client uses.
@@ -81,29 +77,31 @@ func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 
 // uploads: it sends a body; with "stdin" the body is its input, with "file" a file.
 func uploads(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	v := it.Inv
 	if len(args) == 0 {
-		return act.Word{}, hosts.SendsBody(v)
+		return act.Word{}, hosts.SendsBody(it.Inv)
 	}
-	for i := range v.Opts {
-		o := &v.Opts[i]
-		if !o.Given || !slices.Contains(hosts.BodyOptions, o.Name) {
-			continue
-		}
-		file := o.Name == "-T" || strings.HasSuffix(o.Name, "-file")
-		for _, a := range args {
-			if a == "stdin" && isInput(o.Value.Text) || a == "file" && (file || strings.Contains(o.Value.Text, "@")) ||
-				a == "credential" && file && e.ClassOf(o.Value, v.Cwd)&paths.IsCredential != 0 {
-				return o.Value, true
-			}
-		}
+	return option(it.Inv, func(o *act.Option) bool {
+		return slices.Contains(hosts.BodyOptions, o.Name) && slices.ContainsFunc(args, func(kind string) bool { return bodyIs(e, it.Inv, o, kind) })
+	})
+}
+
+// bodyIs tells whether the body that an option gives is of a kind.
+func bodyIs(e *interp.Env, v *act.Invocation, o *act.Option, kind string) bool {
+	file := o.Name == "-T" || strings.HasSuffix(o.Name, "-file")
+	switch kind {
+	case "stdin":
+		return isInput(o.Value.Text)
+	case "file":
+		return file || strings.Contains(o.Value.Text, "@")
+	case "credential":
+		return file && e.ClassOf(o.Value, v.Cwd)&paths.IsCredential != 0
 	}
-	return act.Word{}, false
+	return false
 }
 
 // isInput: the value of a body option stands for the input of the program.
 func isInput(t string) bool {
-	return t == "-" || t == "." || t == "/dev/stdin" || strings.HasPrefix(t, "@-") || strings.HasSuffix(t, "=@-") || strings.HasSuffix(t, "=<-") || strings.Contains(t, "@/dev/stdin")
+	return slices.Contains([]string{"-", ".", "/dev/stdin"}, t) || strings.HasPrefix(t, "@-") || scan.HasAnySuffix(t, "=@-", "=<-") || strings.Contains(t, "@/dev/stdin")
 }
 
 // varIs: a word holds an unknown variable; "secret" by its name a credential.

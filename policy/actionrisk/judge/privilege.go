@@ -111,12 +111,9 @@ func sudoersFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if onlyPrints(e, v) {
 		return act.Word{}, false
 	}
-	for _, w := range list {
-		if strings.HasPrefix(w.Text, "/etc/sudoers") || strings.HasPrefix(w.Text, "/private/etc/sudoers") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(list, func(w act.Word) bool {
+		return strings.HasPrefix(w.Text, "/etc/sudoers") || strings.HasPrefix(w.Text, "/private/etc/sudoers")
+	})
 }
 
 func containsWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {

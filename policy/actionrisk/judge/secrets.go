@@ -122,12 +122,7 @@ var SecretPredicates = map[string]interp.Predicate{
 		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
 	},
 	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl: a value is given
-		for _, w := range it.Inv.Operands {
-			if strings.IndexByte(w.Text, '=') > 0 && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(w.Text, a) }) {
-				return w, true
-			}
-		}
-		return act.Word{}, false
+		return first(it.Inv.Operands, func(w act.Word) bool { return strings.IndexByte(w.Text, '=') > 0 && scan.HasAnyPrefix(w.Text, args...) })
 	},
 	"procsys": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		w, ok := wordWith(it, "/proc/sys")
@@ -158,34 +153,26 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if it.Inv.Exe == "gpg" || it.Inv.Exe == "sort" && it.Inv.Has("-o") {
 		return act.Word{}, false
 	}
-	for _, w := range targets(it) {
-		t := w
-		if it.Inv.Exe == "git" {
+	return first(targets(it), func(w act.Word) bool {
+		if it.Inv.Exe == "git" { // commit:path
 			_, rest, ok := strings.Cut(w.Text, ":")
 			if !ok {
-				continue
+				return false
 			}
-			t.Text = rest
+			w.Text = rest
 		}
-		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
-			t.Text = rest
+		w.Text = strings.TrimPrefix(w.Text, "if=")
+		f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
+		if own {
+			return f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" // a copy
 		}
-		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; own && f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" {
-			return w, true // a copy
-		}
-		if e.Credential(t, it.Inv.Cwd) {
-			if _, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; !own {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+		return e.Credential(w, it.Inv.Cwd)
+	})
 }
 
 func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
-		return ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0
+		return e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Taint&fromSecrets != 0 || e.Within(it.Inv.Cwd, w) != 0
 	})
 }
 
@@ -213,11 +200,13 @@ var servers = map[string]struct {
 	by      string
 	folders []string
 	last    bool // the folder may be the last operand
+	runs    bool // its first operand is the program
 }{
 	"php":         {by: "-S", folders: []string{"-t"}},
 	"ruby":        {by: "httpd", last: true},
 	"busybox":     {by: "httpd", folders: []string{"-h"}},
 	"caddy":       {by: "file-server", folders: []string{"--root", "-r"}},
+	"npx":         {runs: true},
 	"serve":       {last: true},
 	"http-server": {last: true},
 	"darkhttpd":   {last: true},
@@ -230,19 +219,23 @@ var servers = map[string]struct {
 // directory or the root.
 func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	name := v.Exe
-	if name == "npx" && len(v.Operands) > 0 {
-		name = scan.Base(v.Operands[0].Text)
-	}
-	if strings.HasPrefix(name, "py") {
-		if module, ok := v.Value("-m"); !ok || module.Text != "http.server" && module.Text != "SimpleHTTPServer" {
-			return act.Word{}, false
-		}
-		name = "python"
-	}
-	server, ok := servers[name]
-	if !ok || server.by != "" && !v.Has(server.by) && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == server.by }) {
+	folder := servedFolder(v)
+	here := folder.Text == "."
+	if folder.Text == "" || here && v.Cwd == "" {
 		return act.Word{}, false
+	}
+	c := e.ClassOf(folder, v.Cwd)
+	if here {
+		c |= e.ClassOf(act.Word{Text: v.Cwd}, "")
+	}
+	return folder, c&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0
+}
+
+// servedFolder is the folder that a web server serves, or no word.
+func servedFolder(v *act.Invocation) act.Word {
+	server, ok := servers[serverName(v)]
+	if !ok || server.by != "" && !v.Has(server.by) && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == server.by }) {
+		return act.Word{}
 	}
 	folder := act.Word{Text: "."}
 	if server.last && len(v.Operands) > 0 {
@@ -255,33 +248,44 @@ func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			folder = w
 		}
 	}
-	if folder.Text == "." && v.Cwd == "" {
-		return act.Word{}, false
+	return folder
+}
+
+// serverName is the program that serves: what another one runs, or Python with its module.
+func serverName(v *act.Invocation) string {
+	switch {
+	case servers[v.Exe].runs:
+		return scan.Base(v.Operand(0))
+	case strings.HasPrefix(v.Exe, "py"):
+		if !valueIs(v, "http.server", "-m") && !valueIs(v, "SimpleHTTPServer", "-m") {
+			return ""
+		}
+		return "python"
 	}
-	return folder, e.ClassOf(folder, v.Cwd)&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0 || folder.Text == "." && e.ClassOf(act.Word{Text: v.Cwd}, "")&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0
+	return v.Exe
+}
+
+// valueIs tells whether an option under one of its names has the value.
+func valueIs(v *act.Invocation, value string, names ...string) bool {
+	w, ok := v.Value(names...)
+	return ok && w.Text == value
 }
 
 // namesOnly: the names of the variables in a file are shown, not their values.
 func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	program := ""
-	if len(v.Operands) > 0 {
-		program = v.Operands[0].Text
-	}
+	program, only := v.Operand(0), false
 	switch v.Exe {
 	case "cut":
-		d, ok1 := v.Value("-d", "--delimiter")
-		f, ok2 := v.Value("-f", "--fields")
-		return act.Word{}, ok1 && ok2 && d.Text == "=" && f.Text == "1"
+		only = valueIs(v, "=", "-d", "--delimiter") && valueIs(v, "1", "-f", "--fields")
 	case "sed":
-		return act.Word{}, strings.HasPrefix(program, "s/=.*/") && (strings.HasSuffix(program, "//") || strings.HasSuffix(program, "/=/") || strings.HasSuffix(program, "***/"))
+		only = strings.HasPrefix(program, "s/=.*/") && scan.HasAnySuffix(program, "//", "/=/", "***/")
 	case "awk", "gawk", "mawk":
-		f, ok := v.Value("-F", "--field-separator")
-		return act.Word{}, ok && f.Text == "=" && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
+		only = valueIs(v, "=", "-F", "--field-separator") && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
 	case "grep", "egrep", "rg":
-		return act.Word{}, v.Has("-o") && strings.HasPrefix(program, "^[") && !strings.ContainsAny(program, ".=")
+		only = v.Has("-o") && strings.HasPrefix(program, "^[") && !strings.ContainsAny(program, ".=")
 	}
-	return act.Word{}, false
+	return act.Word{}, only
 }
 
 func secretOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -312,7 +316,7 @@ var huntPatterns = []string{"private key", "begin rsa", "begin openssh", "akia",
 func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(arguments(it), func(w act.Word) bool {
 		l := strings.ToLower(w.Text)
-		return !strings.HasPrefix(l, "/") && slices.ContainsFunc(huntPatterns, func(p string) bool { return strings.Contains(l, p) })
+		return !strings.HasPrefix(l, "/") && scan.HasAny(l, huntPatterns...)
 	})
 }
 
@@ -392,23 +396,11 @@ func sendsInput(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for i := range it.Inv.Opts {
-		o := &it.Inv.Opts[i]
-		if !slices.Contains(hosts.BodyOptions, o.Name) || !o.Given {
+		w, ok := bodyFile(it.Inv, &it.Inv.Opts[i])
+		if !ok {
 			continue
 		}
-		w := o.Value
-		if j := strings.LastIndexAny(w.Text, "@<"); j >= 0 {
-			w = w.Tail(j + 1)
-			w.Text, _, _ = strings.Cut(w.Text, ";")
-		} else if o.Name != "-T" && !strings.HasSuffix(o.Name, "-file") {
-			continue
-		}
-		if fd, ok := act.Descriptor(w.Text); ok {
-			if f, ok := it.Inv.Fds[fd]; ok && f.Op == "<" {
-				w = f.File
-			}
-		}
-		if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || !ok && e.Within(it.Inv.Cwd, w) != 0 {
+		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]; f.Taint&fromSecrets != 0 || !own && e.Within(it.Inv.Cwd, w) != 0 {
 			return w, true
 		}
 		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 || c&paths.IsAccounts != 0 {
@@ -418,19 +410,33 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// bodyFile is the file that an option for the body of a request names.
+func bodyFile(v *act.Invocation, o *act.Option) (act.Word, bool) {
+	if !o.Given || !slices.Contains(hosts.BodyOptions, o.Name) {
+		return act.Word{}, false
+	}
+	w := o.Value
+	if j := strings.LastIndexAny(w.Text, "@<"); j >= 0 {
+		w = w.Tail(j + 1)
+		w.Text, _, _ = strings.Cut(w.Text, ";")
+	} else if o.Name != "-T" && !strings.HasSuffix(o.Name, "-file") {
+		return w, false
+	}
+	if fd, ok := act.Descriptor(w.Text); ok {
+		if f, ok := v.Fds[fd]; ok && f.Op == "<" {
+			w = f.File
+		}
+	}
+	return w, true
+}
+
 // secretInURL: a variable that holds a credential stands in the URL or, sent to
 // a host that collects requests, anywhere.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	if w, ok := first(arguments(it), func(w act.Word) bool {
-		_, host, rest, ok := hosts.Split(w.Text)
-		return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord")
-	}); ok {
+	if w, ok := first(arguments(it), inURL); ok {
 		return w, true
 	}
-	if _, ok := first(it.Inv.Operands, func(w act.Word) bool {
-		_, host, _, ok := hosts.Split(w.Text)
-		return ok && hosts.PasteHost(host)
-	}); !ok {
+	if _, ok := first(it.Inv.Operands, toPasteHost); !ok {
 		return act.Word{}, false
 	}
 	for i := range it.Inv.Opts {
@@ -442,20 +448,26 @@ func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// inURL: a credential stands in an address of a service that takes none there.
+func inURL(w act.Word) bool {
+	_, host, rest, ok := hosts.Split(w.Text)
+	return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !scan.HasAny(host, "telegram", "slack", "discord")
+}
+
+// toPasteHost: an address of a host that collects requests.
+func toPasteHost(w act.Word) bool {
+	_, host, _, ok := hosts.Split(w.Text)
+	return ok && hosts.PasteHost(host)
+}
+
 func anySecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	bad := act.FromSecret | act.FromEnviron | act.FromDump
-	if (it.Inv.Stdin.Taint|it.Inv.Stdin.Word.Taint)&bad != 0 {
+	if (it.Inv.Stdin.Taint|it.Inv.Stdin.Word.Taint)&fromSecrets != 0 {
 		return it.Inv.Stdin.Word, true
 	}
-	for _, w := range it.Inv.Argv[1:] {
-		if w.Taint&bad != 0 {
-			return w, true
-		}
-		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !strings.ContainsAny(w.Text, " \n") {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Argv[1:], func(w act.Word) bool {
+		c := e.ClassOf(w, it.Inv.Cwd)
+		return w.Taint&fromSecrets != 0 || c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !strings.ContainsAny(w.Text, " \n")
+	})
 }
 
 // isDevTCP: the shell makes a connection of a file of this name.
@@ -479,7 +491,7 @@ func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // stdinFifo: a shell that reads a named pipe which a network client writes.
 func stdinFifo(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	t := it.Src.Text
-	return act.Word{}, strings.Contains(t, "mkfifo") && (strings.Contains(t, "nc ") || strings.Contains(t, "ncat ") || strings.Contains(t, "openssl s_client") || strings.Contains(t, "telnet "))
+	return act.Word{}, strings.Contains(t, "mkfifo") && scan.HasAny(t, "nc ", "ncat ", "openssl s_client", "telnet ")
 }
 
 func listens(v *act.Invocation) bool { return v.Has("-l") || v.Has("--listen") || v.Has("-L") }
@@ -521,7 +533,7 @@ func socatReads(kind, rest, whole string) []string {
 
 // secretHere: the file holds credentials, or the command itself put secrets into it.
 func secretHere(e *interp.Env, it *act.Item, name string) bool {
-	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
+	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
 // password: the value of an option for passwords is written out. Its word is not
@@ -540,3 +552,7 @@ func password(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	}
 	return act.Word{}, false
 }
+
+// fromSecrets is the taint of what was read from credentials, from the environment or
+// from all of a store.
+const fromSecrets = act.FromSecret | act.FromDump | act.FromEnviron

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,14 +35,9 @@ func inputIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	w := it.Inv.Stdin.Word
-	for line := range strings.Lines(w.Text) {
-		for part := range strings.SplitSeq(strings.ToLower(line), ";") {
-			part = strings.TrimSpace(part)
-			for _, a := range args {
-				if act.MatchWord(a, part) {
-					return w, true
-				}
-			}
+	for part := range strings.FieldsFuncSeq(strings.ToLower(w.Text), func(r rune) bool { return r == '\n' || r == ';' }) {
+		if matchesAny(strings.TrimSpace(part), args) {
+			return w, true
 		}
 	}
 	return act.Word{}, false
@@ -53,15 +49,7 @@ func nthIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	w := it.Inv.Operands[n]
-	for i, a := range args {
-		if i == 0 {
-			a = a[2:]
-		}
-		if act.MatchWord(a, w.Text) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return w, act.MatchWord(args[0][2:], w.Text) || matchesAny(w.Text, args[1:])
 }
 
 // remoteStartup: the last operand is host:path, and the path is a login script,
@@ -86,27 +74,19 @@ func below(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if it.Inv == nil || err != nil {
 		return act.Word{}, false
 	}
-	for _, w := range it.Inv.Argv {
+	return first(it.Inv.Argv, func(w act.Word) bool {
 		_, rest, ok := strings.Cut(w.Text, name)
-		end := 0
-		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || end == 0 && rest[end] == '-') {
-			end++
-		}
-		if n, err := strconv.ParseInt(rest[:end], 10, 64); ok && err == nil && n >= 0 && n < most {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+		digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+		n, err := strconv.ParseInt(digits, 10, 64)
+		return ok && err == nil && n < most
+	})
 }
 
 // objectGlob: gs://bucket/* and its kind name everything below.
 func objectGlob(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range targets(it) {
-		if strings.Contains(w.Text, "://") && (strings.HasSuffix(w.Text, "/*") || strings.HasSuffix(w.Text, "/**")) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(targets(it), func(w act.Word) bool {
+		return strings.Contains(w.Text, "://") && scan.HasAnySuffix(w.Text, "/*", "/**")
+	})
 }
 
 // safeLast: of "--no-prune --prune=now" the later one counts. Its arguments are
@@ -134,10 +114,8 @@ func execsOne(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for i := 1; i+1 < len(argv); i++ {
 		switch argv[i].Text {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
-			for _, a := range args {
-				if scan.Base(argv[i+1].Text) == a {
-					return argv[i+1], true
-				}
+			if slices.Contains(args, scan.Base(argv[i+1].Text)) {
+				return argv[i+1], true
 			}
 		}
 	}
@@ -145,40 +123,31 @@ func execsOne(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func optPath(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for i := range it.Inv.Opts {
-		if o := &it.Inv.Opts[i]; o.Given && e.ClassOf(o.Value, it.Inv.Cwd)&classes(args) != 0 {
-			return o.Value, true
-		}
-	}
-	return act.Word{}, false
+	want := classes(args)
+	return option(it.Inv, func(o *act.Option) bool { return e.ClassOf(o.Value, it.Inv.Cwd)&want != 0 })
 }
 
 func assignPath(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	prefix, first, _ := strings.Cut(args[0], " ")
-	want := classes(args[1:]) | paths.ClassByName[first]
-	for _, w := range it.Inv.Operands {
-		if rest, ok := strings.CutPrefix(w.Text, prefix); ok && e.ClassOf(act.Word{Text: rest}, it.Inv.Cwd)&want != 0 {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	prefix, class, _ := strings.Cut(args[0], " ")
+	want := classes(args[1:]) | paths.ClassByName[class]
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		rest, ok := strings.CutPrefix(w.Text, prefix)
+		return ok && e.ClassOf(act.Word{Text: rest}, it.Inv.Cwd)&want != 0
+	})
 }
 
 // decodedFile: like downloaded, for what a decoder of the command wrote.
 func decodedFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
-	check := func(w act.Word) bool {
-		return w.Text != "" && w.Known() && w.Taint&act.FromDecoder != 0 || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromDecoder != 0
-	}
-	if len(args) > 0 {
-		return v.Word(0), strings.Contains(v.Word(0).Text, "/") && check(v.Word(0))
-	}
-	for i, w := range v.Operands {
-		if i == 0 && check(w) {
-			return w, true
+	w := v.Word(0)
+	if len(args) == 0 {
+		if len(v.Operands) == 0 {
+			return act.Word{}, false
 		}
+		w = v.Operands[0]
 	}
-	return act.Word{}, false
+	decoded := w.Text != "" && w.Known() && w.Taint&act.FromDecoder != 0 || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromDecoder != 0
+	return w, decoded && (len(args) == 0 || strings.Contains(w.Text, "/"))
 }
 
 // putsSecret: "put .env" on the input or in an option of sftp, ftp or lftp.
@@ -189,28 +158,19 @@ func putsSecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			texts = append(texts, o.Value)
 		}
 	}
-	for _, t := range texts {
+	return first(texts, func(t act.Word) bool {
 		for line := range strings.FieldsFuncSeq(t.Text, func(r rune) bool { return r == '\n' || r == ';' }) {
 			words := strings.Fields(line)
-			if len(words) < 2 || words[0] != "put" && words[0] != "mput" && words[0] != "reput" {
-				continue
-			}
-			for _, w := range words[1:] {
-				if e.Credential(act.Word{Text: w}, it.Inv.Cwd) {
-					return t, true
-				}
+			puts := len(words) > 1 && slices.Contains([]string{"put", "mput", "reput"}, words[0])
+			if puts && slices.ContainsFunc(words[1:], func(w string) bool { return e.Credential(act.Word{Text: w}, it.Inv.Cwd) }) {
+				return true
 			}
 		}
-	}
-	return act.Word{}, false
+		return false
+	})
 }
 
 func lastWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	w := it.Inv.Argv[len(it.Inv.Argv)-1]
-	for _, a := range args {
-		if len(it.Inv.Argv) > 2 && w.Text == a {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return w, len(it.Inv.Argv) > 2 && slices.Contains(args, w.Text)
 }

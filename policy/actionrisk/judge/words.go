@@ -103,6 +103,21 @@ func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// option is the value of the first given option that is so.
+func option(v *act.Invocation, is func(*act.Option) bool) (act.Word, bool) {
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given && is(o) {
+			return o.Value, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// matchesAny tells whether a text matches one of the patterns.
+func matchesAny(text string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return act.MatchWord(p, text) })
+}
+
 func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v, want := it.Inv, classes(args)
 	if v == nil {
@@ -140,7 +155,7 @@ func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // addsSettings: a file of a folder of settings, and nothing in it switches off that
 // packages are signed.
 func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
-	if slices.ContainsFunc(e.Groups["unsigned-sources"], func(s string) bool { return strings.Contains(it.Inv.Stdin.Word.Text, s) }) {
+	if scan.HasAny(it.Inv.Stdin.Word.Text, e.Groups["unsigned-sources"]...) {
 		return false
 	}
 	folder, name := path.Split(w.Text)
@@ -221,7 +236,7 @@ func wordIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 func contains(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(arguments(it), func(w act.Word) bool {
 		lower := strings.ToLower(w.Text)
-		return slices.ContainsFunc(args, func(a string) bool { return strings.Contains(lower, a) })
+		return scan.HasAny(lower, args...)
 	})
 }
 
@@ -239,15 +254,11 @@ func optionIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func optValue(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	for i := range it.Inv.Opts {
-		for _, a := range args {
-			if o := &it.Inv.Opts[i]; o.Given && act.MatchWord(a, o.Value.Text) {
-				return o.Value, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return option(it.Inv, func(o *act.Option) bool { return matchesAny(o.Value.Text, args) })
 }
+
+// modes are what rules ask of a mode that chmod gives.
+var modes = map[string]func(string) bool{"open": openMode, "setuid": setuidMode, "closed": closedMode, "shared": sharedMode}
 
 func exactOption(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(arguments(it), func(w act.Word) bool { return slices.Contains(args, w.Text) })
@@ -318,27 +329,17 @@ func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	if err != nil {
 		return act.Word{}, false
 	}
-	for _, w := range it.Inv.Operands {
-		if name, ok := e.Programs[paths.FileKey(it.Inv.Cwd, w.Text)]; ok && slices.Contains(names, name) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		name, ok := e.Programs[paths.FileKey(it.Inv.Cwd, w.Text)]
+		return ok && slices.Contains(names, name)
+	})
 }
 
 // modeIs: a word of chmod gives or takes such rights.
 func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	if len(it.Inv.Argv) < 2 {
-		return act.Word{}, false
-	}
-	for _, w := range it.Inv.Argv[1:] {
-		for _, a := range args {
-			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) || a == "closed" && closedMode(w.Text) || a == "shared" && sharedMode(w.Text) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(arguments(it), func(w act.Word) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return modes[a] != nil && modes[a](w.Text) })
+	})
 }
 
 // closedMode takes the right to read or to run away from everybody.
@@ -357,7 +358,7 @@ func closedMode(m string) bool {
 
 func openMode(m string) bool {
 	if n := len(m); n >= 3 && n <= 4 && strings.Trim(m, "01234567") == "" {
-		return m[n-1] == '7' || m[n-1] == '6' || m[n-1] == '2' || m[n-1] == '3'
+		return strings.IndexByte("2367", m[n-1]) >= 0
 	}
 	for _, part := range strings.Split(m, ",") {
 		who, what, ok := strings.Cut(part, "+")
@@ -417,12 +418,7 @@ func foreignSource(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 			}
 		}
 	}
-	for _, w := range list {
-		if elsewhere(w.Text) {
-			return w, true
-		}
-	}
-	return act.Word{}, false
+	return first(list, func(w act.Word) bool { return elsewhere(w.Text) })
 }
 
 // elsewhere: a package that is named by its address.
@@ -437,27 +433,17 @@ func elsewhere(t string) bool {
 
 // foreignValue looks at the options that name packages, or a text that runs.
 func foreignValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for i := range it.Inv.Opts {
-		switch o := &it.Inv.Opts[i]; o.Name {
-		case "--from", "--with", "--spec", "-r", "--requirement", "--with-requirements", "-c", "--constraint", "-f", "--file", "-S", "-u", "-l", "--load":
-			if elsewhere(o.Value.Text) {
-				return o.Value, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return option(it.Inv, func(o *act.Option) bool { return sourceOptions[o.Name] && elsewhere(o.Value.Text) })
 }
+
+// sourceOptions name where a package comes from, or a text that runs.
+var sourceOptions = scan.SetOf("--from --with --spec -r --requirement --with-requirements -c --constraint -f --file -S -u -l --load")
 
 // foreignKnown: the address is one of a registry.
 func foreignKnown(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for _, w := range it.Inv.Operands {
-		for _, p := range [...]string{"https://deno.land/", "https://esm.sh/", "https://jsr.io/", "https://cdn.jsdelivr.net/", "https://flathub.org/", "https://dl.flathub.org/", "github:NixOS/", "https://rubygems.org/", "https://pypi.org/"} {
-			if strings.HasPrefix(w.Text, p) {
-				return w, true
-			}
-		}
-	}
-	return act.Word{}, false
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return scan.HasAnyPrefix(w.Text, "https://deno.land/", "https://esm.sh/", "https://jsr.io/", "https://cdn.jsdelivr.net/", "https://flathub.org/", "https://dl.flathub.org/", "github:NixOS/", "https://rubygems.org/", "https://pypi.org/")
+	})
 }
 
 // downloadedRun: the file it runs, reads or makes executable was downloaded by
@@ -493,13 +479,9 @@ func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
 }
 
 func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	for i := range it.Inv.Opts {
-		o := &it.Inv.Opts[i]
-		if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, o.Value.Text)]; ok && o.Given && f.Taint&act.FromNetwork != 0 {
-			return o.Value, true
-		}
-	}
-	return act.Word{}, false
+	return option(it.Inv, func(o *act.Option) bool {
+		return e.Files[paths.FileKey(it.Inv.Cwd, o.Value.Text)].Taint&act.FromNetwork != 0
+	})
 }
 
 // deviceOperand: dd's of= or an operand names a block device.
@@ -520,36 +502,45 @@ func deviceOperand(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // argFile: words of the form "@file", "name=@file", "name=<file".
 func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	want := classes(args)
-	for i := 1; i < len(it.Inv.Argv); i++ {
-		w := it.Inv.Argv[i]
-		j := strings.IndexByte(w.Text, '@')
-		httpie := j > 0 && e.In("httpies", it.Inv.Exe) // field@file
-		if j < 0 {
-			j = strings.IndexByte(w.Text, '<')
-		}
-		if j < 0 || !httpie && j > 0 && w.Text[j-1] != '=' && !(w.Text[0] == '-' && j == 2) {
+	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
+		at := fileMark(w.Text, e.In("httpies", it.Inv.Exe))
+		if at < 0 {
 			continue
 		}
-		f := w.Tail(j + 1)
+		f := w.Tail(at + 1)
 		for part := range strings.FieldsFuncSeq(f.Text, func(r rune) bool { return r == ';' || r == ',' }) {
 			if e.ClassOf(act.Word{Text: part}, it.Inv.Cwd)&want != 0 {
 				return f, true
 			}
 		}
 		f.Text, _, _ = strings.Cut(f.Text, ";")
-		if e.ClassOf(f, it.Inv.Cwd)&want != 0 {
-			return f, true
-		}
-		if r := e.Files[paths.FileKey(it.Inv.Cwd, f.Text)]; r.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 && want&paths.IsCredential != 0 {
+		r := e.Files[paths.FileKey(it.Inv.Cwd, f.Text)]
+		if e.ClassOf(f, it.Inv.Cwd)&want != 0 || r.Taint&fromSecrets != 0 && want&paths.IsCredential != 0 {
 			return f, true
 		}
 	}
 	return act.Word{}, false
 }
 
+// fileMark is where the sign stands behind which a word names a file, or -1: at its
+// beginning, behind "=" or a short option, and for httpie (field@file) anywhere.
+func fileMark(text string, anywhere bool) int {
+	at := strings.IndexByte(text, '@')
+	if at > 0 && anywhere {
+		return at
+	}
+	if at < 0 {
+		at = strings.IndexByte(text, '<')
+	}
+	if at > 0 && text[at-1] != '=' && !(text[0] == '-' && at == 2) {
+		return -1
+	}
+	return at
+}
+
 func assignIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(w.Text, a) })
+		return scan.HasAnyPrefix(w.Text, args...)
 	})
 }
 
@@ -620,10 +611,8 @@ func hasProgram(v *act.Invocation) bool {
 		switch o := &v.Opts[i]; o.Name {
 		case "-e", "-E", "-c", "-r", "--eval", "-p", "--print":
 			found = true
-			for _, name := range [...]string{"eval", "exec", "Function", "system", "spawn", "popen", "runIn", "include", "require_once"} {
-				if strings.Contains(o.Value.Text, name) {
-					return false
-				}
+			if scan.HasAny(o.Value.Text, "eval", "exec", "Function", "system", "spawn", "popen", "runIn", "include", "require_once") {
+				return false
 			}
 		}
 	}

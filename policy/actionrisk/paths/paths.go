@@ -62,53 +62,56 @@ type Link struct {
 	Mounted bool
 }
 
+// everything are patterns for all that lies in the working directory.
+var everything = scan.SetOf(". * ./* .* ** {*,.*} .[!.]* ..?* *.* [a-z]* [!.]* [^.]* **/* ?* */*")
+
 // RelativeClass judges a clean path below an unknown working directory.
-func RelativeClass(p, given string) Class {
-	switch p {
-	case ".", "*", "./*", ".*", "**", "{*,.*}", ".[!.]*", "..?*", "*.*", "[a-z]*", "[!.]*", "[^.]*", "**/*", "?*", "*/*":
-		return IsCwd | IsCatchAll
-	case "..":
-		return IsOutside | IsCatchAll
-	}
-	if strings.HasPrefix(p, "../") {
-		return IsOutside
-	}
-	if strings.HasPrefix(p, string(scan.Hole)) {
-		return IsDynamic
-	}
+func RelativeClass(p string) Class {
 	first, _, _ := strings.Cut(p, "/")
 	last := path.Base(p)
 	if last == "*" || last == "**" {
 		last = path.Base(path.Dir(p))
 	}
 	switch {
+	case everything[p]:
+		return IsCwd | IsCatchAll
+	case p == "..":
+		return IsOutside | IsCatchAll
+	case first == "..":
+		return IsOutside
+	case strings.HasPrefix(p, string(scan.Hole)):
+		return IsDynamic
 	case IsVCSName(first) || IsVCSName(last):
 		return IsVCS | IsRelative
 	case Rebuildable(p):
 		return IsRebuildable
-	case sourceNames[first] && (p == first || last == first):
+	case sourceNames[first] && last == first:
 		return IsSource | IsRelative
 	}
 	return IsRelative
 }
 
+// withoutClasses is a pattern in which a class of characters, [a-z], is any of them.
+func withoutClasses(p string) (string, bool) {
+	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
+		j := strings.IndexByte(p[i:], ']')
+		if j < 0 {
+			return p, false
+		}
+		p = p[:i] + "?" + p[i+j+1:]
+	}
+	return p, true
+}
+
 // IsVCSName tells whether a file name is that of a repository's own folder, or a
 // pattern that takes it with it.
 func IsVCSName(s string) bool {
-	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' { // a pattern that takes it with it
-		for i := strings.IndexByte(s, '['); i >= 0; i = strings.IndexByte(s, '[') {
-			j := strings.IndexByte(s[i:], ']')
-			if j < 0 {
-				return false
-			}
-			s = s[:i] + "?" + s[i+j+1:]
-		}
-		return strings.Trim(s, ".*?") != "" && GlobMatch(s, ".git")
+	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' {
+		s, ok := withoutClasses(s)
+		return ok && strings.Trim(s, ".*?") != "" && GlobMatch(s, ".git")
 	}
-	return vcsFolder(s)
+	return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj"
 }
-
-func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
 
 var sourceNames = scan.SetOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
 
@@ -119,20 +122,12 @@ func Rebuildable(p string) bool {
 	if packageCache(p) {
 		return true
 	}
-	for rest := p; rest != ""; {
-		part, more, _ := strings.Cut(rest, "/")
-		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || strings.HasPrefix(part, "cmake-build-") || strings.HasPrefix(part, "bazel-") {
-			return true
-		}
-		rest = more
-	}
-	last := path.Base(p)
-	for _, s := range [...]string{".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo"} {
-		if strings.HasSuffix(last, s) {
+	for part := range strings.SplitSeq(p, "/") {
+		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || scan.HasAnyPrefix(part, "cmake-build-", "bazel-") {
 			return true
 		}
 	}
-	return false
+	return scan.HasAnySuffix(p, ".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo")
 }
 
 // UnderAny tells whether a path is one of the roots or below one.
@@ -171,55 +166,51 @@ func HomeClass(p string) Class {
 // fetches again: lists, archives, documentation that no program needs.
 func packageCache(p string) bool {
 	return UnderAny(strings.TrimRight(p, "*"), "/var/lib/apt/lists", "/var/cache", "/usr/share/doc", "/usr/share/man", "/usr/share/info", "/usr/share/locale") ||
-		strings.HasPrefix(p, "/var/lib/apt/lists/") || strings.HasPrefix(p, "/usr/share/doc/") || strings.HasPrefix(p, "/usr/share/man/") ||
-		strings.Contains(p, "/.npm/_cacache") || strings.Contains(p, "/.npm/_npx") || strings.Contains(p, "/.m2/repository/") || strings.Contains(p, "/.gradle/caches") || strings.Contains(p, "/.cargo/registry/cache")
+		scan.HasAny(p, "/.npm/_cacache", "/.npm/_npx", "/.m2/repository/", "/.gradle/caches", "/.cargo/registry/cache")
 }
 
 // SystemPath tells whether a clean absolute path belongs to the operating system.
 func SystemPath(p string) bool {
-	if UnderAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
+	switch {
+	case UnderAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !scan.HasAnySuffix(p, "/bin", "/lib"),
+		packageCache(p) && p != "/var/cache",
+		strings.Contains(p, "/keyrings/"): // keys of package sources, which every installation guide adds
 		return false
 	}
-	if packageCache(p) && p != "/var/cache" {
-		return false
-	}
-	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
-		return false
-	}
-	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
-		return true
-	}
-	return UnderAny(strings.TrimRight(p, "*"), "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/sys", "/proc",
-		"/var", "/run", "/private/etc", "/private/var", "/System", "/Library", "/Applications", "/Volumes", "/nix", "/snap", "/efi") ||
-		strings.HasPrefix(p, "/etc*") || strings.HasPrefix(p, "/usr*") || strings.HasPrefix(p, "/bin*") || strings.HasPrefix(p, "/var*") || strings.HasPrefix(p, "/lib*")
+	return p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" ||
+		UnderAny(strings.TrimRight(p, "*"), "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/sys", "/proc",
+			"/var", "/run", "/private/etc", "/private/var", "/System", "/Library", "/Applications", "/Volumes", "/nix", "/snap", "/efi") ||
+		scan.HasAnyPrefix(p, "/etc*", "/usr*", "/bin*", "/var*", "/lib*")
 }
 
 // WindowsClass judges a path with a drive or backslashes.
 func WindowsClass(t string) (Class, bool) {
-	p := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
+	given := strings.ReplaceAll(t, `\`, "/")
+	p := strings.ToLower(given)
 	if len(p) < 2 || p[1] != ':' || p[0] < 'a' || p[0] > 'z' {
 		return 0, false
 	}
 	rest := strings.Trim(p[2:], "/*.")
+	home, isHome := strings.CutPrefix(rest, "users")
 	switch {
 	case rest == "":
 		return IsRoot | IsCatchAll | IsAbsolute, true
 	case UnderAny(rest, "windows", "program files", "program files (x86)", "programdata", "efi", "boot", "bootmgr", "recovery", "system volume information"):
-		return IsSystem | IsAbsolute | KindOfFile(p) | KindOfFile(strings.ReplaceAll(t, `\`, "/")), true
-	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
+		return IsSystem | IsAbsolute | KindOfFile(p) | KindOfFile(given), true
+	case isHome && strings.LastIndexByte(home, '/') <= 0:
 		return IsHome | IsAbsolute, true
-	case UnderAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
+	case UnderAny(rest, "temp") || strings.Contains(rest, "/appdata/local/temp"):
 		return IsTemp | IsAbsolute, true
 	case Rebuildable(rest):
 		return IsRebuildable | IsAbsolute, true
 	}
-	return IsOutside | IsAbsolute | KindOfFile(p) | KindOfFile(strings.ReplaceAll(t, `\`, "/")), true
+	return IsOutside | IsAbsolute | KindOfFile(p) | KindOfFile(given), true
 }
 
 // BelowDrive judges a path seen from a folder of Windows: all that is in it, or what
 // is named where the folder is no place to work in.
 func BelowDrive(full, t, cwd string) (Class, bool) {
-	all := RelativeClass(path.Clean(t), t)&IsCatchAll != 0
+	all := RelativeClass(path.Clean(t))&IsCatchAll != 0
 	if c, ok := WindowsClass(cwd); !all && (!ok || c&(IsRoot|IsHome|IsSystem) == 0) {
 		return 0, false
 	}
@@ -230,6 +221,40 @@ func BelowDrive(full, t, cwd string) (Class, bool) {
 	return c, ok
 }
 
+// kindsOfFile are the classes that a path, and its last part in small letters, may have.
+var kindsOfFile = [...]struct {
+	class Class
+	is    func(p, lower string) bool
+}{
+	{IsCatchAll, func(p, lower string) bool { return lower == "*" || lower == "**" }},
+	{IsCredential, credentialFile},
+	{IsPublic, publicFile},
+	{IsStartup, startupFile},
+	{IsAuthorized, func(_, lower string) bool { return strings.HasPrefix(lower, "authorized_keys") }},
+	{IsAccounts, func(p, _ string) bool {
+		return scan.HasAnySuffix(p, "/etc/passwd", "/etc/shadow", "/etc/sudoers", "/etc/gshadow", "/etc/group") || strings.Contains(p, "/etc/sudoers.d")
+	}},
+	{IsHistory, func(_, lower string) bool {
+		return strings.HasPrefix(lower, ".") && strings.HasSuffix(lower, "_history")
+	}},
+	{IsGenerated, func(_, lower string) bool { return lockFiles[lower] }},
+}
+
+var lockFiles = scan.SetOf("package-lock.json pnpm-lock.yaml go.sum npm-shrinkwrap.json")
+
+// kindOfExtension is what a file is by the end of its name.
+var kindOfExtension = func() map[string]Class {
+	kinds := map[string]Class{".log": IsLog, ".lock": IsGenerated, ".snap": IsGenerated}
+	for end := range scan.SetOf(`.db .sqlite .sqlite3 .sql .bak .dump .pem .key .p12 .pfx .jks .mdb .rdb .tfstate .backup .parquet .mdf .ndf .ldf .edb .accdb .fdb .dbf
+		.vhd .vhdx .avhdx .vmdk .pst .ost .vbk .vib`) {
+		kinds[end] = IsData
+	}
+	return kinds
+}()
+
+// secretExtensions are those of secrets in a folder of that name.
+var secretExtensions = map[string]bool{"": true, ".txt": true, ".json": true, ".yml": true, ".yaml": true, ".env": true, ".key": true, ".ini": true, ".properties": true}
+
 // KindOfFile is what a file is by its name.
 func KindOfFile(p string) Class {
 	name := path.Base(p)
@@ -237,51 +262,17 @@ func KindOfFile(p string) Class {
 	if t := strings.TrimRight(lower, "*?"); t != "" && t != "." {
 		lower = t
 	}
-	var c Class
-	if strings.ContainsAny(p, "*?") && (lower == "*" || lower == "**") {
-		c |= IsCatchAll
+	c := kindOfExtension[path.Ext(lower)]
+	for _, k := range kindsOfFile {
+		if k.is(p, lower) {
+			c |= k.class
+		}
 	}
-	if credentialFile(p, lower) {
-		c |= IsCredential
-	}
-	folder := name
 	if strings.Trim(name, "*") == "" {
-		folder = path.Base(path.Dir(p))
+		name = path.Base(path.Dir(p))
 	}
-	if keyFolders[folder] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
+	if keyFolders[name] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
 		c |= IsKeyFolder
-	}
-	if publicFile(lower) {
-		c |= IsPublic
-	}
-	if startupFile(p, lower) {
-		c |= IsStartup
-	}
-	if strings.HasPrefix(lower, "authorized_keys") {
-		c |= IsAuthorized
-	}
-	switch {
-	case strings.HasSuffix(p, "/etc/passwd"), strings.HasSuffix(p, "/etc/shadow"), strings.HasSuffix(p, "/etc/sudoers"), strings.Contains(p, "/etc/sudoers.d"), strings.HasSuffix(p, "/etc/gshadow"), strings.HasSuffix(p, "/etc/group"):
-		c |= IsAccounts
-	}
-	if strings.HasSuffix(lower, "_history") && lower[0] == '.' {
-		c |= IsHistory
-	}
-	i := strings.LastIndexByte(lower, '.')
-	if i < 0 {
-		return c
-	}
-	switch lower[i:] {
-	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet", ".mdf", ".ndf", ".ldf", ".edb", ".accdb", ".fdb", ".dbf", ".vhd", ".vhdx", ".avhdx", ".vmdk", ".pst", ".ost", ".vbk", ".vib":
-		c |= IsData
-	case ".log":
-		c |= IsLog // a log
-	case ".lock", ".snap":
-		c |= IsGenerated
-	}
-	switch lower {
-	case "package-lock.json", "pnpm-lock.yaml", "go.sum", "npm-shrinkwrap.json":
-		c |= IsGenerated
 	}
 	return c
 }
@@ -289,18 +280,9 @@ func KindOfFile(p string) Class {
 var keyFolders = scan.SetOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
 
 // publicFile: named like a secret, meant to be read.
-func publicFile(lower string) bool {
-	for _, s := range [...]string{".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md"} {
-		if strings.HasSuffix(lower, s) {
-			return true
-		}
-	}
-	for _, s := range [...]string{"example.", "sample.", "template.", "dummy.", "public.", "pubkey."} {
-		if strings.HasPrefix(lower, s) {
-			return true
-		}
-	}
-	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
+func publicFile(_, lower string) bool {
+	return scan.HasAnySuffix(lower, ".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md") ||
+		scan.HasAnyPrefix(lower, "example.", "sample.", "template.", "dummy.", "public.", "pubkey.", ".env.example") || lower == "known_hosts" || strings.Contains(lower, ".pub.")
 }
 
 var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
@@ -316,40 +298,24 @@ func credentialFile(p, lower string) bool {
 	if secret, is := credentialPlace(p, lower); is {
 		return secret
 	}
-	if strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") {
-		return true
-	}
-	if folder := path.Base(path.Dir(p)); folder == "secrets" || folder == ".secrets" { // not the code of a package of that name
-		switch path.Ext(lower) {
-		case "", ".txt", ".json", ".yml", ".yaml", ".env", ".key", ".ini", ".properties":
-			return true
-		}
-	}
-	return false
+	folder := path.Base(path.Dir(p)) // not the code of a package of that name
+	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && secretExtensions[path.Ext(lower)]
 }
 
 // credentialName tells whether files of that name, in small letters, hold secrets.
 func credentialName(lower string) bool {
 	switch {
-	case credentialNames[lower], hasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
+	case credentialNames[lower], scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
 		return true
 	case strings.HasSuffix(lower, ".env"):
 		return lower != ".env"
 	case strings.HasPrefix(lower, "kubeconfig"):
 		return !strings.HasSuffix(lower, ".go")
 	case strings.HasSuffix(lower, ".json"):
-		return hasAnySuffix(lower, "-key.json", "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")
+		return scan.HasAnySuffix(lower, "-key.json", "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")
 	}
-	return hasAnySuffix(lower, ".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key") &&
-		!hasAnyPrefix(lower, "cert", "ca", "public", "fullchain", "chain")
-}
-
-func hasAnyPrefix(t string, list ...string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return strings.HasPrefix(t, s) })
-}
-
-func hasAnySuffix(t string, list ...string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return strings.HasSuffix(t, s) })
+	return scan.HasAnySuffix(lower, ".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key") &&
+		!scan.HasAnyPrefix(lower, "cert", "ca", "public", "fullchain", "chain")
 }
 
 // credentialPlaces are files and folders, by the end or the middle of their path, in
@@ -380,12 +346,7 @@ func credentialPlace(p, lower string) (secret, is bool) {
 
 // madeForTests: in the repository, for all to read.
 func madeForTests(p string) bool {
-	for _, folder := range [...]string{"/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/"} {
-		if strings.Contains(p, folder) {
-			return !strings.Contains(p, "..")
-		}
-	}
-	return false
+	return scan.HasAny(p, "/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/") && !strings.Contains(p, "..")
 }
 
 // wellKnownSecrets are what patterns are tried on.
@@ -395,39 +356,35 @@ var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-
 // hitsCredential: a pattern with a few letters of its own matches a well-known file
 // of secrets, part by part.
 func hitsCredential(p string) bool {
-	if letters := strings.Map(func(r rune) rune {
-		if strings.ContainsRune("*?[]/~", r) {
-			return -1
-		}
-		return r
-	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?.") == "" {
+	letters := strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "/", "", "~", "").Replace(p)
+	if len(letters) < 3 || strings.HasPrefix(path.Base(p), "*") || strings.Trim(path.Base(p), "*?.") == "" {
 		return false
 	}
-	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
-		j := strings.IndexByte(p[i:], ']')
-		if j < 0 {
-			break
-		}
-		p = p[:i] + "?" + p[i+j+1:]
-	}
-	for _, secret := range wellKnownSecrets {
-		pattern, all := p, true
+	p, _ = withoutClasses(p)
+	return slices.ContainsFunc(wellKnownSecrets[:], func(secret string) bool {
 		if strings.IndexByte(secret, '/') < 0 { // in whatever folder
-			pattern = path.Base(p)
-		} else if strings.Count(p, "/") != strings.Count(secret, "/") {
-			continue
+			return GlobMatch(path.Base(p), secret)
 		}
-		for part := range strings.SplitSeq(secret, "/") {
-			var first string
-			first, pattern, _ = strings.Cut(pattern, "/")
-			all = all && GlobMatch(first, part)
-		}
-		if all && !strings.HasPrefix(path.Base(p), "*") {
-			return true
+		return matchesParts(p, secret)
+	})
+}
+
+// matchesParts: a pattern matches a path, each part a part.
+func matchesParts(pattern, p string) bool {
+	if strings.Count(pattern, "/") != strings.Count(p, "/") {
+		return false
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		var first string
+		if first, pattern, _ = strings.Cut(pattern, "/"); !GlobMatch(first, part) {
+			return false
 		}
 	}
-	return false
+	return true
 }
+
+// besideCoins are files of a wallet that hold nothing to steal.
+var besideCoins = scan.SetOf("peers.dat banlist.json settings.json")
 
 // besideKeys: what lies in a folder of secrets and holds none.
 func besideKeys(folder, rest, lower string) bool {
@@ -435,38 +392,28 @@ func besideKeys(folder, rest, lower string) bool {
 	case "/.ssh":
 		return plainSSH(rest, lower)
 	case "/.gnupg":
-		return strings.HasSuffix(lower, ".conf") || strings.HasPrefix(lower, "pubring") || strings.HasPrefix(lower, "trustdb") || strings.HasPrefix(lower, "tofu.db")
+		return strings.HasSuffix(lower, ".conf") || scan.HasAnyPrefix(lower, "pubring", "trustdb", "tofu.db")
 	case "/.config/gcloud":
-		return strings.HasPrefix(rest, "configurations/") || strings.HasPrefix(rest, "logs/") || lower == "active_config"
+		return scan.HasAnyPrefix(rest, "configurations/", "logs/") || lower == "active_config"
 	case "/.azure":
 		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
 	case "/.bitcoin/", "/.electrum":
-		return strings.HasSuffix(lower, ".log") || lower == "peers.dat" || lower == "banlist.json" || lower == "settings.json"
+		return strings.HasSuffix(lower, ".log") || besideCoins[lower]
 	}
 	return false
 }
 
 // plainSSH: what lies beside the keys and holds none.
 func plainSSH(rest, lower string) bool {
-	return lower == "config" || strings.HasPrefix(rest, "config.d/") || strings.HasPrefix(lower, "known_hosts") || strings.HasPrefix(lower, "authorized_keys") ||
-		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md") || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme"
+	return lower == "config" || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme" ||
+		strings.HasPrefix(rest, "config.d/") || scan.HasAnyPrefix(lower, "known_hosts", "authorized_keys") || strings.Contains(lower, ".pub") || scan.HasAnySuffix(lower, ".txt", ".md")
 }
 
 var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {
-	if strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) {
-		return true
-	}
-	if startupNames[lower] {
-		return true
-	}
-	for _, s := range [...]string{"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
-		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/"} {
-		if strings.Contains(p, s) {
-			return true
-		}
-	}
-	return false
+	return startupNames[lower] || strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
+		scan.HasAny(p, "/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
+			"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/")
 }

@@ -40,22 +40,18 @@ func LineEnd(text string, i int) int {
 
 // UnicodeEscape reads u0072, u{72} and U00000072, and gives how many bytes they are.
 func UnicodeEscape(text string) (rune, int) {
-	if text == "" || text[0] != 'u' && text[0] != 'U' {
-		return 0, 0
-	}
 	digits, used := "", 0
 	switch {
 	case strings.HasPrefix(text, "u{"):
-		if end := strings.IndexByte(text, '}'); end > 2 {
-			digits, used = text[2:end], end+1
-		}
-	case text[0] == 'u' && len(text) > 4:
+		digits, _, _ = strings.Cut(text[2:], "}")
+		used = len("u{}") + len(digits)
+	case strings.HasPrefix(text, "u") && len(text) > 4:
 		digits, used = text[1:5], 5
-	case text[0] == 'U' && len(text) > 8:
+	case strings.HasPrefix(text, "U") && len(text) > 8:
 		digits, used = text[1:9], 9
 	}
 	n, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || n == 0 || n > unicode.MaxRune {
+	if err != nil || n == 0 || n > unicode.MaxRune || used > len(text) {
 		return 0, 0
 	}
 	return rune(n), used

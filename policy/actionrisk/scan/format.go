@@ -89,33 +89,33 @@ type directive struct {
 // readDirective reads the directive behind a percent sign.
 func readDirective(s string) directive {
 	d := directive{precision: -1}
-	number := func(i int) (n, next int) {
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < MaxValue {
-			n, i = 10*n+int(s[i]-'0'), i+1
-		}
-		return min(n, MaxValue), i
+	rest := s
+	if n, behind := leadingNumber(rest); n > 0 && strings.HasPrefix(behind, "$") { // its place, which we take to be the next
+		rest = behind[1:]
 	}
-	i := 0
-	if n, next := number(0); n > 0 && next < len(s) && s[next] == '$' { // its place, which we take to be the next
-		i = next + 1
+	behind := strings.TrimLeft(rest, "-+ #0'")
+	flags := rest[:len(rest)-len(behind)]
+	d.left, d.zero = strings.Contains(flags, "-"), strings.Contains(flags, "0")
+	d.width, rest = leadingNumber(behind)
+	if strings.HasPrefix(rest, ".") {
+		d.precision, rest = leadingNumber(rest[1:])
 	}
-	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
-		d.left, d.zero = d.left || s[i] == '-', d.zero || s[i] == '0'
-		i++
+	if rest = strings.TrimLeft(rest, "lhjz"); rest != "" {
+		d.verb, rest = rest[0], rest[1:]
 	}
-	d.width, i = number(i)
-	if i < len(s) && s[i] == '.' {
-		d.precision, i = number(i + 1)
-	}
-	for i < len(s) && strings.IndexByte("lhjz", s[i]) >= 0 {
-		i++
-	}
-	if i < len(s) {
-		d.verb = s[i]
-		i++
-	}
-	d.length = i
+	d.length = len(s) - len(rest)
 	return d
+}
+
+// leadingNumber is the number that a text begins with, at most MaxValue, and what stands
+// behind it.
+func leadingNumber(s string) (int, string) {
+	rest := strings.TrimLeft(s, "0123456789")
+	n, err := strconv.Atoi(s[:len(s)-len(rest)])
+	if err != nil && rest != s { // too long a number
+		n = MaxValue
+	}
+	return min(n, MaxValue), rest
 }
 
 // formatBase is the base of the numbers that a directive writes, if it is not 10.
@@ -126,23 +126,7 @@ func (d directive) apply(text string, shell bool) string {
 	if strings.IndexByte(text, Hole) >= 0 {
 		return text // of a length that nobody knows
 	}
-	switch d.verb {
-	case 'q':
-		if shell {
-			text = Quote(text)
-		}
-	case 'c':
-		if n, err := strconv.ParseInt(text, 0, 32); err == nil && !shell {
-			text = string(rune(n))
-		}
-		text = Substring(text, 0, 1)
-	case 's', 'b':
-		if d.precision >= 0 && d.precision < len(text) {
-			text = text[:d.precision]
-		}
-	case 'd', 'i', 'u', 'x', 'X', 'o':
-		text = d.number(text)
-	}
+	text = d.converted(text, shell)
 	pad := max(0, d.width-len(text))
 	switch {
 	case d.left:
@@ -151,6 +135,28 @@ func (d directive) apply(text string, shell bool) string {
 		return strings.Repeat("0", pad) + text
 	}
 	return strings.Repeat(" ", pad) + text
+}
+
+// converted is an argument in the form that the verb asks for.
+func (d directive) converted(text string, shell bool) string {
+	switch d.verb {
+	case 'q':
+		if shell {
+			return Quote(text)
+		}
+	case 'c':
+		if n, err := strconv.ParseInt(text, 0, 32); err == nil && !shell {
+			text = string(rune(n))
+		}
+		return Substring(text, 0, 1)
+	case 's', 'b':
+		if d.precision >= 0 {
+			return text[:min(d.precision, len(text))]
+		}
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		return d.number(text)
+	}
+	return text
 }
 
 // number writes a number in the base of the directive; what is none stays.

@@ -35,6 +35,7 @@ var Functions = map[string]Function{
 	"text64":    {Of: first(decodeText64)},
 	"join":      {Of: join, Holes: true},
 	"joinpath":  {Of: joinPath, Holes: true},
+	"sibling":   {Of: sibling, Holes: true},
 	"concat":    {Of: func(args []string) (string, bool) { return strings.Join(args, ""), true }, Holes: true},
 	"format":    {Of: format, Holes: true},
 	"fill":      {Of: fill, Holes: true},
@@ -166,10 +167,21 @@ func joinPath(parts []string) (string, bool) {
 
 // folder is the one above a path.
 func folder(text string) string {
-	if text == "." || strings.HasSuffix(text, "..") {
+	switch {
+	case text == "~":
+		return "~/.."
+	case text == "." || strings.HasSuffix(text, ".."):
 		return path.Join(text, "..")
 	}
 	return path.Dir(text)
+}
+
+// sibling is a path with another last part.
+func sibling(parts []string) (string, bool) {
+	if len(parts) != 2 {
+		return "", false
+	}
+	return joinPath([]string{folder(parts[0]), parts[1]})
 }
 
 func translate(args []string) (string, bool) {

@@ -3,6 +3,8 @@
 // that look like others. It knows no language and no rule.
 package scan
 
+import "strings"
+
 // Limits of one assessment. Each bounds work, never what was found before it.
 const (
 	// MaxSteps is the work of one assessment, some 0.1 microseconds a step; honest
@@ -70,33 +72,39 @@ const (
 func Nesting(text string) int {
 	depth, deepest, ticks := 0, 0, 0
 	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '(', '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case ')', '}', ']':
-			depth = max(depth-1, 0)
-		case '`':
+		switch c := text[i]; {
+		case c == '`':
 			ticks++
-		case '\\':
+		case c == '\\':
 			i++
-		case 'i', 'c', 'w', 'f', 'u', 's':
-			if i == 0 || !IsNameByte(text[i-1]) {
-				for _, k := range [...]string{"if ", "case ", "while ", "for ", "until ", "select "} {
-					if len(text)-i >= len(k) && text[i:i+len(k)] == k {
-						depth++
-						deepest = max(deepest, depth)
-					}
-				}
-				for _, k := range [...]string{"fi", "done", "esac"} {
-					if len(text)-i >= len(k) && text[i:i+len(k)] == k && (i+len(k) == len(text) || !IsNameByte(text[i+len(k)])) {
-						depth = max(depth-1, 0)
-					}
-				}
-			}
+		default:
+			depth = max(depth+opening(text, i), 0)
+			deepest = max(deepest, depth)
 		}
 	}
 	return max(deepest, ticks/8)
+}
+
+// opening is 1 where a bracket or a command of the shell that has an end begins, -1 where
+// it ends.
+func opening(text string, i int) int {
+	switch text[i] {
+	case '(', '{', '[':
+		return 1
+	case ')', '}', ']':
+		return -1
+	case 'i', 'c', 'w', 'f', 'u', 's':
+		if i > 0 && IsNameByte(text[i-1]) {
+			return 0
+		}
+		if HasAnyPrefix(text[i:], "if ", "case ", "while ", "for ", "until ", "select ") {
+			return 1
+		}
+		if rest, ok := strings.CutPrefix(text[i:], "fi"); ok && (rest == "" || !IsNameByte(rest[0])) {
+			return -1
+		}
+	}
+	return 0
 }
 
 // IsNameByte tells whether a byte may stand in a name: an ASCII letter, a digit or an underscore.

@@ -43,12 +43,17 @@ var Confusable = map[rune]rune{
 // Joins: variation selectors and joiners belong to emoji, and to scripts that
 // need them.
 func Joins(previous, r rune, rest string) bool {
-	if r >= 0xFE00 && r <= 0xFE0F || r == 0x200D || r == 0x200C {
-		next, _ := utf8.DecodeRuneInString(rest)
-		return previous > 0x2000 && !Invisible(previous) || unicode.In(previous, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Tamil) ||
-			previous > 0x80 && next > 0x2000 || r == 0xFE0F && (previous == '#' || previous == '*' || previous >= '0' && previous <= '9')
+	selects := r >= 0xFE00 && r <= 0xFE0F
+	next, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case !selects && r != 0x200D && r != 0x200C:
+		return false
+	case previous > 0x2000 && !Invisible(previous), previous > 0x80 && next > 0x2000:
+		return true
+	case r == 0xFE0F && (previous == '#' || previous == '*' || previous >= '0' && previous <= '9'):
+		return true
 	}
-	return false
+	return unicode.In(previous, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Tamil)
 }
 
 // MixedWord finds a word that mixes ASCII letters with look-alikes of another

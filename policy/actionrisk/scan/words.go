@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,29 @@ func SetOf(words string) map[string]bool {
 	return m
 }
 
+// Put puts a value into a map, which it makes if there is none yet.
+func Put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+	if *m == nil {
+		*m = M{}
+	}
+	(*m)[key] = value
+}
+
+// HasAny tells whether one of the parts stands in a text.
+func HasAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
+}
+
+// HasAnyPrefix tells whether a text begins with one of the parts.
+func HasAnyPrefix(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(text, p) })
+}
+
+// HasAnySuffix tells whether a text ends in one of the parts.
+func HasAnySuffix(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.HasSuffix(text, p) })
+}
+
 // Unescape resolves the escapes of $'…', echo -e and printf.
 func Unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
@@ -50,35 +74,35 @@ func Unescape(s string) string {
 			b = append(b, s[i])
 			continue
 		}
-		i++
-		switch c := s[i]; {
-		case c == 'n':
-			b = append(b, '\n')
-		case c == 't':
-			b = append(b, '\t')
-		case c == 'r':
-			b = append(b, '\r')
-		case c == 'a', c == 'b', c == 'f', c == 'v':
-			b = append(b, ' ')
-		case c == 'e' || c == 'E':
-			b = append(b, 0x1b)
-		case c == 'x':
-			n, used := Digits(s[i+1:], 16, 2)
-			b, i = append(b, byte(n)), i+used
-		case c == 'u' || c == 'U':
-			n, used := Digits(s[i+1:], 16, map[byte]int{'u': 4, 'U': 8}[c])
-			b, i = append(b, string(rune(n))...), i+used
-		case c >= '0' && c <= '7':
-			n, used := Digits(s[i:], 8, 4)
-			if c != '0' {
-				n, used = Digits(s[i:], 8, 3)
-			}
-			b, i = append(b, byte(n)), i+used-1
-		default:
-			b = append(b, c)
-		}
+		text, used := escape(s[i+1:])
+		b, i = append(b, text...), i+used
 	}
 	return strings.ReplaceAll(string(b), string(Hole), " ")
+}
+
+// plainEscapes are the escapes of one letter.
+var plainEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'a': " ", 'b': " ", 'f': " ", 'v': " ", 'e': "\x1b", 'E': "\x1b"}
+
+// escape is what stands for the escape that a text begins with, and how long that is.
+func escape(s string) (string, int) {
+	if text, ok := plainEscapes[s[0]]; ok {
+		return text, 1
+	}
+	switch c := s[0]; c {
+	case 'x':
+		n, used := Digits(s[1:], 16, 2)
+		return string([]byte{byte(n)}), 1 + used
+	case 'u', 'U':
+		n, used := Digits(s[1:], 16, map[byte]int{'u': 4, 'U': 8}[c])
+		return string(rune(n)), 1 + used
+	case '0':
+		n, used := Digits(s, 8, 4)
+		return string([]byte{byte(n)}), used
+	case '1', '2', '3', '4', '5', '6', '7':
+		n, used := Digits(s, 8, 3)
+		return string([]byte{byte(n)}), used
+	}
+	return s[:1], 1
 }
 
 // Digits reads at most n digits of a base, and gives their value and how many there were.

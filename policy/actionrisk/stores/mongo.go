@@ -6,6 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // MongoCall is one method call of mongo shell text, or one command document.
@@ -42,8 +43,8 @@ func MongoCalls(text string) []MongoCall {
 		end := commentEnd(text, i)
 		switch c := text[i]; {
 		case end > 0:
-		case c == '[' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\''):
-			if end = SkipQuoted(text, i+1); end < len(text) && strings.HasPrefix(text[end:], "](") {
+		case quotedIndex(text[i:]): // db["name"](…)
+			if end = SkipQuoted(text, i+1); strings.HasPrefix(text[end:], "](") {
 				calls = append(calls, callAt(text, text[i+2:end-1], i, end+1, closing))
 			}
 		case c == '"' || c == '\'' || c == '`':
@@ -57,6 +58,9 @@ func MongoCalls(text string) []MongoCall {
 	}
 	return calls
 }
+
+// quotedIndex: a name in quotes is what is asked for.
+func quotedIndex(text string) bool { return scan.HasAnyPrefix(text, `["`, "['") }
 
 // methodAt is the name at i and the bracket that its call opens, or none.
 func methodAt(text string, i int) (string, int) {
@@ -184,19 +188,13 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	first = strings.Join(strings.Fields(first), "")
 	switch c.Method {
 	case "drop":
-		if looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
+		if picksVertices(c.Receiver) {
 			return act.DeletesSome
 		}
 	case "deleteMany", "remove":
-		if MongoAll(first) && !(c.Method == "remove" && strings.Contains(c.Args, "justOne")) {
-			return act.DeletesAll
-		}
-		return act.DeletesSome
+		return ofAll(MongoAll(first) && !removesOne(c), act.DeletesAll, act.DeletesSome)
 	case "updateMany", "update":
-		if MongoAll(first) {
-			return "update.unbounded"
-		}
-		return "update.scoped"
+		return ofAll(MongoAll(first), "update.unbounded", "update.scoped")
 	case "aggregate":
 		return pipelineEffect(c)
 	case "bulkWrite":
@@ -206,7 +204,7 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 			return act.DropsCollection
 		}
 	case "createUser", "grantRolesToUser", "updateUser":
-		return grantEffect(c.Args)
+		return ofAll(scan.HasAny(c.Args, `"root"`, `'root'`, "dbAdminAnyDatabase", "userAdminAnyDatabase"), "privilege.superuser", "privilege.grant")
 	case "adminCommand", "runCommand":
 		return mongoCommand(first)
 	}
@@ -216,14 +214,22 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	return ""
 }
 
-// grantEffect is the effect of giving a user roles.
-func grantEffect(roles string) string {
-	for _, role := range [...]string{`"root"`, `'root'`, "dbAdminAnyDatabase", "userAdminAnyDatabase"} {
-		if strings.Contains(roles, role) {
-			return "privilege.superuser"
-		}
+// picksVertices: g.V().has(…), g.V(id): not all of a graph.
+func picksVertices(receiver string) bool {
+	return looksGremlin(receiver) && (scan.HasAny(receiver, ".has(", ".hasId(") || !strings.Contains(receiver, "()"))
+}
+
+// removesOne: remove(filter, {justOne: true}).
+func removesOne(c *MongoCall) bool {
+	return c.Method == "remove" && strings.Contains(c.Args, "justOne")
+}
+
+// ofAll is the effect of a call on everything, or the one on a part of it.
+func ofAll(all bool, effect, onSome string) string {
+	if all {
+		return effect
 	}
-	return "privilege.grant"
+	return onSome
 }
 
 // mongoCommand names the effect of a command document.

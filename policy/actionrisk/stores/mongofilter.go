@@ -55,22 +55,24 @@ func memberTruth(key string, v *tree.Node, depth int) sql.Truth {
 
 // combined judges a list of filters under $or, $and and $nor.
 func combined(key string, v *tree.Node, depth int) sql.Truth {
-	all, none := true, true
-	any := false
+	count := map[sql.Truth]int{}
 	for _, k := range v.Kids {
-		t := filterTruth(k, depth+1)
-		all, none, any = all && t == sql.AllRows, none && t == sql.NoRows, any || t == sql.AllRows
+		count[filterTruth(k, depth+1)]++
 	}
-	switch {
-	case len(v.Kids) == 0:
+	all, none := count[sql.AllRows], count[sql.NoRows]
+	switch n := len(v.Kids); {
+	case n == 0:
 		return sql.SomeRows
-	case key == "$and" && all, key == "$or" && any, key == "$nor" && none:
+	case key == "$and" && all == n, key == "$or" && all > 0, key == "$nor" && none == n:
 		return sql.AllRows
-	case key == "$nor" && any, key == "$or" && none:
+	case key == "$nor" && all > 0, key == "$or" && none == n:
 		return sql.NoRows
 	}
 	return sql.SomeRows
 }
+
+// keyHolds are the values with which a test of the key leaves no document out.
+var keyHolds = map[string][]string{"$ne": {"null", "", "0", "-1"}, "$gt": {"", "0"}, "$gte": {"", "0"}, "$regex": {"", ".", ".*", "^", "/./", "/.*/", "/^/"}}
 
 // constantText judges $where and $expr: a condition that depends on no document.
 func constantText(v *tree.Node) sql.Truth {
@@ -97,33 +99,29 @@ func constantText(v *tree.Node) sql.Truth {
 // keyTruth judges what a filter asks of the key, which every document has.
 func keyTruth(v *tree.Node) sql.Truth {
 	if v.Kind != '{' {
-		return rowsNoneIf(v.Text == "null" && v.Kind == 'n')
+		return rowsNoneIf(v.Kind == 'n')
 	}
 	if len(v.Kids) != 1 {
 		return sql.SomeRows
 	}
-	arg := v.Kids[0]
-	switch v.Keys[0] {
+	op, arg := v.Keys[0], v.Kids[0]
+	empty := arg.Kind == '[' && len(arg.Kids) == 0
+	switch op {
 	case "$exists":
-		return sql.Rows(arg.Text == "true" || arg.Text == "1")
-	case "$ne":
-		return sql.RowsIf(slices.Contains([]string{"null", "", "0", "-1"}, arg.Text) && arg.Kind != '{')
+		return sql.Rows(slices.Contains([]string{"true", "1"}, arg.Text))
 	case "$nin":
-		return sql.RowsIf(arg.Kind == '[' && len(arg.Kids) == 0)
+		return sql.RowsIf(empty)
 	case "$in":
-		return rowsNoneIf(arg.Kind == '[' && len(arg.Kids) == 0)
-	case "$gt", "$gte":
-		return sql.RowsIf(strings.HasPrefix(arg.Text, "MinKey") || arg.Text == "" || arg.Text == "0")
-	case "$lt", "$lte":
-		return sql.RowsIf(strings.HasPrefix(arg.Text, "MaxKey"))
-	case "$regex":
-		return sql.RowsIf(slices.Contains([]string{"", ".", ".*", "^", "/./", "/.*/", "/^/"}, arg.Text))
+		return rowsNoneIf(empty)
 	case "$not":
-		if t := keyTruth(arg); t != sql.SomeRows {
-			return sql.AllRows + sql.NoRows - t
+		return keyTruth(arg).Not()
+	case "$ne":
+		if arg.Kind == '{' {
+			return sql.SomeRows
 		}
 	}
-	return sql.SomeRows
+	bound := map[string]string{"$gt": "MinKey", "$gte": "MinKey", "$lt": "MaxKey", "$lte": "MaxKey"}[op]
+	return sql.RowsIf(slices.Contains(keyHolds[op], arg.Text) || bound != "" && strings.HasPrefix(arg.Text, bound))
 }
 
 // rowsNoneIf is NoRows or, if the test may pick rows, SomeRows.

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Redis and what speaks its language: commands of words, one on a line.
@@ -79,11 +80,11 @@ func redisEffect(names *facts.Calls, f []string) (effect string, changes bool) {
 // scriptEffect is what a script in Lua does by the commands it names.
 func scriptEffect(script string) string {
 	switch {
-	case strings.Contains(script, "flushall"), strings.Contains(script, "flushdb"):
+	case scan.HasAny(script, "flushall", "flushdb"):
 		return act.Flushes
 	case strings.Contains(script, "config") && strings.Contains(script, "'set'"):
 		return act.Reconfigures
-	case (strings.Contains(script, "del") || strings.Contains(script, "unlink")) && (strings.Contains(script, "keys'") || strings.Contains(script, "keys\"") || strings.Contains(script, "scan")):
+	case scan.HasAny(script, "del", "unlink") && scan.HasAny(script, "keys'", `keys"`, "scan"):
 		return act.DeletesKeys
 	}
 	return ""
@@ -92,22 +93,32 @@ func scriptEffect(script string) string {
 // trimEffect: a list or stream that is cut to nothing is emptied.
 func trimEffect(verb string, f []string) string {
 	args := f[min(2, len(f)):]
-	last := func(n int) int64 {
-		if n >= len(args) {
-			return -1
-		}
-		v, err := strconv.ParseInt(args[n], 10, 64)
-		if err != nil {
-			return -1
-		}
-		return v
-	}
-	empties := verb == "XTRIM" && len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (last(len(args)-1) == 0 || last(1) == 0)
-	empties = empties || verb == "LTRIM" && len(args) == 2 && (last(0) > last(1) && last(1) >= 0 || last(0) == -1 && args[0] == "-1" && args[1] == "0")
-	if empties {
+	if verb == "LTRIM" && emptyRange(args) || verb == "XTRIM" && keepsNone(args) {
 		return act.EmptiesQueue
 	}
 	return "insert"
+}
+
+// emptyRange: LTRIM key 1 0, -1 0.
+func emptyRange(args []string) bool {
+	if len(args) != 2 {
+		return false
+	}
+	from, to := numberAt(args, 0), numberAt(args, 1)
+	return to >= 0 && from > to || args[0] == "-1" && args[1] == "0"
+}
+
+// keepsNone: XTRIM key MAXLEN [~] 0.
+func keepsNone(args []string) bool {
+	return len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (numberAt(args, len(args)-1) == 0 || numberAt(args, 1) == 0)
+}
+
+// numberAt is a word as a number, -1 if it is none.
+func numberAt(args []string, i int) int64 {
+	if n, err := strconv.ParseInt(args[i], 10, 64); err == nil {
+		return n
+	}
+	return -1
 }
 
 // luaJoined puts the pieces of strings together: 'flush'..'all'.

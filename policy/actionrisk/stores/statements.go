@@ -28,27 +28,32 @@ func ClientWords(v *act.Invocation, text string) string {
 	if v == nil {
 		return ""
 	}
-	var b strings.Builder
+	words := []string{""}
+	place := func(t string) bool { return t != text && !strings.ContainsAny(t, " \n") }
 	for _, w := range v.Operands {
-		if w.Text != text && !strings.ContainsAny(w.Text, " \n") && !strings.Contains(w.Text, "/dev/") {
-			b.WriteString(" " + w.Text)
+		if place(w.Text) && !strings.Contains(w.Text, "/dev/") {
+			words = append(words, w.Text)
 		}
 	}
 	for i := range v.Opts {
-		if o := &v.Opts[i]; o.Given && o.Value.Text != text && !strings.ContainsAny(o.Value.Text, " \n") && !strings.HasPrefix(o.Value.Text, "/") {
-			b.WriteString(" " + o.Value.Text)
+		if o := &v.Opts[i]; o.Given && place(o.Value.Text) && !strings.HasPrefix(o.Value.Text, "/") {
+			words = append(words, o.Value.Text)
 		}
 	}
+	return strings.Join(append(words, setWords(v)...), " ")
+}
+
+// setWords are what variables, a place in memory and the host say of it.
+func setWords(v *act.Invocation) (words []string) {
 	for _, a := range v.Env {
-		if strings.HasPrefix(a.Name, "PG") || strings.HasSuffix(a.Name, "_ENV") || strings.HasSuffix(a.Name, "URL") {
-			b.WriteString(" " + a.Value.Text)
+		if strings.HasPrefix(a.Name, "PG") || scan.HasAnySuffix(a.Name, "_ENV", "URL") {
+			words = append(words, a.Value.Text)
 		}
 	}
 	if v.Has("--local") && facts.Tables().In("local-stores", v.Exe) || inMemory(v) {
-		b.WriteString(" local")
+		words = append(words, "local")
 	}
-	b.WriteString(" " + v.Host)
-	return b.String()
+	return append(words, v.Host)
 }
 
 // inMemory: the client's database is gone with it, and it opens no other.
@@ -56,7 +61,7 @@ func inMemory(v *act.Invocation) bool {
 	memory := false
 	for _, w := range v.Operands {
 		text := strings.ToLower(w.Text)
-		if strings.Contains(text, "attach") || strings.Contains(text, ".open") || strings.Contains(text, ".restore") {
+		if scan.HasAny(text, "attach", ".open", ".restore") {
 			return false
 		}
 		memory = memory || text == ":memory:" || strings.HasPrefix(text, "file::memory:")
@@ -68,51 +73,43 @@ func inMemory(v *act.Invocation) bool {
 // some database? Words that are also programs need the words that follow them.
 func LooksSQL(text string) bool {
 	text = skipSQLSpace(text)
-	if text == "" {
-		return false
-	}
-	if text[0] == '(' {
+	if strings.HasPrefix(text, "(") {
 		return strings.HasPrefix(strings.ToLower(strings.TrimLeft(text, "( ")), "select ")
-	}
-	if text[0] == '\\' {
-		return sqlMetaStart(text)
 	}
 	word, rest := sqlWordAt(text)
 	next, after := sqlWordAt(skipSQLSpace(rest))
 	switch word {
 	case "":
-		return false
+		return sqlMetaStart(text)
 	case "db":
 		return LooksMongo(text)
-	case "select", "insert", "merge", "upsert", "with", "explain", "values":
-		return sqlSecond(word, next, rest)
+	case "select", "insert", "merge", "upsert", "with", "explain", "values", "grant", "revoke", "deny", "for":
+		return sqlSecond(word, next, strings.ToLower(rest))
 	case "delete":
 		return deletesRows(next, rest, after)
 	case "update":
-		return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
+		return setsColumns(rest, after)
 	case "drop", "create", "alter", "truncate":
 		return sqlObject(word, next, rest, after)
-	case "grant", "revoke", "deny":
-		return HasSQLWord(strings.ToLower(rest), "to", "from", "on")
 	case "if", "begin", "while", "declare":
-		if bash := word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-"); bash {
-			return false
-		}
-		if blockOfSQL(strings.ToLower(rest)) {
+		if blockOfSQL(word, strings.ToLower(rest)) {
 			return true
 		}
-	case "for": // FOR x IN c REMOVE x IN c, where a shell has "; do"
-		low := strings.ToLower(rest)
-		return HasSQLWord(low, "in") && HasSQLWord(low, "remove") && !strings.Contains(low, ";") && !HasSQLWord(low, "do")
 	case "exec", "execute", "call":
 		return callsProcedure(word, next, rest)
 	}
 	return sqlPair(word, next, rest)
 }
 
-// blockOfSQL: statements stand in it and no key words of a shell.
-func blockOfSQL(low string) bool {
-	return sql.HoldsSQL(low) && !slices.ContainsFunc([]string{"; then", ";then", "; do", "\ndo", "\nthen"}, func(word string) bool { return strings.Contains(low, word) })
+// setsColumns: UPDATE t SET x = 1, and no option of a program.
+func setsColumns(rest, after string) bool {
+	return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
+}
+
+// blockOfSQL: statements stand in it, and no option of bash's declare or key word of a shell.
+func blockOfSQL(word, low string) bool {
+	option := word == "declare" && strings.HasPrefix(strings.TrimLeft(low, " "), "-")
+	return !option && sql.HoldsSQL(low) && !scan.HasAny(low, "; then", ";then", "; do", "\ndo", "\nthen")
 }
 
 // callsProcedure: what a verb calls is a stored procedure, or a statement in a text.
@@ -160,22 +157,9 @@ func deletesByName(rest string) bool {
 // LaterSQL: a text that begins with a statement some shell would take too (SET x =
 // 1, EXEC p, PRINT 'x') and goes on with one that only a database knows.
 func LaterSQL(text string) bool {
-	word, rest := sqlWordAt(skipSQLSpace(text))
-	second, third := sqlWordAt(skipSQLSpace(rest))
-	switch word {
-	case "set":
-		if third = strings.TrimLeft(third, " "); second == "" || !strings.HasPrefix(third, "=") && !strings.HasPrefix(third, ":=") && !HasSQLWord(strings.ToLower(third[:min(len(third), 64)]), "to", "on", "off") {
-			return false
-		}
-	case "go":
-		if line := strings.TrimLeft(skipSQLSpace(text)[2:], " \t;"); line == "" || line[0] != '\n' {
-			return false
-		}
-	case "exec", "execute", "call", "print", "use", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
-		if second == "" && word != "begin" && word != "commit" && word != "rollback" {
-			return false
-		}
-	default:
+	text = skipSQLSpace(text)
+	word, rest := sqlWordAt(text)
+	if !mayPrecede(word, text, rest) {
 		return false
 	}
 	for n := 0; n < scan.MaxLaterSQL; n++ {
@@ -190,24 +174,72 @@ func LaterSQL(text string) bool {
 	return false
 }
 
-// sqlSecond: what follows a verb that begins nothing else than SQL.
-func sqlSecond(word, next, rest string) bool {
-	low := strings.ToLower(rest)
+// mayPrecede: a word that begins a statement, as what follows it does not deny.
+func mayPrecede(word, text, rest string) bool {
+	second, behind := sqlWordAt(skipSQLSpace(rest))
+	switch word {
+	case "set":
+		behind = strings.TrimLeft(behind, " ")
+		return second != "" && (scan.HasAnyPrefix(behind, "=", ":=") || HasSQLWord(strings.ToLower(behind[:min(len(behind), 64)]), "to", "on", "off"))
+	case "go":
+		return strings.HasPrefix(strings.TrimLeft(text[2:], " \t;"), "\n")
+	case "begin", "commit", "rollback":
+		return true
+	case "exec", "execute", "call", "print", "use", "declare", "start", "savepoint", "prepare", "show", "deallocate", "raiserror":
+		return second != ""
+	}
+	return false
+}
+
+// sqlSecond: what follows, in lower case, a verb that begins nothing else than SQL.
+func sqlSecond(word, next, low string) bool {
 	switch word {
 	case "select":
 		// bash has "select x in …; do"
-		return !(strings.Contains(low, " in ") && strings.Contains(low, "; do") && !strings.Contains(low, " from "))
-	case "insert", "merge", "upsert":
-		if word == "merge" {
-			return HasSQLWord(low, "using")
-		}
-		return next == "into" || next == "overwrite" || next == "ignore" || next == "or" || HasSQLWord(low, "using", "values")
+		return !strings.Contains(low, " in ") || !strings.Contains(low, "; do") || strings.Contains(low, " from ")
+	case "merge":
+		return HasSQLWord(low, "using")
+	case "insert", "upsert":
+		return slices.Contains([]string{"into", "overwrite", "ignore", "or"}, next) || HasSQLWord(low, "using", "values")
 	case "with":
-		return strings.Contains(low, " as (") || strings.Contains(low, " as(") || strings.Contains(low, " as materialized")
-	case "explain":
-		return next != "" || strings.HasPrefix(strings.TrimSpace(rest), "(")
+		return scan.HasAny(low, " as (", " as(", " as materialized")
+	case "grant", "revoke", "deny":
+		return HasSQLWord(low, "to", "from", "on")
+	case "for":
+		return removesEach(low)
 	}
-	return strings.HasPrefix(strings.TrimSpace(rest), "(")
+	return word == "explain" && next != "" || strings.HasPrefix(strings.TrimSpace(low), "(")
+}
+
+// sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
+// with, or with * that it must hold; "* " alone asks only for a name and an end.
+func sqlPair(word, next, rest string) bool {
+	alternatives, ok := sqlPairs[word]
+	low := strings.TrimSpace(strings.ToLower(rest))
+	switch {
+	case !ok:
+		return false
+	case alternatives == "":
+		return low == "" || scan.HasAnyPrefix(low, ";", "async", "sync")
+	case alternatives == "*":
+		return next != ""
+	case alternatives == "* ":
+		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
+	}
+	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(a string) bool {
+		if a == " " {
+			return low == ""
+		}
+		if part, anywhere := strings.CutPrefix(a, "*"); anywhere {
+			return strings.Contains(" "+low, " "+strings.TrimSpace(part))
+		}
+		return strings.HasPrefix(low, a)
+	})
+}
+
+// removesEach: FOR x IN c REMOVE x IN c, where a shell has "; do".
+func removesEach(low string) bool {
+	return HasSQLWord(low, "in") && HasSQLWord(low, "remove") && !strings.Contains(low, ";") && !HasSQLWord(low, "do")
 }
 
 // sqlObject: DROP, CREATE, ALTER and TRUNCATE of something a database has.
@@ -251,36 +283,9 @@ var sqlPairs = map[string]string{
 	"kill": "query|connection", "shutdown": "abort|immediate|transactional|normal|nowait", "set": "global|persist|session|password|role|search_path|@|local", "reset": "master|slave|replica|query|all|binary",
 	"begin": ";|transaction|work|tran|immediate|try|isolation| ", "start": "transaction|slave|replica", "commit": ";", "rollback": ";", "do": "$|language", "declare": "@", "prepare": "*from|*as|transaction",
 	"copy": "*from '|*from s|*to '|*to p|*from p|into|(|*to s", "load": "data|xml|csv", "bulk": "insert", "import": "foreign", "comment": "on", "reassign": "owned", "pragma": "*", "attach": "database|'", "detach": "database|table",
-	"backup": "database|log", "restore": "database|log", "stop": "slave|replica", "change": "master|replication", "install": "plugin|component", "dbcc": "*", "match": "(",
+	"backup": "database|log|into '", "export": "data options|data with connection|into csv|into parquet", "restore": "database|log", "stop": "slave|replica", "change": "master|replication", "install": "plugin|component", "dbcc": "*", "match": "(",
 	"exchange": "tables", "undrop": "table|database|schema", "security": "label", "discard": "all", "notify": "*;", "system": "drop|stop|start|reload|flush|shutdown|kill", "if": "exists (|object_id",
 	"remove": "database|namespace|table|ns |db ", "runscript": "from", "flashback": "database|table", "while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
-
-// sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
-// with, or with * that it must hold; "* " alone asks only for a name and an end.
-func sqlPair(word, next, rest string) bool {
-	alternatives, ok := sqlPairs[word]
-	if !ok {
-		return false
-	}
-	low := strings.TrimSpace(strings.ToLower(rest))
-	switch {
-	case alternatives == "":
-		return low == "" || strings.HasPrefix(low, ";") || strings.HasPrefix(low, "async") || strings.HasPrefix(low, "sync")
-	case alternatives == "*":
-		return next != ""
-	case word == "show" || word == "describe" || word == "use":
-		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
-	}
-	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(a string) bool {
-		if a == " " {
-			return low == ""
-		}
-		if part, anywhere := strings.CutPrefix(a, "*"); anywhere {
-			return strings.Contains(" "+low, " "+strings.TrimSpace(part))
-		}
-		return strings.HasPrefix(low, a)
-	})
-}
 
 // skipSQLSpace skips white space, comments, semicolons and executable marks.
 func skipSQLSpace(text string) string {

@@ -3,7 +3,6 @@
 package tokens
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -438,7 +437,7 @@ func isTemplate(text string, i int, lang string) bool {
 // hole is where the expression stands that one of the signs opens inside of a string, at
 // text[j]; its end is 0 if there is none.
 func hole(opens []string, text string, j int) (from, end int) {
-	if !slices.ContainsFunc(opens, func(h string) bool { return strings.HasPrefix(text[j:], h) }) {
+	if !scan.HasAnyPrefix(text[j:], opens...) {
 		return 0, 0
 	}
 	open := j + strings.IndexAny(text[j:], "({")

@@ -4,9 +4,10 @@
 package tree
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -65,37 +66,48 @@ func (r *jsonReader) value(depth int, key bool) *Node {
 	}
 	r.nodes++
 	n := &Node{Start: r.pos}
-	switch c := r.text[r.pos]; {
-	case c == '{' || c == '[':
+	switch c := r.text[r.pos]; c {
+	case '{', '[':
 		n.Kind = c
 		r.pos++
 		r.members(n, depth)
-	case c == '"' || c == '\'':
-		n.Kind = '"'
-		n.Text, n.Verbatim = r.str(c)
-		r.fault = r.fault || c == '\''
-		for r.yaml != nil && c == '\'' && r.pos < len(r.text) && r.text[r.pos] == '\'' { // a doubled quote is one
-			more, _ := r.str(c)
-			n.Text, n.Verbatim = n.Text+"'"+more, false
-		}
+	case '"', '\'':
+		r.quoted(n, c)
 	default:
-		from := r.pos
-		if r.pos = r.plainEnd(key); r.pos == from {
+		end := r.plainEnd(key)
+		if end == r.pos {
 			r.fault = true
 			r.pos++
 			return nil
 		}
-		n.Text, n.Kind = r.text[from:r.pos], '0'
-		switch {
-		case r.yaml != nil:
-			n.Text, n.Kind = unquoted(n.Text), '"'
-			n.classify()
-		case n.Text == "true" || n.Text == "false" || n.Text == "null":
-			n.Kind = n.Text[0]
-		}
+		r.plain(n, end)
 	}
 	n.End = r.pos
 	return n
+}
+
+// quoted reads a text in quotes.
+func (r *jsonReader) quoted(n *Node, quote byte) {
+	n.Kind = '"'
+	n.Text, n.Verbatim = r.str(quote)
+	r.fault = r.fault || quote == '\''
+	for r.yaml != nil && quote == '\'' && r.pos < len(r.text) && r.text[r.pos] == '\'' { // a doubled quote is one
+		more, _ := r.str(quote)
+		n.Text, n.Verbatim = n.Text+"'"+more, false
+	}
+}
+
+// plain reads a text without quotes that ends there.
+func (r *jsonReader) plain(n *Node, end int) {
+	n.Text, n.Kind = r.text[r.pos:end], '0'
+	r.pos = end
+	switch {
+	case r.yaml != nil:
+		n.Text, n.Kind = unquoted(n.Text), '"'
+		n.classify()
+	case n.Text == "true" || n.Text == "false" || n.Text == "null":
+		n.Kind = n.Text[0]
+	}
 }
 
 // plainEnd is where a text without quotes ends that begins at pos.
@@ -112,51 +124,49 @@ func (r *jsonReader) plainEnd(key bool) int {
 
 // members reads the inside of an object or array up to its end.
 func (r *jsonReader) members(n *Node, depth int) {
-	closing := byte('}')
-	if n.Kind == '[' {
-		closing = ']'
-	}
 	for {
 		r.space()
 		if r.pos >= len(r.text) || !r.spend() {
 			r.fault = true
 			return
 		}
-		switch r.text[r.pos] {
-		case closing:
+		switch c := r.text[r.pos]; c {
+		case '}', ']':
+			r.fault = r.fault || c != n.Kind+2 // as the letters stand in ASCII
 			r.pos++
 			return
 		case ',':
 			r.pos++
 			continue
-		case '}', ']':
-			r.fault = true
-			r.pos++
-			return
 		}
-		key := ""
+		key, ok := "", true
 		if n.Kind == '{' {
-			k := r.value(depth+1, true)
-			if r.space(); k == nil || r.pos >= len(r.text) || r.text[r.pos] != ':' {
-				r.fault = true
-				if r.yaml != nil && k != nil { // a member without a value
-					n.Keys, n.Kids = append(n.Keys, ""), append(n.Kids, k)
-				}
-				if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
-					r.pos = len(r.text)
-				}
+			key, ok = r.key(n, depth)
+		}
+		if ok {
+			if v := r.value(depth+1, false); v != nil {
+				n.Keys, n.Kids = append(n.Keys, key), append(n.Kids, v)
 				continue
 			}
-			r.pos++
-			key = k.Text
 		}
-		if v := r.value(depth+1, false); v != nil {
-			n.Keys = append(n.Keys, key)
-			n.Kids = append(n.Kids, v)
-		} else if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
+		if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
 			r.pos = len(r.text)
 		}
 	}
+}
+
+// key reads the key of a member up to its colon.
+func (r *jsonReader) key(n *Node, depth int) (string, bool) {
+	k := r.value(depth+1, true)
+	if r.space(); k != nil && r.pos < len(r.text) && r.text[r.pos] == ':' {
+		r.pos++
+		return k.Text, true
+	}
+	r.fault = true
+	if r.yaml != nil && k != nil { // a member without a value
+		n.Keys, n.Kids = append(n.Keys, ""), append(n.Kids, k)
+	}
+	return "", false
 }
 
 // str reads a string whose quote stands at pos.
@@ -176,6 +186,9 @@ func (r *jsonReader) str(quote byte) (text string, verbatim bool) {
 	return r.text[from:], true
 }
 
+// escapes are those of one letter that do not stand for the letter itself.
+var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': ' ', 'f': ' '}
+
 func (r *jsonReader) escaped(from int, quote byte) string {
 	var b strings.Builder
 	i := from
@@ -186,25 +199,13 @@ func (r *jsonReader) escaped(from int, quote byte) string {
 			continue
 		}
 		i++
-		switch c := r.text[i]; c {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case 'r':
-			b.WriteByte('\r')
-		case 'b', 'f':
-			b.WriteByte(' ')
-		case 'u':
-			if i+5 <= len(r.text) {
-				if n, err := strconv.ParseUint(r.text[i+1:i+5], 16, 16); err == nil {
-					var buf [4]byte
-					b.Write(buf[:utf8.EncodeRune(buf[:], rune(n))])
-					i += 4
-				}
+		if c := r.text[i]; c != 'u' {
+			b.WriteByte(cmp.Or(escapes[c], c))
+		} else if i+5 <= len(r.text) {
+			if n, err := strconv.ParseUint(r.text[i+1:i+5], 16, 16); err == nil {
+				b.WriteRune(rune(n))
+				i += 4
 			}
-		default:
-			b.WriteByte(c)
 		}
 		i++
 	}
@@ -250,12 +251,7 @@ func (n *Node) Source(src *act.Source, via string) act.Source {
 
 // AllStrings tells whether every element of a list is a text.
 func AllStrings(n *Node) bool {
-	for _, k := range n.Kids {
-		if k.Kind != '"' {
-			return false
-		}
-	}
-	return len(n.Kids) > 0
+	return len(n.Kids) > 0 && !slices.ContainsFunc(n.Kids, func(k *Node) bool { return k.Kind != '"' })
 }
 
 // KidsOrNone are the elements, none of a node that is not there.

@@ -210,22 +210,20 @@ func isItem(content string) bool {
 // begins, or -1.
 func (r *yamlReader) key(l yamlLine) (string, int) {
 	content := strings.TrimRight(r.text[l.from:l.to], "\r")
-	if content[0] == '"' || content[0] == '\'' {
-		end := strings.IndexByte(content[1:], content[0])
-		if end < 0 || end+2 >= len(content) || content[end+2] != ':' {
+	switch c := content[0]; c {
+	case '{', '[':
+		return "", -1
+	case '"', '\'':
+		key, rest, _ := strings.Cut(content[1:], string(c))
+		if !strings.HasPrefix(rest, ":") {
 			return "", -1
 		}
-		return content[1 : end+1], l.from + end + 3
+		return key, l.from + len(key) + 3
 	}
-	if content[0] == '{' || content[0] == '[' {
-		return "", -1
-	}
+	content, _, _ = strings.Cut(content, " #")
 	for i := 0; i < len(content); i++ {
 		if content[i] == ':' && (i+1 == len(content) || content[i+1] == ' ' || content[i+1] == '\t') {
 			return strings.TrimSpace(content[:i]), l.from + i + 1
-		}
-		if content[i] == '#' && i > 0 && content[i-1] == ' ' {
-			return "", -1
 		}
 	}
 	return "", -1

@@ -17,7 +17,7 @@ func playbook(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
 		p.extraVars(v)
 		lookups(sh, src, v)
-		p.tasks(n, true)
+		p.tasks(n)
 	}
 }
 
@@ -51,7 +51,7 @@ var taskWords = scan.SetOf("name when become become_user become_method become_fl
 // taskLists are members that hold further tasks.
 var taskLists = scan.SetOf("tasks pre_tasks post_tasks handlers block rescue always")
 
-func (p *playbookRun) tasks(n *tree.Node, plays bool) {
+func (p *playbookRun) tasks(n *tree.Node) {
 	if n == nil || p.depth > 16 || !p.sh.Env.Budget.Spend(1) {
 		return
 	}
@@ -68,11 +68,10 @@ func (p *playbookRun) tasks(n *tree.Node, plays bool) {
 }
 
 func (p *playbookRun) task(task *tree.Node) {
-	if vars := task.Get("vars"); vars != nil {
-		for i, k := range vars.Kids {
-			if i < len(vars.Keys) && len(p.vars) < 64 {
-				p.vars[vars.Keys[i]] = k.Text
-			}
+	vars := task.Get("vars")
+	for i, k := range vars.KidsOrNone() {
+		if len(p.vars) < 64 {
+			p.vars[vars.KeysAt(i)] = k.Text
 		}
 	}
 	local := p.local
@@ -82,7 +81,7 @@ func (p *playbookRun) task(task *tree.Node) {
 	for i, k := range task.Kids {
 		switch key := task.Keys[i]; {
 		case taskLists[key]:
-			p.tasks(k, false)
+			p.tasks(k)
 		case taskWords[key] || strings.HasPrefix(key, "with_"):
 		default:
 			p.module(key, k, task)
@@ -93,13 +92,10 @@ func (p *playbookRun) task(task *tree.Node) {
 
 // module judges one task by its module.
 func (p *playbookRun) module(name string, args, task *tree.Node) {
-	if name == "action" || name == "local_action" { // the module is its first word
-		if args.Kind == '{' {
-			name = args.Str("module")
-		} else {
-			var rest string
-			name, rest, _ = strings.Cut(strings.TrimSpace(args.Text), " ")
-			args = &tree.Node{Kind: '"', Text: rest, Start: args.Start, End: args.End}
+	if name == "action" || name == "local_action" { // the module is a member, or the first word
+		word, rest, _ := strings.Cut(strings.TrimSpace(args.Text), " ")
+		if name = args.Str("module"); args.Kind != '{' {
+			name, args = word, &tree.Node{Kind: '"', Text: rest, Start: args.Start, End: args.End}
 		}
 	}
 	if name == "" {
@@ -291,28 +287,32 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, key := range [...]string{"ansible_python_interpreter", "ansible_shell_executable", "ansible_become_exe", "ansible_ssh_executable"} {
 		if i := strings.Index(text, key); i >= 0 && i+len(key) < len(text) {
 			i += len(key) + 1
-			value, _, _ := strings.Cut(text[i:], "\n")
-			if value = strings.Trim(value, " :='\""); strings.Contains(value, " ") {
+			value := strings.Trim(scan.FirstLine(text[i:]), " :='\"")
+			if strings.Contains(value, " ") {
 				sh.Carried(i, len(text), value, key)
 			}
 		}
 	}
-	for i := 0; i < len(text); {
+	for i := 0; strings.Contains(text, "{{") && sh.Env.Budget.Spend(1); {
 		at := strings.Index(text[i:], "pipe")
-		if at < 0 || !sh.Env.Budget.Spend(1) {
+		if at < 0 {
 			return
 		}
-		i += at + len("pipe")
-		if before := text[:i-len("pipe")]; !strings.HasSuffix(strings.TrimSuffix(before, "ansible.builtin."), "'") && !strings.HasSuffix(strings.TrimSuffix(before, "ansible.builtin."), "\"") || !strings.Contains(text, "{{") {
-			continue
+		before := strings.TrimSuffix(text[:i+at], "ansible.builtin.")
+		if i += at + len("pipe"); scan.HasAnySuffix(before, "'", "\"") {
+			lookupPipe(sh, text, i)
 		}
-		rest := text[min(i+1, len(text)):]
-		j := strings.IndexAny(rest, "'\"")
-		if j < 0 || strings.Trim(rest[:j], " ,(\\") != "" {
-			continue
-		}
-		if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
-			sh.Carried(i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
-		}
+	}
+}
+
+// lookupPipe runs the text behind 'pipe' in a call.
+func lookupPipe(sh *interp.Process, text string, i int) {
+	rest := text[min(i+1, len(text)):]
+	j := strings.IndexAny(rest, "'\"")
+	if j < 0 || strings.Trim(rest[:j], " ,(\\") != "" {
+		return
+	}
+	if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
+		sh.Carried(i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
 	}
 }

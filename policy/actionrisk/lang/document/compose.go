@@ -27,10 +27,7 @@ func composeFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			}
 			w := &manifestWalk{sh: sh, src: src}
 			w.service(s)
-			name := ""
-			if i < len(services.Keys) {
-				name = services.Keys[i]
-			}
+			name := services.KeysAt(i)
 			sh.Env.Match(&act.Item{Kind: kindCompose, Name: "service", Tags: w.tags, Src: src, From: s.Start, To: s.End, Target: act.Printable(name), Words: interp.PlaceOf(v)})
 			inner := sh.Behalf(src, "container")
 			inner.Remote, inner.Cwd, inner.Scratch = true, "", !w.mounts
@@ -84,44 +81,56 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner.Remote, inner.Scratch, inner.Cwd, inner.Vars = true, true, "", nil
 	at := &act.Invocation{Exe: v.Exe, Src: inner.Src, To: len(src.Text), Stdin: act.Flow{Known: true}}
 	lines := strings.Split(src.Text, "\n")
-	for i := 0; i < len(lines) && sh.Env.Budget.Spend(1); i++ {
-		line := strings.TrimSpace(lines[i])
-		for strings.HasSuffix(line, "\\") && i+1 < len(lines) {
-			i++
-			if next := strings.TrimSpace(lines[i]); !strings.HasPrefix(next, "#") {
-				line = strings.TrimSuffix(line, "\\") + " " + next
-			}
-		}
-		verb, rest, _ := strings.Cut(line, " ")
-		if strings.EqualFold(verb, "ONBUILD") {
-			verb, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
-		}
-		if !strings.EqualFold(verb, "RUN") {
-			continue
-		}
-		for rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "--"); {
-			_, rest, _ = strings.Cut(rest, " ")
-			rest = strings.TrimSpace(rest)
-		}
-		if _, mark, ok := strings.Cut(rest, "<<"); ok { // RUN <<E: the lines below
-			mark = strings.Trim(strings.TrimLeft(mark, "-"), "'\" \t")
-			mark, _, _ = strings.Cut(mark, " ")
-			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != mark; i++ {
-				rest += "\n" + lines[i]
-			}
-			rest += "\n" + mark
-			if strings.HasPrefix(rest, "<<") {
-				rest = "sh " + rest
-			}
-		}
-		if strings.HasPrefix(rest, "[") {
-			for _, n := range tree.YAML(rest, &sh.Env.Budget) {
+	for len(lines) > 0 && sh.Env.Budget.Spend(1) {
+		var step string
+		if step, lines = buildStep(lines); strings.HasPrefix(step, "[") {
+			for _, n := range tree.YAML(step, &sh.Env.Budget) {
 				inner.StartNode(inner.Src, v, n)
 			}
-			continue
+		} else if step != "" {
+			inner.Interpret("shell", act.Word{Text: step, At: -1, Span: inner.Src.Span, Taint: src.Taint}, at, "RUN", nil)
 		}
-		inner.Interpret("shell", act.Word{Text: rest, At: -1, Span: inner.Src.Span, Taint: src.Taint}, at, "RUN", nil)
 	}
+}
+
+// buildStep is what the step RUN with which lines begin runs, or "" if they begin with
+// another, and the lines behind it.
+func buildStep(lines []string) (string, []string) {
+	line, lines := strings.TrimSpace(lines[0]), lines[1:]
+	for strings.HasSuffix(line, "\\") && len(lines) > 0 {
+		if next := strings.TrimSpace(lines[0]); !strings.HasPrefix(next, "#") {
+			line = strings.TrimSuffix(line, "\\") + " " + next
+		}
+		lines = lines[1:]
+	}
+	verb, rest, _ := strings.Cut(line, " ")
+	if strings.EqualFold(verb, "ONBUILD") {
+		verb, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	}
+	if !strings.EqualFold(verb, "RUN") {
+		return "", lines
+	}
+	for rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "--"); rest = strings.TrimSpace(rest) {
+		_, rest, _ = strings.Cut(rest, " ")
+	}
+	if _, mark, ok := strings.Cut(rest, "<<"); ok { // RUN <<E: the lines below
+		mark, _, _ = strings.Cut(strings.Trim(strings.TrimLeft(mark, "-"), "'\" \t"), " ")
+		rest, lines = hereDocument(rest, mark, lines)
+	}
+	return rest, lines
+}
+
+// hereDocument is a step with the lines below it, up to a mark.
+func hereDocument(step, mark string, lines []string) (string, []string) {
+	end := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == mark })
+	if end < 0 {
+		end = len(lines)
+	}
+	step = strings.Join(append(append([]string{step}, lines[:end]...), mark), "\n")
+	if strings.HasPrefix(step, "<<") {
+		step = "sh " + step
+	}
+	return step, lines[min(end+1, len(lines)):]
 }
 
 // Container judges what the interface of Docker is told to make.
@@ -134,11 +143,7 @@ func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocat
 	if host.Str("PidMode") == "host" || host.Str("IpcMode") == "host" || host.Str("UsernsMode") == "host" {
 		w.tag("hostPID")
 	}
-	for _, c := range host.Get("CapAdd").KidsOrNone() {
-		if strongCapabilities[strings.ToUpper(c.Text)] {
-			w.tag("capability")
-		}
-	}
+	w.tagIf(host, "CapAdd", "capability", func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] })
 	for _, m := range append(host.Get("Binds").KidsOrNone(), host.Get("Mounts").KidsOrNone()...) {
 		p := m.Str("Source")
 		if m.Kind == '"' {

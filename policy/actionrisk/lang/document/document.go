@@ -20,50 +20,32 @@ import (
 
 // Read judges a text of such a language, which v is given.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
-	sh := outer.Reading(src)
-	if !sh.Describes(src) {
-		return act.Flow{}
-	}
-	switch lang {
-	case "manifest":
-		manifests(sh, src, v)
-	case "compose":
-		composeFile(sh, src, v)
-	case "dockerfile":
-		buildFile(sh, src, v)
-	case "kubeconfig":
-		clientConfig(sh, src, v)
-	case "playbook":
-		playbook(sh, src, v)
-	case "resource":
-		moduleWords(sh, src, v)
-	case "jinja":
-		lookups(sh, src, v)
-	case "commands":
-		commandList(sh, src, v)
-	case "console":
-		console(sh, src, v)
-	case "sls":
-		states(sh, src, v)
-	case "awsconfig":
-		settings(sh, act.Word{Text: ".aws/config"}, act.Word{Text: src.Text, At: -1, Span: src.Span, Taint: src.Taint}, v)
-	case "apibody":
-		apiBody(sh, src, v)
+	if sh := outer.Reading(src); sh.Describes(src) && readers[lang] != nil {
+		readers[lang](sh, src, v)
 	}
 	return act.Flow{}
+}
+
+// readers are the languages.
+var readers = map[string]func(*interp.Process, *act.Source, *act.Invocation){
+	"manifest": manifests, "compose": composeFile, "dockerfile": buildFile, "kubeconfig": clientConfig, "playbook": playbook, "resource": moduleWords,
+	"jinja": lookups, "commands": commandList, "console": console, "sls": states, "apibody": apiBody,
+	"awsconfig": func(sh *interp.Process, src *act.Source, v *act.Invocation) {
+		settings(sh, act.Word{Text: ".aws/config"}, act.Word{Text: src.Text, At: -1, Span: src.Span, Taint: src.Taint}, v)
+	},
 }
 
 // commandList runs the commands of a list that a cloud hands to its machines:
 // commands=["a","b"], {"commands":["a"]}, or lines.
 func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
-	shift := 0
 	for _, key := range [...]string{"startup-script=", "commands=", "command=", "script="} {
-		if i := strings.Index(text, key); i >= 0 {
-			text, shift = text[i+len(key):], i+len(key)
+		if _, behind, ok := strings.Cut(text, key); ok {
+			text = behind
 			break
 		}
 	}
+	shift := len(src.Text) - len(text)
 	if v.Exe == "gcloud" && shift == 0 {
 		return // other metadata
 	}
@@ -76,27 +58,34 @@ func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	if f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.Known {
 		text = f.Word.Text
 	}
-	if strings.HasPrefix(text, "#cloud-config") {
-		cloudConfig(run, text, at)
-		return
-	}
-	if text == "" || text[0] != '[' && text[0] != '{' {
+	interpret := func(text string) {
 		run.Interpret("shell", act.Word{Text: text, At: -1, Span: inner.Span, Taint: src.Taint}, at, "commands", nil)
-		return
 	}
-	for _, n := range tree.YAML(text, &sh.Env.Budget) {
-		if list := search(n, []string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
-			n = list
+	switch {
+	case strings.HasPrefix(text, "#cloud-config"):
+		cloudConfig(run, text, at)
+	case scan.HasAnyPrefix(text, "[", "{"):
+		for _, n := range tree.YAML(text, &sh.Env.Budget) {
+			interpret(listedCommands(n))
 		}
-		lines := []string{}
-		for _, k := range n.Kids {
-			lines = append(lines, k.Text)
-		}
-		if n.Text != "" {
-			lines = append(lines, n.Text)
-		}
-		run.Interpret("shell", act.Word{Text: strings.Join(lines, "\n"), At: -1, Span: inner.Span, Taint: src.Taint}, at, "commands", nil)
+	default:
+		interpret(text)
 	}
+}
+
+// listedCommands are the lines that a list of commands, or a member of its name, holds.
+func listedCommands(n *tree.Node) string {
+	if list := search(n, []string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
+		n = list
+	}
+	var lines []string
+	for _, k := range n.Kids {
+		lines = append(lines, k.Text)
+	}
+	if n.Text != "" {
+		lines = append(lines, n.Text)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // search is the first member of one of these names at any depth.
@@ -119,7 +108,7 @@ func search(n *tree.Node, names []string, depth int) *tree.Node {
 // it credentials each time it is used.
 func settings(sh *interp.Process, file, text act.Word, v *act.Invocation) {
 	switch {
-	case strings.HasSuffix(file.Text, ".aws/config") || strings.HasSuffix(file.Text, ".aws/credentials"):
+	case scan.HasAnySuffix(file.Text, ".aws/config", ".aws/credentials"):
 		for line := range strings.Lines(text.Text) {
 			if name, value, ok := strings.Cut(line, "="); ok && (strings.TrimSpace(name) == "credential_process" || strings.TrimSpace(name) == "cli_pager") {
 				one := text

@@ -49,10 +49,7 @@ func manifest(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocati
 	}
 	w := &manifestWalk{sh: sh, src: src}
 	w.node(n, "")
-	kind := strings.ToLower(n.Str("kind"))
-	if kind == "" {
-		kind = "patch"
-	}
+	kind := cmp.Or(strings.ToLower(n.Str("kind")), "patch")
 	meta := n.Get("metadata")
 	sh.Env.Match(&act.Item{Kind: kindManifest, Name: kind, Tags: w.tags, Src: src, From: n.Start, To: n.End,
 		Target: act.Printable(meta.Str("name")), Words: meta.Str("namespace") + " " + interp.PlaceOf(v)})
@@ -136,7 +133,7 @@ func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 		fallthrough
 	case "bases", "components", "helmCharts", "crds":
 		if slices.ContainsFunc(v.Kids, func(k *tree.Node) bool {
-			return strings.Contains(k.Text, "://") || strings.HasPrefix(k.Text, "github.com/") || strings.HasPrefix(k.Text, "git@")
+			return strings.Contains(k.Text, "://") || scan.HasAnyPrefix(k.Text, "github.com/", "git@")
 		}) {
 			w.tag("remote")
 		}
@@ -145,7 +142,7 @@ func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 
 // hostPath notes a folder of the node.
 func (w *manifestWalk) hostPath(p string) {
-	if slices.ContainsFunc(hostSockets, func(s string) bool { return strings.HasSuffix(p, s) }) {
+	if scan.HasAnySuffix(p, hostSockets...) {
 		w.tag("host-root")
 		return
 	}
@@ -159,34 +156,30 @@ func (w *manifestWalk) hostPath(p string) {
 
 // access notes who may do what.
 func (w *manifestWalk) access(of *tree.Node, key string, v *tree.Node) {
-	holds := func(n *tree.Node, names ...string) bool {
-		return n != nil && slices.ContainsFunc(n.Kids, func(k *tree.Node) bool { return slices.Contains(names, k.Text) })
-	}
+	all := false
 	switch key {
 	case "roleRef":
-		if w.tag("binding"); v.Str("name") == "cluster-admin" {
-			w.tag("all-rights")
-		}
-	case "subjects":
-		subjects := v.Kids
-		if v.Kind == '{' { // one that a patch adds
-			subjects = []*tree.Node{v}
-		}
-		for _, s := range subjects {
-			switch s.Str("name") {
-			case "system:anonymous", "system:unauthenticated", "system:authenticated", "system:masters", "system:serviceaccounts":
-				w.tag("all-rights")
-			}
-		}
+		w.tag("binding")
+		all = v.Str("name") == "cluster-admin"
+	case "subjects": // or one that a patch adds
+		all = everybody[v.Str("name")] || slices.ContainsFunc(v.Kids, func(s *tree.Node) bool { return everybody[s.Str("name")] })
 	case "verbs":
-		if holds(v, "*") && holds(of.Get("resources"), "*") || holds(v, "escalate", "bind", "impersonate") {
-			w.tag("all-rights")
-		}
+		all = holds(v, "*") && holds(of.Get("resources"), "*") || holds(v, "escalate", "bind", "impersonate")
 	case "resources":
-		if w.tag("role"); holds(v, "*") && holds(of.Get("verbs"), "*") {
-			w.tag("all-rights")
-		}
+		w.tag("role")
+		all = holds(v, "*") && holds(of.Get("verbs"), "*")
 	}
+	if all {
+		w.tag("all-rights")
+	}
+}
+
+// everybody are names of groups and of those who may do everything.
+var everybody = scan.SetOf("system:anonymous system:unauthenticated system:authenticated system:masters system:serviceaccounts")
+
+// holds: one of the names stands in a list.
+func holds(n *tree.Node, names ...string) bool {
+	return slices.ContainsFunc(n.KidsOrNone(), func(k *tree.Node) bool { return slices.Contains(names, k.Text) })
 }
 
 // editFacts are what a replacement text of a filter writes into an object: the text
@@ -206,12 +199,7 @@ func edited(sh *interp.Process, text string, v *act.Invocation) {
 	if strings.Contains(replacements(text), "cluster-admin") {
 		tags = append(tags, "all-rights")
 	}
-	text = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \\\"'\t=:", r) {
-			return ':'
-		}
-		return r
-	}, replacements(text))
+	text = strings.NewReplacer(" ", ":", "\\", ":", `"`, ":", "'", ":", "\t", ":", "=", ":").Replace(replacements(text))
 	for _, f := range editFacts {
 		for rest := text; ; {
 			i := strings.Index(rest, f.key+":")
@@ -275,11 +263,7 @@ func Applied(sh *interp.Process, f act.Flow, v *act.Invocation) {
 // clientConfig runs what the users of a kubeconfig are told to get their tokens with.
 func clientConfig(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
-		users := n.Get("users")
-		if users == nil {
-			continue
-		}
-		for _, u := range users.Kids {
+		for _, u := range n.Get("users").KidsOrNone() {
 			inner := sh.Behalf(src, "credential plugin")
 			user := u.Get("user")
 			if x := user.Get("exec"); x != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
@@ -26,12 +27,7 @@ func runNft(sh *interp.Process) {
 // runM4 runs what the macros of m4 hand to the shell, without their quotes.
 func runM4(sh *interp.Process) {
 	plain := *sh.Src
-	plain.Text, plain.At = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("`[]", r) {
-			return ' '
-		}
-		return r
-	}, strings.ReplaceAll(sh.Src.Text, "')", " )")), -1
+	plain.Text, plain.At = strings.NewReplacer("')", " )", "`", " ", "[", " ", "]", " ").Replace(sh.Src.Text), -1
 	macros(macro{"syscmd(", ")", "shell"})(sh.Reading(&plain))
 }
 
@@ -39,8 +35,14 @@ func runM4(sh *interp.Process) {
 // and a function that sends.
 func sendsSecret(sh *interp.Process) {
 	text := sh.Src.Text
-	secret := false
-	for i := 0; i < len(text) && !secret; i++ {
+	if namesSecret(text) && scan.HasAny(text, "url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc") {
+		sh.Env.See(act.SendsSecret, sh.Src, 0, len(text), "")
+	}
+}
+
+// namesSecret: a string of the text names a variable or a file that holds a secret.
+func namesSecret(text string) bool {
+	for i := 0; i < len(text); i++ {
 		if text[i] != '"' && text[i] != '\'' {
 			continue
 		}
@@ -48,25 +50,22 @@ func sendsSecret(sh *interp.Process) {
 		if end < 0 {
 			continue
 		}
-		value := text[i+1 : end]
-		named := act.SyntaxName(value) && value == strings.ToUpper(value) && hosts.SecretName(value)
-		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && paths.KindOfFile(value)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential
-		secret = named || file
+		if isSecret(text[i+1 : end]) {
+			return true
+		}
 		i = end
 	}
-	if i := strings.Index(text, "env("); i >= 0 && !secret { // Tcl
-		name, _, ok := strings.Cut(text[i+len("env("):], ")")
-		secret = ok && hosts.SecretVariable(name)
+	_, name, ok := strings.Cut(text, "env(") // Tcl
+	name, _, closed := strings.Cut(name, ")")
+	return ok && closed && hosts.SecretVariable(name)
+}
+
+// isSecret: the name of such a variable, or of such a file.
+func isSecret(value string) bool {
+	if act.SyntaxName(value) && value == strings.ToUpper(value) && hosts.SecretName(value) {
+		return true
 	}
-	if !secret {
-		return
-	}
-	for _, name := range [...]string{"url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc"} {
-		if strings.Contains(text, name) {
-			sh.Env.See(act.SendsSecret, sh.Src, 0, len(text), "")
-			return
-		}
-	}
+	return strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && paths.KindOfFile(value)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential
 }
 
 // runsInput: the lines that a filter reads are run.
@@ -93,18 +92,18 @@ func deletesHome(sh *interp.Process) {
 		if i < 0 {
 			continue
 		}
-		from := i + len(name)
-		arg := strings.TrimLeft(sh.Src.Text[from:], " (")
-		if j := strings.IndexAny(arg, "\n;"); j >= 0 {
-			arg = arg[:j]
-		}
-		l := strings.ToLower(arg)
-		whole := strings.Contains(l, "homedir") || strings.Contains(l, "getenv(\"home") || strings.Contains(l, "env[\"home") || strings.Contains(l, "user.home")
+		arg, _, _ := strings.Cut(strings.TrimLeft(sh.Src.Text[i+len(name):], " ("), "\n")
+		arg, _, _ = strings.Cut(arg, ";")
 		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(sh.Src.Text), "recursive")
-		if whole && recurses && strings.IndexByte(arg, '/') < 0 && !strings.Contains(l, "join") && !strings.Contains(l, "appending") {
+		if recurses && isHome(strings.ToLower(arg)) {
 			home := act.Word{Text: "~", At: -1, Span: sh.Src.Span}
-			sh.Emit(sh.Src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: from})
+			sh.Emit(sh.Src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: i + len(name)})
 			return
 		}
 	}
+}
+
+// isHome: an expression for the user's home, and nothing below it.
+func isHome(l string) bool {
+	return scan.HasAny(l, "homedir", "getenv(\"home", "env[\"home", "user.home") && !scan.HasAny(l, "/", "join", "appending")
 }

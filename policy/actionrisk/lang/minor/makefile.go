@@ -107,38 +107,40 @@ func (m *makefile) eachLine(f func(line string, from, to int)) {
 
 // assigned notes NAME = value, in any of its forms; NAME != command runs it.
 func (m *makefile) assigned(text string, from, to int) bool {
-	i := strings.IndexByte(text, '=')
-	if i < 1 || strings.ContainsAny(text[:i], "\"'`;$") {
+	left, value, ok := strings.Cut(text, "=")
+	if !ok || left == "" || strings.ContainsAny(left, "\"'`;$") {
 		return false
 	}
-	name, sign := strings.TrimRight(text[:i], ":?+!"), strings.TrimLeft(text[:i], " ")
-	if name = strings.TrimSpace(name); strings.ContainsAny(name, ":") {
-		return false
-	}
+	name := strings.TrimSpace(strings.TrimRight(left, ":?+!"))
 	for _, word := range [...]string{"export ", "override ", "set ", "private "} {
 		name = strings.TrimSpace(strings.TrimPrefix(name, word))
 	}
-	if strings.IndexByte(name, ' ') >= 0 {
+	if strings.ContainsAny(name, ": ") {
 		return false
 	}
-	value := strings.TrimSpace(text[i+1:])
-	switch {
-	case strings.HasSuffix(sign, "!"):
-		m.carry(m.expand(value, from, to, 0), from, to)
-	case m.just:
-		if len(value) > 1 && value[0] == '`' {
-			m.carry(strings.Trim(value, "`"), from, to)
-		}
-		value = strings.Trim(value, `"'`)
-	case strings.HasSuffix(sign, "+") && m.vars[name] != "":
-		value = m.vars[name] + " " + value
-	case strings.Contains(value, "$(shell"):
-		value = m.expand(value, from, to, 0)
-	}
+	value = m.assignedValue(name, left[len(left)-1], strings.TrimSpace(value), from, to)
 	if len(m.vars) < scan.MaxLoop && len(value) <= scan.MaxValue {
 		m.vars[name] = value
 	}
 	return true
+}
+
+// assignedValue is what an assignment gives a variable, by the sign before "=".
+func (m *makefile) assignedValue(name string, sign byte, value string, from, to int) string {
+	switch {
+	case sign == '!':
+		m.carry(m.expand(value, from, to, 0), from, to)
+	case m.just:
+		if strings.HasPrefix(value, "`") {
+			m.carry(strings.Trim(value, "`"), from, to)
+		}
+		return strings.Trim(value, `"'`)
+	case sign == '+' && m.vars[name] != "":
+		return m.vars[name] + " " + value
+	case strings.Contains(value, "$(shell"):
+		return m.expand(value, from, to, 0)
+	}
+	return value
 }
 
 // rule reads "targets: needs ; recipe", of a justfile "@name parameters: needs".
@@ -209,9 +211,9 @@ func (m *makefile) carry(text string, from, to int) {
 // expand puts in what $(NAME), {{NAME}} and a few functions stand for; what is not
 // known becomes a variable of the shell.
 func (m *makefile) expand(text string, from, to, depth int) string {
-	open, shut := "$", ""
+	open := "$"
 	if m.just {
-		open, shut = "{{", "}}"
+		open = "{{"
 	}
 	if depth > scan.MaxLayers || !strings.Contains(text, open) || !m.sh.Env.Budget.Spend(1+len(text)/8) {
 		return text
@@ -223,23 +225,27 @@ func (m *makefile) expand(text string, from, to, depth int) string {
 			return b.String() + text
 		}
 		b.WriteString(text[:i])
-		name, rest := "", text[i+2:]
-		switch c := text[i+1]; {
-		case shut != "":
-			name, rest, _ = strings.Cut(rest, shut)
-		case c == '$':
+		name, rest := m.reference(text[i+1:])
+		if text = rest; name == "$" {
 			b.WriteByte('$')
-			text = rest
-			continue
-		case c == '(' || c == '{':
-			end := tokens.Balanced(text[i+1:])
-			name, rest = text[i+2:i+1+end], text[min(i+2+end, len(text)):]
-		default:
-			name = text[i+1 : i+2]
+		} else {
+			b.WriteString(m.value(strings.TrimSpace(name), from, to, depth))
 		}
-		b.WriteString(m.value(strings.TrimSpace(name), from, to, depth))
-		text = rest
 	}
+}
+
+// reference is the name that stands behind a "$" or the first of two brackets, and what
+// stands behind it.
+func (m *makefile) reference(text string) (name, rest string) {
+	switch {
+	case m.just:
+		name, rest, _ = strings.Cut(text[1:], "}}")
+		return name, rest
+	case text[0] == '(' || text[0] == '{':
+		end := tokens.Balanced(text)
+		return text[1:end], text[min(1+end, len(text)):]
+	}
+	return text[:1], text[1:]
 }
 
 // value is what stands for a name or a call of a function.

@@ -147,37 +147,41 @@ var (
 func runBang(sh *interp.Process) {
 	sh.Env.EachLine(sh.Src.Text, ";\n", func(from, to int) {
 		line := strings.TrimLeft(sh.Src.Text[from:to], " \t:%")
-		if word, _, ok := strings.Cut(line, " "); ok && bangLanguages[word] != "" { // its text may hold ";" itself
-			rest := sh.Src.Text[to-len(line)+len(word):]
-			if bangCall(sh, from, to, line) {
-				return
-			}
-			sh.CarriedAs(bangLanguages[word], to-len(line), len(sh.Src.Text), strings.TrimSpace(rest), word)
+		if bangCall(sh, from, to, line) {
 			return
 		}
-		if bangCall(sh, from, to, line) {
+		if word, _, ok := strings.Cut(line, " "); ok && bangLanguages[word] != "" { // its text may hold ";" itself
+			start := to - len(line)
+			sh.CarriedAs(bangLanguages[word], start, len(sh.Src.Text), strings.TrimSpace(sh.Src.Text[start+len(word):]), word)
 			return
 		}
 		if bangShells[line] {
 			sh.Carried(from, to, "sh", line)
 			return
 		}
-		for _, prefix := range bangPrefixes {
-			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
-				if i := strings.IndexAny(prefix, "'\""); i >= 0 {
-					rest = strings.TrimSuffix(rest, prefix[i:i+1])
-				}
-				sh.Carried(from, to, rest, strings.TrimSpace(prefix))
-				return
-			}
+		if rest, prefix := bangText(line); rest != "" {
+			sh.Carried(from, to, rest, strings.TrimSpace(prefix))
+			return
 		}
-		if left, _, ok := strings.Cut(line, "|"); ok && strings.Trim(left, " abcdefghijklmnopqrstuvwxyz~/.") == "" { // one command of an editor after the other
-			again := sh.Src.Inside(act.Word{Text: line[len(left)+1:], At: -1, Span: sh.Src.Span, Taint: sh.Src.Taint}, "")
-			if again.Depth <= scan.MaxDepth {
+		if left, right, ok := strings.Cut(line, "|"); ok && strings.Trim(left, " abcdefghijklmnopqrstuvwxyz~/.") == "" { // one command of an editor after the other
+			if again := sh.Src.Inside(act.Word{Text: right, At: -1, Span: sh.Src.Span, Taint: sh.Src.Taint}, ""); again.Depth <= scan.MaxDepth {
 				runBang(sh.Reading(&again))
 			}
 		}
 	})
+}
+
+// bangText is the shell command of a line that begins so, and how it begins.
+func bangText(line string) (text, prefix string) {
+	for _, prefix := range bangPrefixes {
+		if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
+			if i := strings.IndexAny(prefix, "'\""); i >= 0 {
+				rest = strings.TrimSuffix(rest, prefix[i:i+1])
+			}
+			return rest, prefix
+		}
+	}
+	return "", ""
 }
 
 // bangCall judges a call of the editor's own language, or a command that writes a
@@ -205,17 +209,23 @@ func bangCall(sh *interp.Process, from, to int, line string) bool {
 		}
 		return true
 	}
+	return bangWrite(sh, from, to, line)
+}
+
+// bangWrite is that of a command that writes a file.
+func bangWrite(sh *interp.Process, from, to int, line string) bool {
 	for _, verb := range bangWrites {
-		if name, ok := strings.CutPrefix(line, verb); ok && name != "" && name[0] != '!' {
-			w := act.Word{Text: strings.Trim(strings.TrimSpace(name), `'")`), At: -1, Span: sh.Src.Span}
-			if i := max(strings.LastIndexByte(w.Text, '\''), strings.LastIndexByte(w.Text, '"')); verb == "writefile(" && i >= 0 {
-				w.Text = w.Text[i+1:]
-			}
-			if strings.ContainsAny(w.Text, "/~") {
-				sh.WritesTo(">", w, &act.Invocation{Src: sh.Src, From: from, To: to})
-			}
-			return true
+		name, ok := strings.CutPrefix(line, verb)
+		if !ok || name == "" || name[0] == '!' {
+			continue
 		}
+		if name = strings.Trim(strings.TrimSpace(name), `'")`); verb == "writefile(" {
+			name = name[strings.LastIndexAny(name, `'"`)+1:]
+		}
+		if strings.ContainsAny(name, "/~") {
+			sh.WritesTo(">", act.Word{Text: name, At: -1, Span: sh.Src.Span}, &act.Invocation{Src: sh.Src, From: from, To: to})
+		}
+		return true
 	}
 	return false
 }

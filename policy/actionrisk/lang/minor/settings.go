@@ -26,7 +26,7 @@ type openLine struct {
 
 // runSettings runs the values of a text of settings that are command lines.
 func runSettings(sh *interp.Process) {
-	if text := strings.TrimSpace(sh.Src.Text); strings.HasPrefix(text, "{") {
+	if strings.HasPrefix(strings.TrimSpace(sh.Src.Text), "{") {
 		if root, _ := tree.JSON(sh.Src.Text); root != nil {
 			settingsNode(sh, root, false)
 			return
@@ -37,16 +37,14 @@ func runSettings(sh *interp.Process) {
 	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
 		line := sh.Src.Text[from:to]
 		text := strings.TrimLeft(line, " \t")
-		indent := len(line) - len(text)
 		if text == "" || text[0] == '#' {
 			return
 		}
-		if strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]") && !strings.ContainsAny(text, ",\"'") {
-			name := strings.Trim(strings.TrimSpace(text), "[] ")
-			last := name[strings.LastIndexAny(name, ".:")+1:]
-			open = []openLine{{indent: -1, key: last, section: sh.Env.CommandSections[strings.ToLower(last)]}}
+		if name, ok := sectionName(text); ok {
+			open = []openLine{{indent: -1, key: name, section: sh.Env.CommandSections[strings.ToLower(name)]}}
 			return
 		}
+		indent := len(line) - len(text)
 		for strings.HasPrefix(text, "- ") {
 			text = strings.TrimLeft(text[2:], " ")
 			indent = max(indent, len(line)-len(text)-1)
@@ -54,11 +52,20 @@ func runSettings(sh *interp.Process) {
 		for len(open) > 0 && open[len(open)-1].indent >= indent {
 			open = open[:len(open)-1]
 		}
-		if len(goals) > 0 && len(open) > 1 && open[0].section && !goals[open[1].key] {
-			return
+		if len(goals) == 0 || len(open) < 2 || !open[0].section || goals[open[1].key] {
+			open = settingLine(sh, open, openLine{indent: indent}, text, to)
 		}
-		open = settingLine(sh, open, openLine{indent: indent}, text, to)
 	})
+}
+
+// sectionName is the last part of the name of a section: [a.b].
+func sectionName(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	if text[0] != '[' || text[len(text)-1] != ']' || strings.ContainsAny(text, ",\"'") {
+		return "", false
+	}
+	name := strings.Trim(text, "[] ")
+	return name[strings.LastIndexAny(name, ".:")+1:], true
 }
 
 // settingLine judges one line; it gives the lines that are open behind it.
@@ -103,19 +110,26 @@ func innerSettings(sh *interp.Process, text string, to int) {
 		if end < 0 {
 			return
 		}
-		if before := strings.TrimRight(text[:i], " ["); before != "" && strings.IndexByte(":=", before[len(before)-1]) >= 0 {
-			before = strings.TrimRight(before[:len(before)-1], " \"'")
-			j := len(before)
-			for j > 0 && (scan.IsNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
-				j--
-			}
-			if j > 0 && sh.Env.CommandKeys[strings.ToLower(before[j:])] {
-				from := to - len(text) + i
-				carriedValue(sh, from, from+end-i+1, text[i:end+1])
-			}
+		if sh.Env.CommandKeys[strings.ToLower(keyBefore(text[:i]))] {
+			from := to - len(text) + i
+			carriedValue(sh, from, from+end-i+1, text[i:end+1])
 		}
 		i = end
 	}
+}
+
+// keyBefore is the key at the end of a text, in front of its ":" or "=".
+func keyBefore(text string) string {
+	text = strings.TrimRight(text, " [")
+	if text == "" || strings.IndexByte(":=", text[len(text)-1]) < 0 {
+		return ""
+	}
+	text = strings.TrimRight(text[:len(text)-1], " \"'")
+	from := len(text)
+	for from > 0 && (scan.IsNameByte(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
+		from--
+	}
+	return text[from:]
 }
 
 // keyed splits "key: value" and "key = value".
@@ -199,21 +213,24 @@ func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
 	switch {
 	case n.Kind == '"' && command:
 		sh.Carried(n.Start, n.End, n.Text, "setting")
-	case n.Kind == '[' && command && len(n.Kids) > 1 && tree.AllStrings(n) && sh.Env.Acts(n.Kids[0].Text):
-		words := make([]act.Word, len(n.Kids))
-		for i, k := range n.Kids {
-			words[i] = interp.Piece(sh.Src, k)
+	case command && commandWords(sh.Env, n):
+		var words []act.Word
+		for _, k := range n.Kids {
+			words = append(words, interp.Piece(sh.Src, k))
 		}
 		sh.Behalf(sh.Src, "setting").Start(words, &act.Invocation{From: n.Start, To: n.End})
 	default:
 		for i, k := range n.Kids {
-			key := ""
-			if i < len(n.Keys) {
-				key = strings.ToLower(n.Keys[i])
-			}
-			settingsNode(sh, k, command && (n.Kind == '[' || k.Kind != '{') || sh.Env.CommandKeys[key] || sh.Env.CommandSections[key])
+			key := strings.ToLower(n.KeysAt(i))
+			named := sh.Env.CommandKeys[key] || sh.Env.CommandSections[key]
+			settingsNode(sh, k, named || command && (n.Kind == '[' || k.Kind != '{'))
 		}
 	}
+}
+
+// commandWords: a list of texts that are the words of a command.
+func commandWords(e *interp.Env, n *tree.Node) bool {
+	return n.Kind == '[' && len(n.Kids) > 1 && tree.AllStrings(n) && e.Acts(n.Kids[0].Text)
 }
 
 // runLines runs each line of the form "name: command".
@@ -345,14 +362,7 @@ func runFunctions(sh *interp.Process) {
 // runXML runs the programs that a build in XML starts: executable="rm" with its
 // arguments, <executable>, Command="rm -rf x", the strings of a property list.
 func runXML(sh *interp.Process) {
-	var words []string
-	start := 0
-	run := func(to int) {
-		if len(words) > 0 {
-			sh.Carried(start, to, strings.Join(words, " "), "xml")
-		}
-		words = nil
-	}
+	x := xmlWalk{sh: sh}
 	text := sh.Src.Text
 	for at := 0; at < len(text) && sh.Env.Budget.Spend(1); {
 		open := strings.IndexByte(text[at:], '<')
@@ -363,36 +373,62 @@ func runXML(sh *interp.Process) {
 		end := from + strings.IndexByte(text[from:]+">", '>')
 		tag := text[from+1 : min(end, len(text))]
 		at = min(end+1, len(text))
-		content := text[at : at+strings.IndexByte(text[at:]+"<", '<')]
-		name, _, _ := strings.Cut(strings.Trim(tag, "/"), " ")
-		switch strings.ToLower(name) {
-		case "executable", "commandlineargs", "argument", "arg", "string":
-			if value := strings.TrimSpace(content); value != "" && tag[0] != '/' {
-				if len(words) == 0 {
-					start = from
-				}
-				words = append(words, unquoteXML(value))
-			}
-		}
+		content, _, _ := strings.Cut(text[at:], "<")
+		x.content(tag, strings.TrimSpace(content), from)
 		for _, key := range [...]string{"executable", "Command", "commandline", "value", "line", "file"} {
-			value, ok := attribute(tag, key)
-			switch {
-			case !ok:
-			case key == "Command":
-				sh.Carried(from, at, value, "xml")
-			case key == "executable":
-				run(from)
-				start, words = from, []string{value}
-			case len(words) > 0:
-				words = append(words, value)
+			if value, ok := attribute(tag, key); ok {
+				x.named(key, value, from, at)
 			}
 		}
 		switch strings.ToLower(tag) {
 		case "/exec", "/configuration", "/execution", "/array", "/java":
-			run(at)
+			x.run(at)
 		}
 	}
-	run(len(text))
+	x.run(len(text))
+}
+
+// xmlWalk gathers the words of one program, which begin at start.
+type xmlWalk struct {
+	sh    *interp.Process
+	words []string
+	start int
+}
+
+// run runs the words so far.
+func (x *xmlWalk) run(to int) {
+	if len(x.words) > 0 {
+		x.sh.Carried(x.start, to, strings.Join(x.words, " "), "xml")
+	}
+	x.words = nil
+}
+
+// content takes what stands in an element.
+func (x *xmlWalk) content(tag, value string, from int) {
+	if value == "" || strings.HasPrefix(tag, "/") {
+		return
+	}
+	name, _, _ := strings.Cut(strings.Trim(tag, "/"), " ")
+	switch strings.ToLower(name) {
+	case "executable", "commandlineargs", "argument", "arg", "string":
+		if len(x.words) == 0 {
+			x.start = from
+		}
+		x.words = append(x.words, unquoteXML(value))
+	}
+}
+
+// named takes an attribute of the tag at from, which ends at to.
+func (x *xmlWalk) named(key, value string, from, to int) {
+	switch {
+	case key == "Command":
+		x.sh.Carried(from, to, value, "xml")
+	case key == "executable":
+		x.run(from)
+		x.start, x.words = from, []string{value}
+	case len(x.words) > 0:
+		x.words = append(x.words, value)
+	}
 }
 
 // attribute is the value of an attribute of a tag.

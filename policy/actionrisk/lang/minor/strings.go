@@ -44,6 +44,9 @@ func runOther(sh *interp.Process) {
 	}
 }
 
+// listNames may stand before the brackets of a list.
+var listNames = scan.SetOf("c args list Array List Seq")
+
 // runString judges the string whose quotes stand at i and end; it gives where the last one
 // ends that it has taken. Starts tells that the text starts programs, feeds that one of
 // them is a shell.
@@ -57,7 +60,7 @@ func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 	case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
 		sh.Emit(sh.Src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{sh.Src.Word(i+1, end)}, From: i + 1, To: end})
 	case !starts:
-	case feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
+	case feeds && scan.HasAnyPrefix(value, "echo ", "printf "):
 		sh.Carried(i+1, end, value+" | sh", "program text")
 	case e.ActsText(value) || windowsLine(e, value):
 		sh.Carried(i+1, end, value, "program text")
@@ -95,38 +98,29 @@ func feedsShell(e *interp.Env, text string) bool {
 
 // wordsFrom are the strings of src.Text[i:limit] that stand in one list or call: "rm",
 // c("-rf", "/"). It gives the place of the last quote as well.
-func wordsFrom(src *act.Source, i, limit int) ([]act.Word, int) {
-	var words []act.Word
+func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 	text, last := src.Text[:limit], i
 	for {
 		end := tokens.ClosingQuote(text, i)
 		if end < 0 {
-			break
+			return words, last
 		}
-		words = append(words, src.Word(i+1, end))
-		last = end
+		words, last = append(words, src.Word(i+1, end)), end
 		next := strings.IndexAny(text[end+1:], "\"'`")
 		if next < 0 || len(words) > 16 {
-			break
+			return words, last
 		}
 		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*|;")
-		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" && between != "Seq" {
-			break
+		if !listNames[between] && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" {
+			return words, last
 		}
 		i = end + 1 + next
 	}
-	return words, last
 }
 
 // startsPrograms: a name of what starts programs stands in the text.
 func startsPrograms(text string) bool {
-	l := strings.ToLower(text)
-	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi("} {
-		if strings.Contains(l, n) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAny(strings.ToLower(text), "system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi(")
 }
 
 // deletesTree: functions that delete a folder and what is in it, by the last part
@@ -172,28 +166,33 @@ func runTcl(sh *interp.Process) {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
 			sh.Carried(from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
 		}
-		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(sh.Src.Text, "geturl") {
+		if scan.HasAnyPrefix(line, "eval", "source", "uplevel") && strings.Contains(sh.Src.Text, "geturl") {
 			sh.Env.See(act.ProgramRuns, sh.Src, from, to, "")
 		}
-		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
-			if rest, ok := strings.CutPrefix(line, verb); ok {
-				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
-				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
-				if verb == "spawn " {
-					first, _, _ := strings.Cut(rest, " ")
-					client = scan.Base(first)
-				}
-				if sh.Env.ReadsStatements(client) && stores.LooksSQL(rest) && sh.Src.Depth < scan.MaxDepth {
-					inner := *sh.Src
-					inner.Text, inner.At, inner.Depth = rest, -1, sh.Src.Depth+1
-					inner.Span, _ = sh.Src.Where(from, to)
-					sh.Env.Read("sql", &inner, &act.Invocation{Exe: client, Cwd: sh.Cwd, Src: sh.Src})
-				} else if sh.Env.ActsText(rest) {
-					sh.Carried(from, to, rest, strings.TrimSpace(verb))
-				}
-			}
+		verb, rest, _ := strings.Cut(line, " ")
+		switch verb {
+		case "spawn":
+			first, _, _ := strings.Cut(strings.Trim(strings.TrimPrefix(rest, "-- "), `"`), " ")
+			client = scan.Base(first)
+		case "exec", "system", "send":
+		default:
+			return
 		}
+		rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
+		tclText(sh, client, verb, strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`), from, to)
 	})
+}
+
+// tclText runs a text that is started or sent to a program.
+func tclText(sh *interp.Process, client, verb, text string, from, to int) {
+	if sh.Env.ReadsStatements(client) && stores.LooksSQL(text) && sh.Src.Depth < scan.MaxDepth {
+		inner := *sh.Src
+		inner.Text, inner.At, inner.Depth = text, -1, sh.Src.Depth+1
+		inner.Span, _ = sh.Src.Where(from, to)
+		sh.Env.Read("sql", &inner, &act.Invocation{Exe: client, Cwd: sh.Cwd, Src: sh.Src})
+	} else if sh.Env.ActsText(text) {
+		sh.Carried(from, to, text, verb)
+	}
 }
 
 // runSed looks for the two ways in which sed runs commands: "1e command" and
@@ -202,22 +201,34 @@ func runSed(sh *interp.Process) {
 	sh.Env.Unproven = sh.Env.Unproven && strings.ContainsAny(sh.Src.Text, "ew")
 	text := sh.Src.Text
 	for at := 0; at < len(text); {
-		end := at + strings.IndexAny(text[at:]+";", ";\n")
-		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
-		from := min(end, len(text)) - len(line)
+		end := min(at+strings.IndexAny(text[at:]+";", ";\n"), len(text))
+		line := strings.TrimLeft(text[at:end], "0123456789$, \t!{")
+		from := end - len(line)
 		switch {
 		case line == "e" && sh.Carrier != nil: // runs what it reads
 			runsInput(sh, from)
 		case strings.HasPrefix(line, "e "):
-			sh.Carried(from+2, min(end, len(text)), line[2:], "sed e")
-		case len(line) > 3 && line[0] == 's' && !scan.IsNameByte(line[1]) && line[1] != ' ':
-			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
-			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				sh.Carried(from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(scan.Hole)), "\x01", line[1:2]), "sed s///e")
+			sh.Carried(from+2, end, line[2:], "sed e")
+		default:
+			if made, ok := substitutes(line); ok {
+				sh.Carried(from, end, made, "sed s///e")
 			}
 		}
 		at = end + 1
 	}
+}
+
+// substitutes is what a command s/x/y/e makes of a line, and runs.
+func substitutes(line string) (string, bool) {
+	if len(line) < 4 || line[0] != 's' || scan.IsNameByte(line[1]) || line[1] == ' ' {
+		return "", false
+	}
+	sign := line[1:2]
+	parts := strings.Split(strings.ReplaceAll(line, "\\"+sign, "\x01"), sign)
+	if len(parts) != 4 || !strings.ContainsRune(parts[3], 'e') || strings.Trim(parts[3], "egiIpmM0123456789") != "" {
+		return "", false
+	}
+	return strings.NewReplacer("&", string(scan.Hole), "\x01", sign).Replace(parts[2]), true
 }
 
 // ReadStrings judges what the strings of a text say, whatever its language.

@@ -16,12 +16,8 @@ import (
 func Calls(e *interp.Env, src *act.Source) bool {
 	text := src.Text
 	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "0x") && len(trimmed) >= 10 && amounts.IsHexText(trimmed[2:]) {
-		ids := amounts.CalldataRules(trimmed[2:], nil, 0)
-		if len(ids) == 0 {
-			ids = []string{act.SignsBlindly}
-		}
-		return e.Money(src, 0, len(text), trimmed[:10], ids...)
+	if data, ok := strings.CutPrefix(trimmed, "0x"); ok && len(data) >= 8 && amounts.IsHexText(data) {
+		return e.Money(src, 0, len(text), trimmed[:10], amounts.OrBlind(amounts.CalldataRules(data, nil, 0))...)
 	}
 	calls, ok := amounts.RecognizeCall(text)
 	if !ok {
@@ -75,9 +71,7 @@ func castRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	case "erc20", "erc20-token":
 		if slices.Contains([]string{"transfer", "approve", "burn", "mint"}, v.Operand(1)) {
 			call := amounts.ContractCall{Receiver: v.Operand(2), Name: v.Operand(1), Args: []string{v.Operand(3), v.Operand(4)}}
-			for _, id := range call.Rules("") {
-				ids.Add(id)
-			}
+			ids.AddAll(call.Rules(""))
 		}
 	case "wallet":
 		ids.CastWallet(v)

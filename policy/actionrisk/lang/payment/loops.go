@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -22,20 +23,18 @@ var Predicates = map[string]interp.Predicate{
 // loopRules: a payment or transfer inside a loop is made as often as it runs.
 // How often is read from seq N or {1..N}; a loop without a number still counts.
 func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
-	e := sh.Env
-	moves := false
-	for _, id := range ids {
-		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, act.Transfers) || id == act.PaysUnknown
+	pays := func(id string) bool { return strings.HasPrefix(id, "x402.pay") }
+	moves := func(id string) bool {
+		return pays(id) || strings.HasPrefix(id, act.Transfers) || id == act.PaysUnknown
 	}
-	text := e.Action.Command
-	if !moves || !slices.ContainsFunc(loopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
+	text := sh.Env.Action.Command
+	if !slices.ContainsFunc(ids, moves) || !scan.HasAny(text, loopWords...) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
 		return nil
 	}
 	out := []string{act.PaysAgain}
-	if n := loopCount(text); n != nil && slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "x402.pay") }) {
-		p := amounts.ReadPhrase(act.ArgvText(v))
-		if p.Amount.Value != nil && p.Amount.Asset != nil {
-			total := amounts.Amount{Value: new(big.Rat).Mul(p.Amount.Value, n), Asset: p.Amount.Asset}
+	if n := loopCount(text); n != nil && slices.ContainsFunc(ids, pays) {
+		if a := amounts.ReadPhrase(act.ArgvText(v)).Amount; a.Value != nil && a.Asset != nil {
+			total := amounts.Amount{Value: new(big.Rat).Mul(a.Value, n), Asset: a.Asset}
 			out = append(out, total.PayRule(true))
 		}
 	}
@@ -77,27 +76,31 @@ func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) || v.Has("-e") || v.Has("-c") {
 		return
 	}
-	a, told := amounts.Amount{Asset: amounts.AssetOf("usdc")}, false
-	for _, s := range v.Env {
-		words := facts.ToolWords(s.Name)
-		told = told || slices.Contains(words, "x402") || slices.Contains(words, "l402")
-		if n := amounts.ParseNumber(strings.TrimPrefix(s.Value.Text, "$")); n != nil && facts.HasWord(words, amounts.LimitWords) && facts.HasWord(words, amounts.SpendWords) {
-			a.Value = n
-		}
-	}
+	limit, told := spendLimit(v)
 	name, _, _ := strings.Cut(scan.Base(v.Operands[0].Text), ".")
-	told = told || facts.HasWord(facts.ToolWords(name), amounts.PayScripts)
-	paid := slices.ContainsFunc(v.Operands[1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") })
-	if !told || !paid && a.Value == nil {
+	told = told || facts.Says(facts.ToolWords(name), "pay-scripts")
+	address := slices.ContainsFunc(v.Operands[1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") })
+	if !told || !address && limit == nil {
 		return
 	}
-	if a.Value == nil {
-		a.Value = amounts.RatOf("0.1")
-	}
+	a := amounts.Amount{Asset: amounts.AssetOf("usdc"), Value: cmp.Or(limit, amounts.RatOf("0.1"))}
 	ids.Add(a.PayRule(false))
 	for _, w := range v.Operands[1:] {
 		ids.AddAll(amounts.AddressRules(w.Text))
 	}
+}
+
+// spendLimit is what the variables of a call say that it may spend, and whether one of
+// them speaks of x402.
+func spendLimit(v *act.Invocation) (limit *big.Rat, x402 bool) {
+	for _, s := range v.Env {
+		words := facts.ToolWords(s.Name)
+		x402 = x402 || slices.Contains(words, "x402") || slices.Contains(words, "l402")
+		if n := amounts.ParseNumber(strings.TrimPrefix(s.Value.Text, "$")); n != nil && facts.Says(words, "limits") && facts.Says(words, "spending") {
+			limit = n
+		}
+	}
+	return limit, x402
 }
 
 // loopWords say that something is done again and again.

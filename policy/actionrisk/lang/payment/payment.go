@@ -3,6 +3,7 @@
 package payment
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -73,16 +74,14 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	if liveScript(e, v) {
 		ids.Add(act.ServiceMoves)
 	}
-	for _, l := range e.Program(v.Exe).Clients {
-		if clientHolds(e, l, v) {
-			rules(l, v, &ids)
-			if l.Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
-				ids = amounts.RuleList{act.RunsContract} // nobody uses what is deployed there
-			}
-			break
+	clients := e.Program(v.Exe).Clients
+	if i := slices.IndexFunc(clients, func(l *facts.Client) bool { return clientHolds(e, l, v) }); i >= 0 {
+		rules(clients[i], v, &ids)
+		if clients[i].Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
+			ids = amounts.RuleList{act.RunsContract} // nobody uses what is deployed there
 		}
 	}
-	if p := e.Program(v.Exe); p.Judged && e.LiteralKey(v) && (len(p.Clients) > 0 || len(ids) > 0 || v.Exe == "cast") {
+	if e.Program(v.Exe).Judged && (len(clients)+len(ids) > 0 || v.Exe == "cast") && e.LiteralKey(v) {
 		ids.Add(act.KeyInView)
 	}
 	return ids
@@ -128,7 +127,7 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 		for _, a := range v.Env {
 			text += " " + a.Value.Text
 		}
-		if !slices.ContainsFunc(l.Text, func(s string) bool { return strings.Contains(text, s) }) {
+		if !scan.HasAny(text, l.Text...) {
 			return false
 		}
 	}
@@ -186,68 +185,49 @@ func operandClass(v *act.Invocation) string {
 		b.WriteByte(' ')
 	}
 	class := facts.ServiceClass(b.String())
-	if words := facts.ToolWords(b.String()); class != "read" && facts.HasWord(words[:min(2, len(words))], movingVerbs) {
+	if words := facts.ToolWords(b.String()); class != "read" && facts.Says(words[:min(2, len(words))], "moving") {
 		return "money"
 	}
 	return class
 }
 
-// movingVerbs move money as the first words of a payment service's client.
-var movingVerbs = scan.SetOf("send fund capture withdraw payout pay transfer topup")
-
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *interp.Env, v *act.Invocation) bool {
-	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
+	t := &e.Clients.Services
+	if words := facts.ToolWords(v.Exe); !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(words, t.Move) && !facts.HasWord(words, t.Draft) && !strings.Contains(v.Exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
-	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) && v.Exe != "go" {
-		return false
+	name := scriptOf(e, v)
+	moves := facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), t.Move)
+	return name != "" && moves && !strings.Contains(name, "test") && forReal(v)
+}
+
+// scriptOf is the name of the file that an interpreter runs, without its ending; "" if it
+// runs none that has one.
+func scriptOf(e *interp.Env, v *act.Invocation) string {
+	if !e.In("interpreters", v.Exe) && v.Exe != "go" {
+		return ""
 	}
-	i := 0
-	if v.Operands[0].Text == "run" && len(v.Operands) > 1 {
-		i = 1
+	file := v.Operand(0)
+	if file == "run" && len(v.Operands) > 1 {
+		file = v.Operand(1)
 	}
-	if strings.ContainsAny(v.Operands[i].Text, " \n") { // a program text, not a file
-		return false
+	if strings.ContainsAny(file, " \n") { // a program text
+		return ""
 	}
-	name := scan.Base(v.Operands[i].Text)
-	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
-		name = name[:dot]
-	} else {
-		return false
-	}
-	if facts.ServiceClass(name) != "money" && !facts.HasWord(facts.ToolWords(name), e.Clients.Services.Move) || strings.Contains(name, "test") {
-		return false
-	}
-	return forReal(v)
+	name := scan.Base(file)
+	return name[:max(0, strings.LastIndexByte(name, '.'))]
 }
 
 // forReal: the words of a call say that it shall not only try.
 func forReal(v *act.Invocation) bool {
 	text := strings.ToLower(act.ArgvText(v))
-	if strings.Contains(text, "dry") || strings.Contains(text, "sandbox") || strings.Contains(text, "staging") {
-		return false
-	}
-	for _, w := range [...]string{"--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes"} {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return !scan.HasAny(text, "dry", "sandbox", "staging") && scan.HasAny(text, "--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes")
 }
 
 // rules adds the effect of a line.
 func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
-	asset := at(l, v, l.Asset)
-	if asset == "" {
-		asset = l.Asset
-	}
-	value := at(l, v, l.Amount)
-	if l.Rule == "approve" && strings.HasPrefix(l.Amount, "#") {
-		if i := int(l.Amount[1] - '0'); i < len(v.Operands) {
-			value = amounts.AmountText(v.Operands[i])
-		}
-	}
+	asset, value := cmp.Or(at(l, v, l.Asset), l.Asset), at(l, v, l.Amount)
 	switch l.Rule {
 	case "transfer":
 		if n := amounts.ParseNumber(value); n != nil && l.Scale > 0 {
@@ -255,17 +235,23 @@ func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
 		}
 		ids.Transfer(plainNumber(value), asset, at(l, v, l.To))
 	case "approve":
-		a := amounts.CallAmount(value, amounts.AssetOf(asset))
-		if n := amounts.ParseNumber(value); strings.EqualFold(value, "all") || n != nil && n.Cmp(amounts.Unlimited64) >= 0 {
-			a.Unlimited = true
-		}
-		if strings.IndexByte(value, scan.Hole) >= 0 && slices.ContainsFunc(v.Operands, amounts.ComputedNumber) {
-			a.Unlimited = true
-		}
-		ids.Add(amounts.ApproveRule(a))
+		ids.Add(amounts.ApproveRule(allowance(l, v, value, asset)))
 	default:
 		ids.Add(l.Rule)
 	}
+}
+
+// allowance is what a line approves.
+func allowance(l *facts.Client, v *act.Invocation, value, asset string) amounts.Amount {
+	if strings.HasPrefix(l.Amount, "#") {
+		if i := int(l.Amount[1] - '0'); i < len(v.Operands) {
+			value = amounts.AmountText(v.Operands[i])
+		}
+	}
+	a, n := amounts.CallAmount(value, amounts.AssetOf(asset)), amounts.ParseNumber(value)
+	computed := strings.IndexByte(value, scan.Hole) >= 0 && slices.ContainsFunc(v.Operands, amounts.ComputedNumber)
+	a.Unlimited = a.Unlimited || computed || strings.EqualFold(value, "all") || n != nil && n.Cmp(amounts.Unlimited64) >= 0
+	return a
 }
 
 // plainNumber is "75" of "75 NEAR" and "2500" of "2500uatom".

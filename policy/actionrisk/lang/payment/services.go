@@ -38,34 +38,40 @@ func serviceRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 func requestBody(e *interp.Env, v *act.Invocation) []string {
 	var out []string
 	for i := range v.Opts {
-		if o := &v.Opts[i]; o.Given && slices.Contains(hosts.BodyOptions, o.Name) {
-			if file, ok := strings.CutPrefix(o.Value.Text, "@"); ok {
-				f := v.Stdin
-				if file != "-" {
-					f = e.Files[paths.FileKey(v.Cwd, file)]
-				}
-				if f.Known {
-					out = append(out, f.Word.Text)
-				}
+		o := &v.Opts[i]
+		if !o.Given || !slices.Contains(hosts.BodyOptions, o.Name) {
+			continue
+		}
+		if file, ok := strings.CutPrefix(o.Value.Text, "@"); ok {
+			f := v.Stdin
+			if file != "-" {
+				f = e.Files[paths.FileKey(v.Cwd, file)]
 			}
-			out = append(out, o.Value.Text)
+			if f.Known {
+				out = append(out, f.Word.Text)
+			}
+		}
+		out = append(out, o.Value.Text)
+	}
+	if slices.Contains([]string{"http", "https", "xh", "xhs", "httpie"}, v.Exe) {
+		out = append(out, fieldsBody(v)...)
+	}
+	return out
+}
+
+// fieldsBody is what httpie makes of its operands, and its input.
+func fieldsBody(v *act.Invocation) (out []string) {
+	var fields []string
+	for _, w := range v.Operands {
+		if name, value, ok := strings.Cut(w.Text, "="); ok && !strings.Contains(name, "/") {
+			fields = append(fields, `"`+strings.TrimSuffix(name, ":")+`":`+facts.QuoteJSON(value))
 		}
 	}
-	switch v.Exe {
-	case "http", "https", "xh", "xhs", "httpie":
-		var fields []string
-		for _, w := range v.Operands {
-			name, value, ok := strings.Cut(w.Text, "=")
-			if ok && !strings.Contains(name, "/") {
-				fields = append(fields, `"`+strings.TrimSuffix(name, ":")+`":`+facts.QuoteJSON(value))
-			}
-		}
-		if len(fields) > 0 {
-			out = append(out, "{"+strings.Join(fields, ",")+"}")
-		}
-		if v.Stdin.Known && v.Stdin.Word.Text != "" {
-			out = append(out, v.Stdin.Word.Text)
-		}
+	if len(fields) > 0 {
+		out = append(out, "{"+strings.Join(fields, ",")+"}")
+	}
+	if v.Stdin.Known && v.Stdin.Word.Text != "" {
+		out = append(out, v.Stdin.Word.Text)
 	}
 	return out
 }

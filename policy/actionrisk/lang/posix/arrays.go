@@ -84,18 +84,20 @@ func array(sh *interp.Process, a *syntax.Assign) {
 func refers(sh *interp.Process, args []*syntax.Assign) {
 	naming := false
 	for _, a := range args {
-		if a.Naked && a.Name == nil && a.Value != nil {
-			t := wordText(sh, a.Value).Text
-			naming = naming || len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsRune(t, 'n')
-		}
-		if naming && a.Name != nil && a.Value != nil {
-			if sh.Refs == nil {
-				sh.Refs = map[string]string{}
-			}
+		switch {
+		case a.Value == nil:
+		case a.Name == nil:
+			naming = naming || shortOption(wordText(sh, a.Value).Text, 'n')
+		case naming:
 			sh.Refs = maps.Clone(sh.Refs)
-			sh.Refs[a.Name.Value] = wordText(sh, a.Value).Text
+			scan.Put(&sh.Refs, a.Name.Value, wordText(sh, a.Value).Text)
 		}
 	}
+}
+
+// shortOption: a cluster of short options in which a letter stands.
+func shortOption(t string, letter rune) bool {
+	return len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsRune(t, letter)
 }
 
 // branches runs the ways a text may go, each from the same start. What a
@@ -123,10 +125,7 @@ func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 			list := end[name]
 			switch now, ok := last[name]; {
 			case !ok:
-				if last == nil {
-					last = map[string][]act.Word{}
-				}
-				last[name] = list
+				scan.Put(&last, name, list)
 			case len(list) == 1 && (len(now) != 1 || now[0].Text != list[0].Text):
 				also(sh, name, list[0])
 			}
@@ -142,12 +141,8 @@ func also(sh *interp.Process, name string, w act.Word) {
 	if len(old) >= 4 || slices.ContainsFunc(old, func(o act.Word) bool { return o.Text == w.Text }) {
 		return
 	}
-	others := maps.Clone(sh.Others)
-	if others == nil {
-		others = map[string][]act.Word{}
-	}
-	others[name] = append(old[:len(old):len(old)], w)
-	sh.Others = others
+	sh.Others = maps.Clone(sh.Others)
+	scan.Put(&sh.Others, name, append(old[:len(old):len(old)], w))
 }
 
 // readsLines: "while read …" runs its body once for each line that is known.
@@ -165,40 +160,22 @@ func readsLines(sh *interp.Process, c *syntax.WhileClause, in act.Flow) ([]strin
 
 // readsInput sets variables from the input.
 func readsInput(sh *interp.Process, v *act.Invocation) {
-	text, names := v.Stdin.Word.Text, v.Operands
-	list, whole := act.Word{}, v.Exe != "read"
-	if whole && len(names) > 0 {
-		list = names[len(names)-1]
-	}
-	for i := 1; i < len(v.Argv); i++ {
-		if t := v.Argv[i].Text; len(t) > 1 && t[0] == '-' && t[len(t)-1] == 'a' && !whole && i+1 < len(v.Argv) {
-			list = v.Argv[i+1]
-		}
-	}
-	seps := separators(sh)
-	for _, a := range v.Env {
-		if a.Name == "IFS" && a.Value.Known() {
-			seps = a.Value.Text
-		}
-	}
-	if list.Text != "" && act.SyntaxName(list.Text) {
-		readList(sh, v, list.Text, text, seps, whole)
+	names := v.Operands
+	if list := listRead(v); act.SyntaxName(list) {
+		readList(sh, v, list)
 		return
 	}
 	if len(names) == 0 {
 		names = []act.Word{{Text: "REPLY"}}
 	}
-	rest, _, _ := strings.Cut(text, "\n")
+	rest, _, _ := strings.Cut(v.Stdin.Word.Text, "\n")
 	for i, n := range names {
 		w := act.Word{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: n.Text, Taint: v.Stdin.Taint}
 		if v.Stdin.Known {
-			rest = strings.TrimSpace(rest)
-			w.Text = rest
-			w.Glob = v.Stdin.Word.Glob
-			if k := strings.IndexAny(rest, seps); i+1 < len(names) && k >= 0 {
-				w.Text, rest = rest[:k], rest[k+1:]
-			} else if i+1 < len(names) {
-				rest = ""
+			w.Text, w.Glob = strings.TrimSpace(rest), v.Stdin.Word.Glob
+			rest = ""
+			if k := strings.IndexAny(w.Text, inputSeparators(sh, v)); i+1 < len(names) && k >= 0 {
+				w.Text, rest = w.Text[:k], w.Text[k+1:]
 			}
 		}
 		if act.SyntaxName(n.Text) {
@@ -207,18 +184,39 @@ func readsInput(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
+// listRead is the array that read -a or mapfile fills.
+func listRead(v *act.Invocation) string {
+	if v.Exe != "read" {
+		return v.Operand(len(v.Operands) - 1)
+	}
+	for i, w := range v.Argv {
+		if len(w.Text) > 1 && w.Text[0] == '-' && w.Text[len(w.Text)-1] == 'a' {
+			return v.Word(i + 1).Text
+		}
+	}
+	return ""
+}
+
+// inputSeparators are where the words that read takes end.
+func inputSeparators(sh *interp.Process, v *act.Invocation) string {
+	for _, a := range v.Env {
+		if a.Name == "IFS" && a.Value.Known() {
+			return a.Value.Text
+		}
+	}
+	return separators(sh)
+}
+
 // readList is read -a and mapfile.
-func readList(sh *interp.Process, v *act.Invocation, name, text, seps string, lines bool) {
+func readList(sh *interp.Process, v *act.Invocation, name string) {
 	if !v.Stdin.Known {
 		setVariable(sh, name, act.Word{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: name, Taint: v.Stdin.Taint})
 		return
 	}
-	var parts []string
-	if lines {
-		parts = strings.Split(strings.TrimRight(text, "\n"), "\n")
-	} else {
-		line, _, _ := strings.Cut(text, "\n")
-		parts = strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(seps, r) })
+	parts := strings.Split(strings.TrimRight(v.Stdin.Word.Text, "\n"), "\n")
+	if v.Exe == "read" {
+		seps := inputSeparators(sh, v)
+		parts = strings.FieldsFunc(parts[0], func(r rune) bool { return strings.ContainsRune(seps, r) })
 	}
 	var list []act.Word
 	for _, p := range parts[:min(len(parts), scan.MaxLoop)] {

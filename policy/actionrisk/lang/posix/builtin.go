@@ -20,27 +20,13 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	case "cd", "pushd", "chdir":
 		chdir(sh, v)
 	case "export", "declare", "typeset", "local", "readonly":
-		if len(v.Operands) == 0 && v.Exe != "local" {
-			return showsVariables(sh, v), true
-		}
-		for _, w := range v.Argv[1:] {
-			if name, _, ok := strings.Cut(w.Text, "="); ok {
-				setVariable(sh, name, w.Tail(len(name)+1))
-				variableRuns(sh, v, act.Assign{Name: name, Value: w.Tail(len(name) + 1)})
-			}
-		}
+		exported(sh, v)
 		return act.Flow{}, len(v.Operands) > 0
-	case "alias":
+	case "alias", "hash":
 		aliases(sh, v)
-	case "hash":
-		if w, ok := act.WordAfter(v, "-p"); ok && len(v.Operands) > 0 {
-			setAlias(sh, v.Operands[len(v.Operands)-1].Text, w)
-		}
 	case "set":
-		if len(v.Argv) == 1 {
-			return showsVariables(sh, v), true
-		}
 		setParams(sh, v)
+		return act.Flow{Known: true}, len(v.Argv) > 1
 	case "unset":
 		for _, w := range v.Operands {
 			delete(sh.Vars, w.Text)
@@ -52,6 +38,15 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	case "exit", "return":
 		sh.Env.Left = true
 	case "unalias", "shopt", "popd", "break", "continue":
+	default:
+		return runsText(sh, v)
+	}
+	return act.Flow{Known: true}, true
+}
+
+// runsText runs what a builtin is given as a text, a file or input.
+func runsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	switch v.Exe {
 	case "eval":
 		if len(v.Argv) > 1 {
 			return interpretHere(sh, act.JoinWords(v.Argv[1:], sh.Src), v, "eval"), true
@@ -67,17 +62,16 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		sourced(sh, v)
 		return act.Flow{}, true
 	default:
-		runsText(sh, v)
+		callbacks(sh, v)
+		history(sh, v)
 		return act.Flow{}, false
 	}
 	return act.Flow{Known: true}, true
 }
 
-// runsText runs what a builtin that is a call like any other is given as a text.
-func runsText(sh *interp.Process, v *act.Invocation) {
+// history: a command is put among those given before, and the last of them runs again.
+func history(sh *interp.Process, v *act.Invocation) {
 	switch v.Exe {
-	case "compgen", "complete", "bind", "enable":
-		callbacks(sh, v)
 	case "history":
 		if v.Has("-s") && len(v.Operands) > 0 {
 			setVariable(sh, "!", act.JoinWords(v.Operands, sh.Src))
@@ -89,19 +83,26 @@ func runsText(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
+// exported sets NAME=value words as variables that every later command sees.
+func exported(sh *interp.Process, v *act.Invocation) {
+	for _, w := range v.Argv[1:] {
+		if name, _, ok := strings.Cut(w.Text, "="); ok {
+			setVariable(sh, name, w.Tail(len(name)+1))
+			variableRuns(sh, v, act.Assign{Name: name, Value: w.Tail(len(name) + 1)})
+		}
+	}
+}
+
 // matchCall holds a call against the tables.
 func matchCall(sh *interp.Process, v *act.Invocation) bool {
 	return sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
 }
 
-// showsVariables: export and set alone print every variable.
-func showsVariables(sh *interp.Process, v *act.Invocation) act.Flow {
-	matchCall(sh, v)
-	return act.Flow{Taint: act.FromEnviron, Via: v.Exe}
-}
-
-// aliases gives texts short names.
+// aliases gives texts short names, and files: hash -p file name.
 func aliases(sh *interp.Process, v *act.Invocation) {
+	if w, ok := act.WordAfter(v, "-p"); ok && v.Exe == "hash" && len(v.Operands) > 0 {
+		setAlias(sh, v.Operands[len(v.Operands)-1].Text, w)
+	}
 	for _, w := range v.Operands {
 		if name, _, ok := strings.Cut(w.Text, "="); ok {
 			text := w.Tail(len(name) + 1)
@@ -115,10 +116,7 @@ func aliases(sh *interp.Process, v *act.Invocation) {
 
 // setAlias lets a name stand for a text.
 func setAlias(sh *interp.Process, name string, text act.Word) {
-	if sh.Aliases == nil {
-		sh.Aliases = map[string]act.Word{}
-	}
-	sh.Aliases[name] = text
+	scan.Put(&sh.Aliases, name, text)
 }
 
 // shift drops the first parameters of the shell.

@@ -22,7 +22,8 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 		return act.Flow{}
 	}
 	e.Ran = true
-	v.Cwd, v.Root, v.Remote, v.Host, v.Scratch = sh.Cwd, v.Root || sh.Root, v.Remote || sh.Remote, sh.Host, sh.Scratch
+	v.Root, v.Remote = v.Root || sh.Root, v.Remote || sh.Remote
+	v.Cwd, v.Host, v.Scratch = sh.Cwd, sh.Host, sh.Scratch
 	if out, ok := defined(sh, v); ok {
 		return out
 	}
@@ -33,40 +34,37 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	if out, ok := taken(sh, v); ok {
 		return out
 	}
-	out, carried := carries(sh, v)
-	matched := effective(sh, v)
-	if f, ok := packageProgram(sh, v); ok && !carried {
-		out, carried = f, true
+	out, carried, matched := runs(sh, v)
+	if carried {
+		return carriedOutput(sh, v, out)
 	}
-	if f, ok := writtenProgram(sh, v); ok && !carried {
-		out, carried = f, true
-	}
-	switch {
-	case carried && changesItself(e, v):
-		e.Unproven = true
-	case !carried && !proven(e, v):
+	if !proven(e, v) {
 		suspect(sh, v)
 		notFound(sh, v)
 		if !matched {
 			e.Unproven, e.Loose = true, true
 		}
 	}
-	if carried {
-		return carriedOutput(sh, v, out)
-	}
 	return computed(v, output(e, sh, v))
+}
+
+// runs judges what the program does by itself, and tells whether a rule holds, and runs
+// what it carries: by its row, as a program of a project or a file that the command wrote.
+func runs(sh *interp.Process, v *act.Invocation) (out act.Flow, carried, matched bool) {
+	out, carried = carries(sh, v)
+	matched = effective(sh, v)
+	for _, other := range [...]func(*interp.Process, *act.Invocation) (act.Flow, bool){packageProgram, writtenProgram} {
+		if f, ok := other(sh, v); ok && !carried {
+			out, carried = f, true
+		}
+	}
+	return out, carried, matched
 }
 
 // identify finds out which program runs; false if that is not known.
 func identify(sh *interp.Process, v *act.Invocation) bool {
 	e, first := sh.Env, v.Argv[0]
-	v.Path, v.Exe = first.Text, scan.Base(first.Text)
-	if i := strings.IndexByte(v.Exe, '@'); i > 0 && len(sh.Src.Via) > 0 && !first.Glob && !e.Program(v.Exe).Judged {
-		v.Exe = v.Exe[:i] // npx name@version
-	}
-	if c := v.Exe[:min(1, len(v.Exe))]; c >= "A" && c <= "Z" && !e.Program(v.Exe).Judged && e.Program(strings.ToLower(v.Exe)).Judged && v.Exe == strings.ToUpper(v.Exe) {
-		v.Exe = strings.ToLower(v.Exe) // file systems that ignore case
-	}
+	v.Path, v.Exe = first.Text, programName(sh, first)
 	if strings.IndexByte(v.Exe, scan.Hole) >= 0 {
 		return false
 	}
@@ -76,17 +74,27 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
 		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, act.Printable(v.Exe))
-		for _, name := range e.Groups["glob-programs"] {
-			if paths.GlobMatch(v.Exe, name) {
-				v.Exe = name
-				break
-			}
+		if i := slices.IndexFunc(e.Groups["glob-programs"], func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
+			v.Exe = e.Groups["glob-programs"][i]
 		}
 	}
 	if first.Quoted && !strings.ContainsAny(v.Exe, "./ ") {
 		e.See(act.NameInPieces, sh.Src, v.From, v.To, act.Printable(v.Exe))
 	}
 	return true
+}
+
+// programName is the name of the program of a word, without a version behind it, as in
+// npx name@version, and in small letters where the file system may not care.
+func programName(sh *interp.Process, first act.Word) string {
+	e, name := sh.Env, scan.Base(first.Text)
+	if i := strings.IndexByte(name, '@'); i > 0 && len(sh.Src.Via) > 0 && !first.Glob && !e.Program(name).Judged {
+		name = name[:i]
+	}
+	if low := strings.ToLower(name); name != "" && scan.Upper(name[0]) && name == strings.ToUpper(name) && !e.Program(name).Judged && e.Program(low).Judged {
+		return low
+	}
+	return name
 }
 
 // arguments reads how the program is called, and runs what it runs because of its
@@ -98,7 +106,7 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	e.ReadArguments(v)
 	fromDescriptor(sh, v)
 	v.Dry = isDryRun(e, v)
-	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.Groups["shells"], v.Exe) {
+	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && e.In("shells", v.Exe) {
 		variableRuns(sh, v, act.Assign{Name: "BASH_ENV", Value: w[0]})
 	}
 	for _, a := range v.Env {
@@ -125,21 +133,29 @@ func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if v.Exe == "git" {
 		gitSettings(sh, v)
 	}
-	if out, ok := packedProgram(sh, v); ok {
-		return out, true
-	}
-	if out, ok := hostAlias(sh, v); ok {
-		return out, true
-	}
-	if module, ok := v.Value("-m"); ok && slices.Contains(e.Groups["pythons"], v.Exe) {
-		if _, written := e.WrittenFile(sh, module.Text); written {
-			return file(sh, &facts.Wrapper{Lang: "python"}, v, module), true
-		}
-		if e.Acts(module.Text) {
-			return argv(sh, moduleWords(v, module), &facts.Wrapper{}, v), true // python -m pip
+	for _, runs := range [...]func(*interp.Process, *act.Invocation) (act.Flow, bool){packedProgram, hostAlias, module} {
+		if out, ok := runs(sh, v); ok {
+			return out, true
 		}
 	}
 	return act.Flow{}, false
+}
+
+// module runs what "python -m" starts: a file that the command wrote, or a program that
+// is a module, too, such as pip.
+func module(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	name, ok := v.Value("-m")
+	if !ok || !sh.Env.In("pythons", v.Exe) {
+		return act.Flow{}, false
+	}
+	if _, written := sh.Env.WrittenFile(sh, name.Text); written {
+		return file(sh, &facts.Wrapper{Lang: "python"}, v, name), true
+	}
+	if !sh.Env.Acts(name.Text) {
+		return act.Flow{}, false
+	}
+	i := slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Span == name.Span && strings.HasSuffix(w.Text, name.Text) })
+	return argv(sh, append([]act.Word{name}, v.Argv[i+1:]...), &facts.Wrapper{}, v), true
 }
 
 // carries runs what the wrappers carry that know the program.
@@ -174,6 +190,9 @@ func effective(sh *interp.Process, v *act.Invocation) bool {
 // carriedOutput is what a program prints that carried out.
 func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow {
 	e := sh.Env
+	if changesItself(e, v) {
+		e.Unproven = true
+	}
 	if out.Known {
 		return computed(v, noted(v, out))
 	}
@@ -195,19 +214,6 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 // hasProgramOption: the program's text stands among its words.
 func hasProgramOption(v *act.Invocation) bool {
 	return slices.ContainsFunc([]string{"-c", "-e", "-r", "-E", "-p", "--print", "--eval"}, v.Has)
-}
-
-// moduleWords are the module that "python -m" starts and all that stands behind it.
-func moduleWords(v *act.Invocation, module act.Word) []act.Word {
-	for i, w := range v.Argv {
-		if w.Text == "-m" && i+1 < len(v.Argv) {
-			return v.Argv[i+1:]
-		}
-		if strings.HasPrefix(w.Text, "-m") && w.Text[2:] == module.Text {
-			return append([]act.Word{module}, v.Argv[i+1:]...)
-		}
-	}
-	return append([]act.Word{module}, v.Operands...)
 }
 
 // fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
@@ -289,7 +295,7 @@ func dashes(e *interp.Env, v *act.Invocation) {
 // packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
 // and their kind start.
 func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	if len(v.Operands) == 0 || !slices.Contains(sh.Env.Groups["js-pm"], v.Exe) {
+	if len(v.Operands) == 0 || !sh.Env.In("js-pm", v.Exe) {
 		return act.Flow{}, false
 	}
 	n := 0
@@ -301,7 +307,7 @@ func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if n >= len(v.Operands) || sh.Env.In("package-manager-words", v.Operands[n].Text) || !sh.Env.Acts(v.Operands[n].Text) {
 		return act.Flow{}, false
 	}
-	i := slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Text == v.Operands[n].Text && w.Span == v.Operands[n].Span })
+	i := wordAt(v, v.Operands[n])
 	if i < 1 {
 		return act.Flow{}, false
 	}
@@ -311,11 +317,11 @@ func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 // scriptHelp: a script of the project that is asked about itself: manage.py flush
 // --help. One that the command itself wrote or fetched may do anything then, too.
 func scriptHelp(sh *interp.Process, v *act.Invocation) bool {
-	if len(v.Operands) == 0 || v.Argv[len(v.Argv)-1].Text != "--help" || !slices.Contains(sh.Env.Groups["interpreters"], v.Exe) || hasProgramOption(v) || v.Has("-s") {
+	if len(v.Operands) == 0 || v.Argv[len(v.Argv)-1].Text != "--help" || !sh.Env.In("interpreters", v.Exe) || hasProgramOption(v) || v.Has("-s") {
 		return false
 	}
 	script := v.Operands[0]
-	if strings.HasPrefix(script.Text, "-") || strings.Contains(script.Text, "://") || !script.Known() || strings.HasPrefix(script.Text, "/dev/") || script.Text == "-" || strings.HasPrefix(script.Text, "/tmp/") {
+	if !script.Known() || strings.Contains(script.Text, "://") || strings.HasPrefix(script.Text, "-") || strings.HasPrefix(script.Text, "/dev/") || strings.HasPrefix(script.Text, "/tmp/") {
 		return false
 	}
 	_, written := sh.Env.Files[paths.FileKey(sh.Cwd, script.Text)]
@@ -335,50 +341,55 @@ func notFound(sh *interp.Process, v *act.Invocation) {
 
 // defined runs functions and aliases that the text itself defines.
 func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	first := v.Argv[0]
 	if v.Direct {
 		return act.Flow{}, false
 	}
-	first := v.Argv[0]
 	if a, ok := aliasOf(sh, first); ok && sh.Running < scan.MaxDepth && !first.Quoted {
-		inner := *sh
-		inner.Running++
-		inner.Aliases = nil
-		text := a
-		for i, w := range v.Argv[1:] {
-			if next, ok := aliasOf(sh, w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
-				text.Text, text.At = text.Text+next.Text, -1
-				continue
-			}
-			text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
-		}
-		return inner.Interpret("shell", text, v, "alias", nil), true
+		return aliased(sh, v, a), true
 	}
 	f, ok := sh.Funcs[first.Text]
-	if !ok {
+	switch {
+	case !ok:
 		return act.Flow{}, false
-	}
-	if sh.Running >= scan.MaxDepth {
+	case sh.Running >= scan.MaxDepth:
+		return act.Flow{}, true
+	case sh.Behind && slices.Contains(sh.Calls, first.Text): // it starts itself beside itself
+		sh.Env.See(act.CallsItself, sh.Src, v.From, v.To, act.Printable(first.Text))
 		return act.Flow{}, true
 	}
 	inner := *sh
 	inner.Running++
-	if sh.Behind && slices.Contains(sh.Calls, first.Text) { // it starts itself beside itself
-		sh.Env.See(act.CallsItself, sh.Src, v.From, v.To, act.Printable(first.Text))
-		return act.Flow{}, true
-	}
 	inner.Calls = append(slices.Clip(sh.Calls), first.Text)
 	inner.Params, inner.Src, inner.Saved = v.Argv[1:], f.Src, map[string][]act.Word{}
-	if inner.Params == nil {
-		inner.Params = []act.Word{}
-	}
 	out := stmt(&inner, f.Body, v.Stdin)
 	restore(&inner, inner.Saved)
 	return out, true
 }
 
+// aliased runs the text of an alias with the words behind it.
+func aliased(sh *interp.Process, v *act.Invocation, a act.Word) act.Flow {
+	inner := *sh
+	inner.Running++
+	inner.Aliases = nil
+	text := a
+	for i, w := range v.Argv[1:] {
+		if next, ok := aliasOf(sh, w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
+			text.Text, text.At = text.Text+next.Text, -1
+			continue
+		}
+		text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
+	}
+	return inner.Interpret("shell", text, v, "alias", nil)
+}
+
 // dynamic is a command whose executable is not known.
 func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
+	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) { // with options of its own, or none
+		v.Exe = w.Var
+		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
+	}
 	if name, ok := standsFor(sh, v); ok {
 		meant := *v
 		meant.Argv = slices.Clone(v.Argv)
@@ -387,10 +398,6 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	}
 	if namedRunner(sh, v) {
 		return sh.Interpret("shell", v.Argv[2], v, "$"+v.Argv[0].Var+" -c", nil)
-	}
-	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) {
-		v.Exe = w.Var
-		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
 	}
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
@@ -427,7 +434,7 @@ func unset(w act.Word) bool {
 // nothing says that the name is more than the user's own variable.
 func asksOnly(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
-	return len(v.Argv) == 2 && slices.Contains(sh.Env.Groups["asks"], v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
+	return len(v.Argv) == 2 && sh.Env.In("asks", v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
 		!v.Stdin.Known && v.Stdin.Taint == 0 && !strings.ContainsAny(w.Text, " ;|&<>`()")
 }
 
@@ -435,29 +442,22 @@ func asksOnly(sh *interp.Process, v *act.Invocation) bool {
 // written, and whose words are all known and harmless: $ADB devices. Whoever wants to
 // hide a program has to set the variable in the command, or hand it something to do.
 func plainUse(sh *interp.Process, v *act.Invocation) bool {
-	if w := v.Argv[0]; len(w.Var) < 2 || strings.ToUpper(w.Var) != w.Var || w.Var[0] < 'A' || w.Taint != 0 || v.Stdin.Known || v.Stdin.Taint != 0 || len(sh.Src.Via) > 0 || len(v.Argv) < 2 {
-		return false
-	}
-	for _, w := range v.Argv[1:] {
-		if !w.Known() || w.Glob || strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") || strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") || w.Text == "-c" || w.Text == "-e" {
-			return false
-		}
-		if name := scan.Base(w.Text); sh.Env.Program(name).Judged || dangerousWord(w.Text) {
-			return false
-		}
-	}
-	return true
+	w := v.Argv[0]
+	return len(w.Var) > 1 && strings.ToUpper(w.Var) == w.Var && scan.Upper(w.Var[0]) && w.Taint == 0 && !v.Stdin.Known && v.Stdin.Taint == 0 &&
+		len(sh.Src.Via) == 0 && len(v.Argv) > 1 && !slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool { return !harmlessWord(sh.Env, w) })
+}
+
+// harmlessWord: a known word that names no program of the tables, no place of the machine
+// and nothing that goes.
+func harmlessWord(e *interp.Env, w act.Word) bool {
+	return w.Known() && !w.Glob && w.Text != "-c" && w.Text != "-e" && !strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..") &&
+		!strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") && !e.Program(scan.Base(w.Text)).Judged && !dangerousWord(w.Text)
 }
 
 // dangerousWord: the word, or a part of it, says that something goes.
 func dangerousWord(w string) bool {
 	low := strings.ToLower(w)
-	for _, d := range [...]string{"rf", "force", "delete", "destroy", "remove", "drop", "purge", "wipe", "prune", "apply", "push", "publish", "send", "transfer", "exec", "eval", "prod", "all", "secret", "token", "key", "password"} {
-		if strings.Contains(low, d) {
-			return true
-		}
-	}
-	return low == "rm" || low == "-r" || low == "-f" || low == "-R" || strings.Contains(low, "://")
+	return scan.HasAny(low, "rf", "force", "delete", "destroy", "remove", "drop", "purge", "wipe", "prune", "apply", "push", "publish", "send", "transfer", "exec", "eval", "prod", "all", "secret", "token", "key", "password", "://") || low == "rm" || low == "-r" || low == "-f"
 }
 
 // benignProgram: variables that by their name hold a tool chosen by the user's
@@ -473,26 +473,26 @@ func benignProgram(name string) bool {
 // noShortHelp are the tools whose long options have one dash.
 var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault", "consul", "nomad", "go", "java"}
 
+// aboutItself are words by which programs are asked for their version or their use.
+var aboutItself = scan.SetOf("--version -version -V --help -help help version")
+
 // isHelp: asking a program about itself runs nothing.
 func isHelp(v *act.Invocation) bool {
-	if len(v.Argv) == 2 {
-		switch v.Argv[1].Text {
-		case "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
-			return v.Argv[1].Text != "-h" && v.Argv[1].Text != "-v" || !slices.Contains([]string{"shutdown", "sh"}, v.Exe)
-		}
-	}
-	if v.Argv[len(v.Argv)-1].Text == "/?" {
+	last := v.Argv[len(v.Argv)-1].Text
+	switch {
+	case last == "/?", len(v.Argv) == 2 && aboutItself[last], gitUsage(v):
 		return true
+	case len(v.Argv) == 2 && (last == "-h" || last == "-v"):
+		return v.Exe != "shutdown" && v.Exe != "sh"
 	}
-	if v.Exe == "git" && len(v.Operands) > 0 && gitCommands[v.Operands[0].Text] && v.Operands[0].Text != "grep" && v.Has("-h") {
-		return true // every command of Git prints its usage, wherever the option stands
-	}
-	for _, o := range v.Opts {
-		if (o.Name == "--help" || o.Name == "-help" && slices.Contains(noShortHelp, v.Exe)) && !o.Given {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Opts, func(o act.Option) bool {
+		return !o.Given && (o.Name == "--help" || o.Name == "-help" && slices.Contains(noShortHelp, v.Exe))
+	})
+}
+
+// gitUsage: every command of Git prints its usage, wherever the option stands.
+func gitUsage(v *act.Invocation) bool {
+	return v.Exe == "git" && gitCommands[v.Operand(0)] && v.Operand(0) != "grep" && v.Has("-h")
 }
 
 // argv runs words that are an inner command.
@@ -500,39 +500,46 @@ func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocat
 	if len(words) > 1 && words[0].Text == "-c" { // flock FILE -c TEXT, su USER -- -c TEXT
 		return sh.Interpret("shell", words[1], v, v.Exe+" -c", nil)
 	}
-	src := *sh.Src
-	src.Via = append(slices.Clip(src.Via), v.Exe)
-	src.Depth++
-	argv := slices.Clone(words)
-	stdin := v.Stdin
-	inner := *sh
-	inner.Src = &src
+	inner := sh.Behalf(sh.Src, v.Exe)
+	call := act.Invocation{Src: inner.Src, Direct: v.Exe != "time" || len(v.Env) > 0, Argv: slices.Clone(words), Stdin: v.Stdin, Env: v.Env, Redirs: v.Redirs, From: v.From, To: v.To}
 	if w.Append {
-		if file, ok := v.Value("-a", "--arg-file"); ok && v.Exe != "parallel" {
-			one := *v
-			one.Stdin = sh.Env.ReadFile(sh, file)
-			v = &one
-		}
-		if lines := strings.Split(strings.TrimSpace(v.Stdin.Word.Text), "\n"); v.Stdin.Known && len(lines) > 1 && (v.Has("-I") || v.Has("-i") || v.Has("--replace") || v.Has("-L")) {
-			for _, line := range lines[:min(len(lines), scan.MaxLoop)-1] { // the last one below
-				one := *v
-				one.Stdin.Word.Text, one.Stdin.Word.At = line, -1
-				each := inner
-				each.Run(&act.Invocation{Src: &src, Direct: true, Argv: appendInput(slices.Clone(argv), &one), Stdin: act.Flow{Known: true}, Env: v.Env, Redirs: v.Redirs, From: v.From, To: v.To})
-			}
-			one := *v
-			one.Stdin.Word.Text, one.Stdin.Word.At = lines[min(len(lines), scan.MaxLoop)-1], -1
-			v = &one
-		}
-		argv = appendInput(argv, v)
-		stdin = act.Flow{Known: true}
+		call.Stdin = act.Flow{Known: true}
+		last := linesOfInput(sh, v, func(line *act.Invocation) {
+			one, each := call, *inner
+			one.Direct, one.Argv = true, appendInput(slices.Clone(words), line)
+			each.Run(&one)
+		})
+		call.Argv = appendInput(call.Argv, last)
 	}
-	out := inner.Run(&act.Invocation{Src: &src, Direct: v.Exe != "time" || len(v.Env) > 0, Argv: argv, Stdin: stdin, Env: v.Env, Redirs: v.Redirs, From: v.From, To: v.To})
+	out := inner.Run(&call)
 	switch v.Exe {
 	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
 		sh.Cwd, sh.Vars, sh.Funcs, sh.Aliases = inner.Cwd, inner.Vars, inner.Funcs, inner.Aliases
 	}
 	return out
+}
+
+// linesOfInput calls run for each line but the last of what xargs reads, if each is a
+// call of its own, and gives the call for the last, or for all of it.
+func linesOfInput(sh *interp.Process, v *act.Invocation, run func(*act.Invocation)) *act.Invocation {
+	one := *v
+	if file, ok := v.Value("-a", "--arg-file"); ok && v.Exe != "parallel" {
+		one.Stdin = sh.Env.ReadFile(sh, file)
+	}
+	if !one.Stdin.Known || !slices.ContainsFunc([]string{"-I", "-i", "--replace", "-L"}, v.Has) {
+		return &one
+	}
+	lines := strings.Split(strings.TrimSpace(one.Stdin.Word.Text), "\n")
+	lines = lines[:min(len(lines), scan.MaxLoop)]
+	for i, line := range lines {
+		if len(lines) > 1 {
+			one.Stdin.Word.Text, one.Stdin.Word.At = line, -1
+		}
+		if i+1 < len(lines) {
+			run(&one)
+		}
+	}
+	return &one
 }
 
 // Interpret runs a text that a program hands to a shell of its own, or that
@@ -562,8 +569,9 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 		return out
 	}
 	f, ok := sh.Env.WrittenFile(sh, name.Text)
-	if rest, data := strings.CutPrefix(name.Text, "data:"); data {
-		f, ok = dataURL(rest, name), true
+	if text, data := facts.DataAddress(name.Text); data {
+		f, ok = act.Flow{Word: name, Known: true}, true
+		f.Word.Text, f.Word.At = text, -1
 	}
 	if !ok || !f.Known {
 		sh.Env.Unproven = true
@@ -579,42 +587,16 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 	return sh.Interpret(w.Lang, f.Word, v, v.Exe+" file", sh.Params)
 }
 
-// dataURL is the text that an address of the form data:type;base64,text holds.
-func dataURL(rest string, name act.Word) act.Flow {
-	kind, text, ok := strings.Cut(rest, ",")
-	if strings.HasSuffix(kind, ";base64") {
-		text, ok = scan.Decode64(text)
-	} else if ok {
-		text, ok = scan.PercentDecoded(text)
-	}
-	name.Text, name.At = text, -1
-	return act.Flow{Word: name, Known: ok && len(text) <= scan.MaxDecoded}
-}
-
 // fromInput interprets what is piped into an interpreter.
 func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
-	in := v.Stdin
+	saved, in := v.Stdin, v.Stdin
 	if unknown := sh.Env.Front.Unknown[w.Lang]; unknown != nil && !in.Known {
 		unknown(sh, in, v)
 	}
-	if !in.Known && !act.PartlyKnown(in.Word) {
-		if in.Taint == 0 && in.Via == "" {
-			return act.Flow{}, false
-		}
-		sh.Env.Unproven = true
-		if in.Taint&(act.FromBuilt|act.FromStore) != 0 && w.Lang == "shell" {
-			sh.Env.Doubt("text that is interpreted is not known")
-			sh.Env.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
-		}
-		if in.Taint&act.FromDecoder != 0 && act.StoreLanguage(w.Lang) && decodesText(in.Via) {
-			sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
-		}
-		if in.Taint&act.FromBuilt != 0 && act.StoreLanguage(w.Lang) && buildsStatements(sh.Src.Text) {
-			sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
-		}
-		return act.Flow{Taint: in.Taint &^ act.FromStdin}, true
-	}
-	if in.Word.Text == "" {
+	switch {
+	case !in.Known && !act.PartlyKnown(in.Word):
+		return unknownInput(sh, w, v)
+	case in.Word.Text == "":
 		return act.Flow{}, false
 	}
 	in.Word.Taint |= in.Taint
@@ -622,11 +604,28 @@ func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flo
 	if in.Via != "" {
 		via = in.Via + " | " + v.Exe
 	}
-	saved := v.Stdin
 	v.Stdin = act.Flow{Known: true}
 	out := sh.Interpret(w.Lang, in.Word, v, via, nil)
 	v.Stdin = saved
 	return out, true
+}
+
+// unknownInput is an interpreter that is fed what nobody knows; where it came from may
+// tell enough.
+func unknownInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
+	in := v.Stdin
+	if in.Taint == 0 && in.Via == "" {
+		return act.Flow{}, false
+	}
+	sh.Env.Unproven = true
+	if in.Taint&(act.FromBuilt|act.FromStore) != 0 && w.Lang == "shell" {
+		sh.Env.Doubt("text that is interpreted is not known")
+		sh.Env.See(act.RunsUnknownText, sh.Src, v.From, v.To, "")
+	}
+	if act.StoreLanguage(w.Lang) && (in.Taint&act.FromDecoder != 0 && decodesText(in.Via) || in.Taint&act.FromBuilt != 0 && buildsStatements(sh.Src.Text)) {
+		sh.Env.See(act.UnknownStatement, sh.Src, v.From, v.To, "")
+	}
+	return act.Flow{Taint: in.Taint &^ act.FromStdin}, true
 }
 
 // proven tells whether an invocation is known to change nothing. A program is

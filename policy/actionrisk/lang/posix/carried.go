@@ -1,6 +1,7 @@
 package posix
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,77 +19,81 @@ func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (act.Flow,
 	command, values := rest, []act.Word(nil)
 	if i := slices.IndexFunc(rest, func(w act.Word) bool { return strings.HasPrefix(w.Text, ":::") }); i >= 0 {
 		command, values = rest[:i], rest[i+1:]
-	} else if v.Stdin.Known {
-		for line := range strings.Lines(v.Stdin.Word.Text) {
-			if line = strings.TrimSpace(line); line != "" && len(values) < scan.MaxLoop {
-				values = append(values, act.Word{Text: line, At: -1, Span: v.Stdin.Word.Span, Taint: v.Stdin.Taint})
-			}
-		}
 	} else {
-		values = []act.Word{{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: "input", Lone: true, Taint: v.Stdin.Taint | act.FromStdin}}
+		values = inputWords(v, strings.Split(v.Stdin.Word.Text, "\n"))
 	}
 	var out act.Flow
 	for _, value := range values[:min(len(values), scan.MaxLoop)] {
 		w := value
 		if len(command) > 0 {
-			w = act.JoinWords(command, sh.Src)
-			if slices.Contains(sh.Env.Groups["shells"], scan.Base(command[0].Text)) {
-				words := slices.Clone(command) // what was meant; joined, the quotes are lost
-				for i := range words {
-					words[i].Text, words[i].At = strings.ReplaceAll(words[i].Text, "{}", value.Text), -1
-				}
-				if len(command) < 3 {
-					words = append(words, value)
-				}
-				argv(sh, words, &facts.Wrapper{}, v)
-			}
-			if strings.Contains(w.Text, "{}") {
-				w.Text = strings.ReplaceAll(w.Text, "{}", value.Text)
-			} else {
-				w.Text += " " + value.Text
-			}
-			w.At, w.Taint, w.Var = -1, w.Taint|value.Taint, value.Var
+			w = parallelText(sh, command, value, v)
 		}
 		out = sh.Interpret("shell", w, v, v.Exe, nil)
 	}
 	return out, true
 }
 
+// parallelText is the text that parallel makes of its command and a value. A shell that
+// is given a text runs it as well: joined, the quotes are lost.
+func parallelText(sh *interp.Process, command []act.Word, value act.Word, v *act.Invocation) act.Word {
+	if sh.Env.In("shells", scan.Base(command[0].Text)) {
+		words := slices.Clone(command)
+		for i := range words {
+			words[i].Text, words[i].At = strings.ReplaceAll(words[i].Text, "{}", value.Text), -1
+		}
+		if len(command) < 3 {
+			words = append(words, value)
+		}
+		argv(sh, words, &facts.Wrapper{}, v)
+	}
+	w := act.JoinWords(command, sh.Src)
+	if strings.Contains(w.Text, "{}") {
+		w.Text = strings.ReplaceAll(w.Text, "{}", value.Text)
+	} else {
+		w.Text += " " + value.Text
+	}
+	w.At, w.Taint, w.Var = -1, w.Taint|value.Taint, value.Var
+	return w
+}
+
+// inputWords are the known parts of the input as words, or one unknown word.
+func inputWords(v *act.Invocation, parts []string) []act.Word {
+	if !v.Stdin.Known {
+		return []act.Word{{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: "input", Lone: true, Taint: v.Stdin.Taint | act.FromStdin}}
+	}
+	var out []act.Word
+	for _, t := range parts {
+		if t = strings.TrimSpace(t); t != "" && len(out) < scan.MaxLoop {
+			out = append(out, act.Word{Text: t, Span: v.Stdin.Word.Span, At: -1, Glob: strings.ContainsAny(t, "*?["), Taint: v.Stdin.Taint})
+		}
+	}
+	return out
+}
+
 // appendInput gives xargs' command its operands: the known words of the input,
 // or one unknown word.
 func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
-	var more []act.Word
-	if v.Stdin.Known {
-		for _, f := range strings.Fields(v.Stdin.Word.Text) {
-			if len(more) < scan.MaxLoop {
-				more = append(more, act.Word{Text: f, Span: v.Stdin.Word.Span, At: -1, Glob: strings.ContainsAny(f, "*?["), Taint: v.Stdin.Taint})
-			}
-		}
-	} else {
-		more = []act.Word{{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: "input", Lone: true, Taint: v.Stdin.Taint | act.FromStdin}}
+	more := inputWords(v, strings.Fields(v.Stdin.Word.Text))
+	mark, ok := inputMark(v)
+	if !ok || len(more) == 0 {
+		return append(argv, more...)
 	}
+	if line, _, _ := strings.Cut(strings.Trim(v.Stdin.Word.Text, "\n"), "\n"); v.Stdin.Known && !v.Stdin.Word.Glob && line != "" {
+		more[0].Text = line // the whole line takes the place of the mark
+	}
+	for i := range argv {
+		if w := &argv[i]; strings.Contains(w.Text, mark) {
+			w.Text, w.At = strings.ReplaceAll(w.Text, mark, more[0].Text), -1
+			w.Glob, w.Taint, w.Var = w.Glob || more[0].Glob, w.Taint|more[0].Taint, more[0].Var
+		}
+	}
+	return argv
+}
+
+// inputMark is what xargs puts its input in the place of, if it is told to.
+func inputMark(v *act.Invocation) (string, bool) {
 	mark, ok := v.Value("-I", "-i", "--replace", "-J")
-	if !ok && (v.Has("--replace") || v.Has("-i")) {
-		mark, ok = act.Word{Text: "{}"}, true
-	}
-	if ok && mark.Text == "" {
-		mark.Text = "{}"
-	}
-	if ok && len(more) > 0 && v.Stdin.Known && !v.Stdin.Word.Glob {
-		if line, _, _ := strings.Cut(strings.Trim(v.Stdin.Word.Text, "\n"), "\n"); line != "" {
-			more[0].Text = line // the whole line takes the place of the mark
-		}
-	}
-	if ok && len(more) > 0 {
-		for i := range argv {
-			if strings.Contains(argv[i].Text, mark.Text) {
-				argv[i].Text, argv[i].At = strings.ReplaceAll(argv[i].Text, mark.Text, more[0].Text), -1
-				argv[i].Glob, argv[i].Taint, argv[i].Var = argv[i].Glob || more[0].Glob, argv[i].Taint|more[0].Taint, more[0].Var
-			}
-		}
-		return argv
-	}
-	return append(argv, more...)
+	return cmp.Or(mark.Text, "{}"), ok || v.Has("--replace") || v.Has("-i")
 }
 
 // afterWord runs the commands that begin after -exec, "--" and their kind.
@@ -100,34 +105,35 @@ func afterWord(sh *interp.Process, inner *interp.Process, w *facts.Wrapper, v *a
 			out, done = inner.Interpret(w.Lang, v.Argv[i].Tail(len(name)+1), v, v.Exe, nil), true
 			continue
 		}
-		if !slices.Contains(w.After, v.Argv[i].Text) {
+		words := v.Argv[i+1:]
+		if n := slices.IndexFunc(words, func(a act.Word) bool { return slices.Contains(w.Until, a.Text) }); n >= 0 {
+			words = words[:n]
+		}
+		if !slices.Contains(w.After, v.Argv[i].Text) || len(words) == 0 {
 			continue
 		}
-		end := i + 1
-		for end < len(v.Argv) && !slices.Contains(w.Until, v.Argv[end].Text) {
-			end++
-		}
-		if end == i+1 {
-			continue
-		}
-		words := slices.Clone(v.Argv[i+1 : end])
-		if sh.Env.In("file-finders", v.Exe) {
-			hit := foundBy(v)
-			for j := range words {
-				if strings.Contains(words[j].Text, "{}") {
-					words[j].Text, words[j].At = strings.ReplaceAll(words[j].Text, "{}", hit.Text), -1
-					words[j].Glob = words[j].Glob || hit.Glob
-				}
-			}
-		}
-		if w.Lang != "" {
+		i += 1 + len(words)
+		if words = found(sh.Env, slices.Clone(words), v); w.Lang != "" {
 			out, done = inner.Interpret(w.Lang, act.JoinWords(words, sh.Src), v, v.Exe, nil), true
 		} else {
 			out, done = argv(inner, words, w, v), true
 		}
-		i = end
 	}
 	return out, done
+}
+
+// found puts what find would find in the place of {}.
+func found(e *interp.Env, words []act.Word, v *act.Invocation) []act.Word {
+	if !e.In("file-finders", v.Exe) {
+		return words
+	}
+	hit := foundBy(v)
+	for i := range words {
+		if w := &words[i]; strings.Contains(w.Text, "{}") {
+			w.Text, w.At, w.Glob = strings.ReplaceAll(w.Text, "{}", hit.Text), -1, w.Glob || hit.Glob
+		}
+	}
+	return words
 }
 
 // foundBy is a pattern for the files that find would find.
@@ -162,7 +168,7 @@ func foundBy(v *act.Invocation) act.Word {
 
 // suspect runs what a program that no wrapper entry covers seems to carry.
 func suspect(sh *interp.Process, v *act.Invocation) {
-	if len(v.Argv) < 2 || slices.Contains(sh.Env.Groups["speakers"], v.Exe) || v.Dry || sh.Suspects >= scan.MaxSuspects || !sh.Env.Budget.Spend(len(v.Argv)/2) {
+	if len(v.Argv) < 2 || sh.Env.In("speakers", v.Exe) || v.Dry || sh.Suspects >= scan.MaxSuspects || !sh.Env.Budget.Spend(len(v.Argv)/2) {
 		return
 	}
 	inner := *sh
@@ -175,22 +181,22 @@ func suspect(sh *interp.Process, v *act.Invocation) {
 
 // carriedFrom is the word at which a carried command begins, or 0.
 func carriedFrom(e *interp.Env, v *act.Invocation) int {
+	if e.In("prose-words", strings.TrimSuffix(v.Word(1).Text, ":")) {
+		return 0
+	}
 	stranger := e.Stranger(v.Exe)
 	begun := false // a word such as "exec" announced it
-	for i := 1; i < len(v.Argv); i++ {
-		t := v.Argv[i].Text
-		switch {
-		case !begun && i == 1 && slices.Contains(e.Groups["prose-words"], strings.TrimSuffix(t, ":")):
-			return 0
-		case t == "--" || slices.Contains(e.Groups["run-words"], t):
+	for i := 1; i+1 < len(v.Argv); i++ {
+		switch t := v.Argv[i].Text; {
+		case t == "--" || e.In("run-words", t):
 			begun = true
-		case strings.HasPrefix(t, "-") || strings.Contains(t, "="):
-			if slices.Contains(e.Groups["text-options"], t) {
-				i++ // its value is prose
-			}
-		case (begun || stranger && !slices.Contains(e.Groups["subcommand-words"], scan.Base(t))) && e.Acts(t) && i+1 < len(v.Argv):
+		case e.In("text-options", t):
+			i++ // its value is prose
+		case strings.HasPrefix(t, "-"), strings.Contains(t, "="):
+		case !begun && (!stranger || e.In("subcommand-words", scan.Base(t))):
+		case e.Acts(t):
 			return i
-		case begun && !stranger && v.Argv[i-1].Text == "--":
+		case !stranger && v.Argv[i-1].Text == "--":
 			return 0 // a file behind "--"
 		}
 	}
@@ -201,47 +207,51 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 // ("--exec", "--pre-command", "--pager") with any program, -c, -e and -x with one
 // that no table knows, and the one text behind "run".
 func suspectOptions(sh *interp.Process, v *act.Invocation) {
-	e := sh.Env
-	stranger := e.Stranger(v.Exe)
-	behind := afterDashes(v)
-	prose := 0 // words that say that a text is prose
+	stranger := sh.Env.Stranger(v.Exe)
+	prose := false // a word said that a text is prose
 	for i := 1; i < len(v.Argv); i++ {
 		w := v.Argv[i]
-		if slices.Contains(e.Groups["prose-words"], strings.TrimSuffix(w.Text, ":")) || slices.Contains(e.Groups["text-options"], w.Text) {
-			prose++
-		}
-		name, _, given := strings.Cut(w.Text, "=")
-		switch {
-		case strings.HasPrefix(name, "--") && commandOption(name):
-		case stranger && (w.Text == "-c" || w.Text == "-e" || w.Text == "-x"):
-		case slices.Contains(e.Groups["run-words"], w.Text):
-		case stranger && prose == 0 && w.Text[:min(1, len(w.Text))] != "-" && e.ActsText(w.Text): // one word that is a command line
+		prose = prose || sh.Env.In("prose-words", strings.TrimSuffix(w.Text, ":")) || sh.Env.In("text-options", w.Text)
+		switch name, _, given := strings.Cut(w.Text, "="); {
+		case handsOver(sh.Env, name, w.Text, stranger):
+			if given {
+				suspectText(sh, v, name, w.Tail(len(name)+1))
+			} else if next := v.Word(i + 1); !strings.HasPrefix(next.Text, "-") {
+				i++
+				suspectText(sh, v, name, next)
+			}
+		case stranger && !prose && !strings.HasPrefix(w.Text, "-") && sh.Env.ActsText(w.Text): // one word that is a command line
 			sh.Interpret("shell", w, v, v.Exe, nil)
-			continue
-		default:
-			continue
-		}
-		if given {
-			w = w.Tail(len(name) + 1)
-		} else if i+1 < len(v.Argv) && strings.HasPrefix(v.Argv[i+1].Text, "-") {
-			continue
-		} else if i+1 < len(v.Argv) {
-			i++
-			w = v.Argv[i]
-		}
-		if len(behind) > 0 && e.Acts(w.Text) && w.Known() {
-			argv(sh, append([]act.Word{w}, behind...), &facts.Wrapper{}, v) // --exec /bin/rm -- -rf x
-		} else if e.ActsText(w.Text) {
-			sh.Interpret("shell", w, v, v.Exe+" "+name, nil)
 		}
 	}
 }
 
+// handsOver: the word says that the one behind it, or its own value, is to be run.
+func handsOver(e *interp.Env, name, word string, stranger bool) bool {
+	return commandOption(name) || e.In("run-words", word) || stranger && (word == "-c" || word == "-e" || word == "-x")
+}
+
+// suspectText runs the text that an option hands over, or the program that it names
+// with the words behind "--": --exec /bin/rm -- -rf x.
+func suspectText(sh *interp.Process, v *act.Invocation, name string, w act.Word) {
+	if behind := afterDashes(v); len(behind) > 0 && sh.Env.Acts(w.Text) && w.Known() {
+		argv(sh, append([]act.Word{w}, behind...), &facts.Wrapper{}, v)
+	} else if sh.Env.ActsText(w.Text) {
+		sh.Interpret("shell", w, v, v.Exe+" "+name, nil)
+	}
+}
+
+// commandWords are the parts of an option's name that say that its value is run.
+var commandWords = scan.SetOf(`exec execute command commands cmd shell hook script scripts pager editor program filter run rsh viewer askpass wrap wrapper
+ locker callback handler trigger launcher runner preexec postexec prehook posthook notifier opener`)
+
 // commandOption: a part of the option's name says that its value is run.
 func commandOption(name string) bool {
+	if !strings.HasPrefix(name, "--") {
+		return false
+	}
 	for part := range strings.SplitSeq(name[2:], "-") {
-		switch part {
-		case "exec", "execute", "command", "commands", "cmd", "shell", "hook", "script", "scripts", "pager", "editor", "program", "filter", "run", "rsh", "viewer", "askpass", "wrap", "wrapper", "locker", "callback", "handler", "trigger", "launcher", "runner", "preexec", "postexec", "prehook", "posthook", "notifier", "opener":
+		if commandWords[part] {
 			return true
 		}
 	}

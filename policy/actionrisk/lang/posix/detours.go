@@ -23,28 +23,30 @@ import (
 func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) {
 	e := sh.Env
 	if len(rest) > 1 && !e.Acts(rest[0].Text) && e.Acts(rest[1].Text) && rest[1].Text[0] != '-' {
-		before := slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == rest[0].Text && a.Span == rest[0].Span })
-		if before > 1 && strings.HasPrefix(v.Argv[before-1].Text, "-") && v.Argv[before-1].Text != "--" && !strings.Contains(v.Argv[before-1].Text, "=") {
+		if before := v.Word(wordAt(v, rest[0]) - 1).Text; strings.HasPrefix(before, "-") && before != "--" && !strings.Contains(before, "=") {
 			argv(inner, rest[1:], w, v)
 		}
 	}
-	for i := range v.Opts {
-		o := &v.Opts[i]
-		if len(o.Name) != 2 || !o.Given || !exeActs(e, o.Value.Text) {
-			continue
-		}
-		at := slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == o.Value.Text && a.Span == o.Value.Span })
-		if at > 0 && at+1 < len(v.Argv) && v.Argv[at+1].Text != rest[0].Text {
-			argv(inner, v.Argv[at:], w, v)
-			return
-		}
+	if at := swallowed(e, v); at > 0 && at+1 < len(v.Argv) && v.Argv[at+1].Text != rest[0].Text {
+		argv(inner, v.Argv[at:], w, v)
 	}
 }
 
-// exeActs: rules judge the program itself, so that its name is no name of a user, a
-// group or a file.
-func exeActs(e *interp.Env, word string) bool {
-	return e.Program(scan.Base(word)).Judged && !slices.Contains(e.Groups["subcommand-words"], word) && e.In("coreutils", scan.Base(word))
+// swallowed is the place of a program that was read as the value of an option, or -1:
+// rules judge it, so that it is no name of a user, a group or a file.
+func swallowed(e *interp.Env, v *act.Invocation) int {
+	for i := range v.Opts {
+		o := &v.Opts[i]
+		if name := scan.Base(o.Value.Text); len(o.Name) == 2 && o.Given && e.In("coreutils", name) && e.Program(name).Judged && !e.In("subcommand-words", o.Value.Text) {
+			return wordAt(v, o.Value)
+		}
+	}
+	return -1
+}
+
+// wordAt is the place of a word in a call, or -1.
+func wordAt(v *act.Invocation, w act.Word) int {
+	return slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == w.Text && a.Span == w.Span })
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar
@@ -55,7 +57,7 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		if at = 1 + slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Text == "-jar" }); at == 0 {
 			return act.Flow{}, false
 		}
-	} else if !slices.Contains(sh.Env.Groups["interpreters"], v.Exe) {
+	} else if !sh.Env.In("interpreters", v.Exe) {
 		return act.Flow{}, false
 	}
 	if at >= len(v.Argv) || !v.Argv[at].Known() {
@@ -115,10 +117,7 @@ func edits(sh *interp.Process, file string, v *act.Invocation) (act.Flow, bool) 
 // listed runs a plain command with the words of a file of requirements.
 func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invocation) {
 	for _, w := range words {
-		f := v.Stdin
-		if w.Text != "-" && w.Text != "/dev/stdin" {
-			f = sh.Env.ReadFile(sh, w)
-		}
+		f := readOrInput(sh, v, w)
 		if !f.Known || !sh.Env.Budget.Spend(1+len(f.Word.Text)/16) {
 			continue
 		}
@@ -139,27 +138,22 @@ func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invoc
 }
 
 // arithmeticValue is the value of an expression of numbers.
-func arithmeticValue(x syntax.ArithmExpr, depth int) (int64, bool) {
+func arithmeticValue(x syntax.ArithmExpr) (int64, bool) {
 	switch x := x.(type) {
 	case *syntax.ParenArithm:
-		return arithmeticValue(x.X, depth+1)
+		return arithmeticValue(x.X)
 	case *syntax.Word:
 		return shellNumber(x.Lit())
 	case *syntax.BinaryArithm:
-		if depth > scan.MaxDepth {
-			return 0, false
-		}
-		a, okA := arithmeticValue(x.X, depth+1)
-		b, okB := arithmeticValue(x.Y, depth+1)
-		if !okA || !okB {
-			return 0, false
-		}
-		return applied(x.Op, a, b)
+		a, okA := arithmeticValue(x.X)
+		b, okB := arithmeticValue(x.Y)
+		n, ok := applied(x.Op, a, b)
+		return n, ok && okA && okB
 	}
 	return 0, false
 }
 
-// applied is one operation of the shell's arithmetic.
+// applied is one operation of the shell's arithmetic, if it has a value.
 func applied(op syntax.BinAritOperator, a, b int64) (int64, bool) {
 	switch op {
 	case syntax.Add:
@@ -169,23 +163,7 @@ func applied(op syntax.BinAritOperator, a, b int64) (int64, bool) {
 	case syntax.Mul:
 		return a * b, true
 	case syntax.Quo:
-		if b != 0 {
-			return a / b, true
-		}
-	case syntax.Rem:
-		if b != 0 {
-			return a % b, true
-		}
-	case syntax.Shl:
-		return a << min(max(b, 0), 63), b >= 0
-	case syntax.Shr:
-		return a >> min(max(b, 0), 63), b >= 0
-	case syntax.Or:
-		return a | b, true
-	case syntax.And:
-		return a & b, true
-	case syntax.Xor:
-		return a ^ b, true
+		return a / max(b, 1), b > 0
 	case syntax.Pow:
 		out := int64(1)
 		for range min(max(b, 0), 63) {

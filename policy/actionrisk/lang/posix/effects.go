@@ -41,10 +41,10 @@ func fromStore(e *interp.Env, v *act.Invocation) bool {
 // takeEffect does to the words what an effect says: to all of them, or to each.
 func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invocation) {
 	switch as[0] {
-	case "@bind":
-		binds(sh, words)
-	case "@mount":
-		mounts(sh, words)
+	case "@bind": // who deletes it there deletes it
+		seenAlso(sh, words, words[0].Text)
+	case "@mount": // a file system of its own, whose place may look like something that a build makes again
+		seenAlso(sh, words, "/media/volume")
 	case "@mix":
 		mixes(sh, v, words)
 	case "@send":
@@ -84,7 +84,7 @@ func takeEach(sh *interp.Process, as []string, w act.Word, v *act.Invocation) {
 	case "@address":
 		sh.Interpret("socat", w, v, v.Exe, nil)
 	case "@fetched":
-		sh.Env.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+		fetched(sh, v, w)
 	case "@option":
 		sh.Plain([]string{v.Exe}, settingsAsOptions(w), v)
 	case "@config":
@@ -94,18 +94,10 @@ func takeEach(sh *interp.Process, as []string, w act.Word, v *act.Invocation) {
 	}
 }
 
-// binds: a folder is seen at another place as well; who deletes it there deletes it.
-func binds(sh *interp.Process, words []act.Word) {
+// seenAlso: a folder is seen at another place as well, the last of the words.
+func seenAlso(sh *interp.Process, words []act.Word, folder string) {
 	if len(words) >= 2 {
-		sh.Env.SeenAt(sh, words[len(words)-1], words[0].Text)
-	}
-}
-
-// mounts: a file system of its own is seen at a place, which by its name may look
-// like something that a build makes again.
-func mounts(sh *interp.Process, words []act.Word) {
-	if len(words) >= 2 {
-		sh.Env.SeenAt(sh, words[len(words)-1], "/media/volume")
+		sh.Env.SeenAt(sh, words[len(words)-1], folder)
 	}
 }
 

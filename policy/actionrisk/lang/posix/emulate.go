@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
@@ -31,15 +32,12 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 // tells whether it is one of them, ok whether the output is known.
 func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch v.Exe {
-	case "xargs":
-		if len(v.Operands) == 0 && v.Stdin.Known { // it prints its words in one line
-			f := v.Stdin
-			f.Word.Text, f.Word.At = strings.Join(strings.Fields(f.Word.Text), " "), -1
-			return f, true, true
-		}
+	case "xargs": // it prints its words in one line
+		out, ok = v.Stdin, v.Stdin.Known && len(v.Operands) == 0
+		out.Word.Text, out.Word.At = strings.Join(strings.Fields(out.Word.Text), " "), -1
+		return out, ok, ok
 	case "cat", "tac":
-		out, ok = cat(e, sh, v)
-		return out, ok, true
+		return cat(e, sh, v), true, true
 	case "tee":
 		for _, w := range v.Operands {
 			e.Remember(sh, w, v.Stdin, v.Has("-a"))
@@ -48,9 +46,7 @@ func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Fl
 	case "gunzip", "zcat", "uudecode":
 		return unpacked(v), v.Stdin.Taint != 0, true
 	case "gzip", "bzip2", "xz":
-		if v.Has("-d") {
-			return unpacked(v), v.Stdin.Taint != 0, true
-		}
+		return unpacked(v), v.Stdin.Taint != 0, v.Has("-d")
 	case "envsubst":
 		return substituted(sh, v), v.Stdin.Word.Text != "", true
 	case "tr":
@@ -60,13 +56,14 @@ func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Fl
 		out, ok = pathPart(v)
 		return out, ok, true
 	case "tar", "gtar", "bsdtar":
-		if w, ok := v.Value("-f", "--file"); ok && !standardOutput(w.Text) && (v.Has("-c") || v.Has("--create") || v.Has("-r")) {
-			archive(e, sh, v, w)
-			return act.Flow{Known: true}, true, true
-		}
+		is = archive(e, sh, v)
+		return act.Flow{Known: true}, is, is
 	}
 	return act.Flow{}, false, false
 }
+
+// quietCommands print nothing.
+var quietCommands = scan.SetOf("true false : sleep wait cd test [")
 
 // tellsText are the commands that print what their arguments say, nothing, or what
 // stands for what they would find.
@@ -84,19 +81,18 @@ func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	case "pwd":
 		return printsText(v, cmp.Or(sh.Cwd, ".")), true
 	case "pgrep": // all processes, whom a signal to -1 reaches
-		return printsText(v, "-1"), len(v.Operands) == 0 || v.Operands[0].Text == "." || v.Operands[0].Text == ".*"
+		return printsText(v, "-1"), strings.Trim(v.Operand(0), ".*") == ""
 	case "mktemp":
 		return printsText(v, "/tmp/tmp.file"), true
-	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
-		return act.Flow{Known: true}, true
 	case "which", "command", "type":
 		if len(v.Operands) == 1 {
 			return act.Flow{Known: true, Word: v.Operands[0]}, true
 		}
+		return act.Flow{}, false
 	case "git":
 		return printsText(v, "."), v.UnderAny([]string{"rev-parse"}) && v.Has("--show-toplevel")
 	}
-	return act.Flow{}, false
+	return act.Flow{Known: true}, quietCommands[v.Exe]
 }
 
 // standardOutput: a name of what a program prints.
@@ -120,9 +116,13 @@ func unpacked(v *act.Invocation) act.Flow {
 	return f
 }
 
-// archive writes a file of what the operands hold, where a descriptor is named to the
-// file behind it.
-func archive(e *interp.Env, sh *interp.Process, v *act.Invocation, file act.Word) {
+// archive writes a file of what the operands of tar hold, where a descriptor is named to
+// the file behind it; false if it does something else.
+func archive(e *interp.Env, sh *interp.Process, v *act.Invocation) bool {
+	file, ok := v.Value("-f", "--file")
+	if !ok || standardOutput(file.Text) || !v.Has("-c") && !v.Has("--create") && !v.Has("-r") {
+		return false
+	}
 	f := act.Flow{Via: "tar"}
 	for _, w := range v.Operands {
 		f.Taint |= e.ReadFile(sh, w).Taint
@@ -135,28 +135,17 @@ func archive(e *interp.Env, sh *interp.Process, v *act.Invocation, file act.Word
 		}
 	}
 	sh.Write(act.Redir{Op: ">", File: file}, f)
+	return true
 }
 
 // largestNumber is what cast max-uint and cast max-int print.
 func largestNumber(v *act.Invocation) (string, bool) {
-	if len(v.Operands) == 0 {
-		return "", false
+	bits, ok := map[string]int{"max-uint": 256, "maxu": 256, "max-int": 255, "maxi": 255}[v.Operand(0)]
+	if n, err := strconv.Atoi(strings.TrimLeft(v.Operand(1), "uint")); err == nil && n > 0 && n <= 256 {
+		bits -= 256 - n
 	}
-	bits := 256
-	if len(v.Operands) > 1 {
-		if n, err := strconv.Atoi(strings.TrimLeft(v.Operands[1].Text, "uint")); err == nil && n > 0 && n <= 256 {
-			bits = n
-		}
-	}
-	switch v.Operands[0].Text {
-	case "max-uint", "maxu":
-	case "max-int", "maxi":
-		bits--
-	default:
-		return "", false
-	}
-	n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-	return n.Sub(n, big.NewInt(1)).String(), true
+	n := new(big.Int).Lsh(big.NewInt(1), uint(max(bits, 0)))
+	return n.Sub(n, big.NewInt(1)).String(), ok
 }
 
 func pathPart(v *act.Invocation) (act.Flow, bool) {
@@ -210,23 +199,20 @@ func echo(v *act.Invocation) act.Flow {
 	return f
 }
 
-// printf is what printf prints where the format is literal and has only %s, %b.
+// printf is what printf prints where the format is literal.
 func printf(v *act.Invocation) act.Flow {
-	if len(v.Argv) < 2 {
+	args := v.Argv[1:]
+	if len(args) > 1 && args[0].Text == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0].Text == "-v" {
 		return act.Flow{Known: true}
 	}
-	w := v.Argv[1]
-	args := slices.Clone(v.Argv[2:])
-	if w.Text == "-v" {
-		return act.Flow{Known: true}
-	}
-	if w.Text == "--" && len(args) > 0 {
-		w, args = args[0], args[1:]
-	}
-	format, texts := w.Text, make([]string, len(args))
-	for i, a := range args {
+	w, texts := args[0], make([]string, len(args)-1)
+	for i, a := range args[1:] {
 		texts[i], w.Taint = a.Text, w.Taint|a.Taint
 	}
+	format := w.Text
 	text, used := scan.Format(format, texts, "", true)
 	for texts = texts[used:]; used > 0 && len(texts) > 0 && len(text) <= scan.MaxValue; texts = texts[used:] { // again for what is left
 		var more string
@@ -236,9 +222,8 @@ func printf(v *act.Invocation) act.Flow {
 	f := act.Flow{}
 	if text := scan.Unescape(text); text != w.Text {
 		w.Text, w.At = text, -1
-		if strings.Contains(format, `\x`) || strings.Contains(format, `\0`) || strings.Contains(format, `\1`) {
-			f.Via = "printf"
-			f.Taint |= act.FromDecoder
+		if scan.HasAny(format, `\x`, `\0`, `\1`) {
+			f.Via, f.Taint = "printf", act.FromDecoder
 		}
 	}
 	f.Word, f.Known, f.Taint = w, w.Known(), f.Taint|w.Taint
@@ -249,54 +234,35 @@ func printf(v *act.Invocation) act.Flow {
 // variables, or by what is not known.
 func substituted(sh *interp.Process, v *act.Invocation) act.Flow {
 	out := v.Stdin
-	var b strings.Builder
-	text := out.Word.Text
-	for i := 0; i < len(text) && b.Len() < scan.MaxDecoded; i++ {
-		j := i + 1
-		if brace := text[i] == '$' && j < len(text) && text[j] == '{'; brace {
-			j++
-		}
-		from := j
-		for text[i] == '$' && j < len(text) && scan.IsNameByte(text[j]) {
-			j++
-		}
-		if j == from {
-			b.WriteByte(text[i])
+	text, rest, more := strings.Cut(out.Word.Text, "$")
+	for part := ""; more && len(text) < scan.MaxDecoded; {
+		part, rest, more = strings.Cut(rest, "$")
+		name, braced := strings.CutPrefix(part, "{")
+		behind := strings.TrimLeftFunc(name, func(r rune) bool { return r < utf8.RuneSelf && scan.IsNameByte(byte(r)) })
+		name = name[:len(name)-len(behind)]
+		switch {
+		case name == "":
+			text += "$" + part
 			continue
+		case braced:
+			behind = strings.TrimPrefix(behind, "}")
 		}
-		value := string(scan.Hole)
-		if w := sh.Vars[text[from:j]]; len(w) == 1 {
-			value = w[0].Text
-		}
-		for _, a := range v.Env {
-			if a.Name == text[from:j] {
-				value = a.Value.Text
-			}
-		}
-		b.WriteString(value)
-		if i = j - 1; j < len(text) && text[j] == '}' && text[from-1] == '{' {
-			i = j
-		}
+		text += cmp.Or(sh.Variable(v, name).Text, string(scan.Hole)) + behind
 	}
-	out.Word.Text, out.Word.At = b.String(), -1
-	out.Known = out.Known && strings.IndexByte(out.Word.Text, scan.Hole) < 0
+	out.Word.Text, out.Word.At = text, -1
+	out.Known = out.Known && out.Word.Known()
 	return out
 }
 
-func cat(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+func cat(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	if len(v.Operands) == 0 || len(v.Operands) == 1 && v.Operands[0].Text == "-" {
-		return v.Stdin, true
+		return v.Stdin
 	}
-	var out act.Flow
-	for i, w := range v.Operands {
-		f := e.ReadFile(sh, w)
-		if i == 0 {
-			out = f
-		} else {
-			out = interp.Join(out, f)
-		}
+	out := e.ReadFile(sh, v.Operands[0])
+	for _, w := range v.Operands[1:] {
+		out = interp.Join(out, e.ReadFile(sh, w))
 	}
-	return out, true
+	return out
 }
 
 // decode gives what a function on texts makes of the input, if that is known.

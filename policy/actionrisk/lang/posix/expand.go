@@ -1,6 +1,7 @@
 package posix
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,24 +188,18 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 // escaped appends a literal byte by byte, without the backslashes that quote.
 func (b *builder) escaped(v string, at int, quoted bool) {
 	for i := 0; i < len(v); i++ {
-		c := v[i]
-		switch {
-		case c == '\\' && i+1 < len(v) && b.quotes(v[i+1], quoted):
-			i++
-			if v[i] == '\n' {
+		if v[i] == '\\' && i+1 < len(v) && b.quotes(v[i+1], quoted) {
+			if i++; v[i] == '\n' {
 				continue
 			}
-			if !quoted && scan.IsNameByte(v[i]) {
-				b.quoted = true
-			}
-			c = v[i]
-		case !quoted && (c == '*' || c == '?' || c == '['):
+			b.quoted = b.quoted || !quoted && scan.IsNameByte(v[i])
+		} else if !quoted && strings.IndexByte("*?[", v[i]) >= 0 {
 			b.glob = true
 		}
 		if at >= 0 {
 			b.add(v[i:i+1], at+i)
 		} else {
-			b.add(string(c), -1)
+			b.add(v[i:i+1], -1)
 		}
 	}
 }
@@ -242,39 +237,36 @@ func (b *builder) values(list []act.Word, quoted bool) {
 		list = list[:min(len(list), 1)]
 	}
 	for i, w := range list {
-		if i > 0 {
-			if b.whole {
-				b.add(" ", -1)
-			} else {
-				b.end()
-			}
+		if i > 0 && b.whole {
+			b.add(" ", -1)
+		} else if i > 0 {
+			b.end()
 		}
 		b.taint |= w.Taint
-		if w.Var != "" {
-			b.unknown = w.Var
-		}
+		b.unknown = cmp.Or(w.Var, b.unknown)
 		if quoted || b.whole {
 			b.add(w.Text, w.At)
-			continue
+		} else {
+			b.split(w)
 		}
-		b.glob = b.glob || w.Glob || strings.ContainsAny(w.Text, "*?[")
-		rest := w.Text
-		for j := 0; ; j++ {
-			k := strings.IndexAny(rest, separators(b.sh))
-			if k < 0 {
-				break
-			}
-			if k > 0 {
-				b.add(rest[:k], -1)
-			}
-			t, g := b.taint, b.glob
-			b.end()
-			b.taint, b.glob = t, g
-			rest = rest[k+1:]
+	}
+}
+
+// split appends a value that is cut into words.
+func (b *builder) split(w act.Word) {
+	b.glob = b.glob || w.Glob || strings.ContainsAny(w.Text, "*?[")
+	rest := w.Text
+	for k := strings.IndexAny(rest, separators(b.sh)); k >= 0; k = strings.IndexAny(rest, separators(b.sh)) {
+		if k > 0 {
+			b.add(rest[:k], -1)
 		}
-		if rest != "" {
-			b.add(rest, w.At)
-		}
+		t, g := b.taint, b.glob
+		b.end()
+		b.taint, b.glob = t, g
+		rest = rest[k+1:]
+	}
+	if rest != "" {
+		b.add(rest, w.At)
 	}
 }
 
@@ -304,23 +296,18 @@ func substitute(sh *interp.Process, stmts []*syntax.Stmt, n syntax.Node) act.Wor
 func process(sh *interp.Process, p *syntax.ProcSubst) act.Word {
 	out := statements(sh.Fork(), p.Stmts, act.Flow{Taint: act.FromStdin})
 	name := "/dev/fd/" + strconv.Itoa(63-len(sh.Env.Files)-len(sh.Env.Sinks))
-	if p.Op == syntax.CmdOut {
-		if sh.Env.Sinks == nil {
-			sh.Env.Sinks = map[string]interp.Sink{}
-		}
-		if len(sh.Env.Sinks) < scan.MaxFiles {
-			sh.Env.Sinks[name] = sink(sh.Fork(), p.Stmts)
-		}
-		return act.Word{Text: name, At: -1, Span: spanOf(sh, p), Taint: out.Taint}
-	}
 	w := act.Word{Text: name, At: -1, Span: spanOf(sh, p), Taint: out.Taint}
-	sh.Env.Remember(sh, w, out, false)
+	if p.Op == syntax.CmdOut {
+		sinks(sh, name, p.Stmts)
+	} else {
+		sh.Env.Remember(sh, w, out, false)
+	}
 	return w
 }
 
 // arithmetic is the value of a literal expression, else a hole.
 func arithmetic(p *syntax.ArithmExp) string {
-	if n, ok := arithmeticValue(p.X, 0); ok {
+	if n, ok := arithmeticValue(p.X); ok {
 		return strconv.FormatInt(n, 10)
 	}
 	return string(scan.Hole)

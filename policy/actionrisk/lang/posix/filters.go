@@ -1,7 +1,7 @@
 package posix
 
 import (
-	"slices"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -16,33 +16,25 @@ import (
 // input and program are known and simple. Text that goes through a filter nobody
 // can follow is marked as built: a shell that reads it runs something hidden.
 func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	interpreter := e.In("interpreters", v.Exe)
-	var program act.Word
-	rest := v.Operands
-	switch {
-	case e.In("filters-by-program", v.Exe):
-		if v.Exe == "jq" {
-			rest = rest[min(len(rest), jqValues(v)):]
-			if out, ok := jqAlone(v, rest); ok {
-				return out, true
-			}
-		}
-		program, rest = filterProgram(v, rest)
-	case !e.In("text-filters", v.Exe):
+	if out, ok := jqAlone(v); ok {
+		return out, true
+	}
+	program, files, is := filterProgram(e, v)
+	if !is {
 		return act.Flow{}, false
 	}
-	in := v.Stdin
-	if len(rest) > 0 && !interpreter {
-		in = e.ReadFile(sh, rest[len(rest)-1])
+	in, interpreter := v.Stdin, e.In("interpreters", v.Exe)
+	if len(files) > 0 && !interpreter {
+		in = e.ReadFile(sh, files[len(files)-1])
 	}
 	if !in.Known {
 		return unknownFiltered(e, v, program, in)
 	}
-	if in.Word.Text == "" || len(in.Word.Text) > scan.MaxDecoded {
-		return act.Flow{}, false
-	}
 	out := act.Flow{Taint: in.Taint | in.Word.Taint | act.FromBuilt, Via: v.Exe, Layer: in.Layer}
-	if interpreter || !e.Budget.Spend(1+len(in.Word.Text)/64) {
+	switch size := len(in.Word.Text); {
+	case size == 0 || size > scan.MaxDecoded:
+		return act.Flow{}, false
+	case interpreter || !e.Budget.Spend(1+size/64):
 		return out, true
 	}
 	if text, ok := filtered(v, program.Text, in.Word.Text); ok && len(text) <= scan.MaxValue {
@@ -54,26 +46,33 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 	return out, true
 }
 
-// filterProgram is the program of a filter, and the operands behind it.
-func filterProgram(v *act.Invocation, rest []act.Word) (act.Word, []act.Word) {
+// filterProgram is the program of a filter, and the operands behind it; false if the
+// program is no filter.
+func filterProgram(e *interp.Env, v *act.Invocation) (program act.Word, files []act.Word, is bool) {
+	if !e.In("filters-by-program", v.Exe) {
+		return act.Word{}, v.Operands, e.In("text-filters", v.Exe)
+	}
 	if w, ok := v.Value("-e", "--expression"); ok {
-		return w, v.Operands
+		return w, v.Operands, true
 	}
-	if len(rest) == 0 {
-		return act.Word{}, nil
+	files = v.Operands[min(len(v.Operands), jqValues(v)):]
+	if len(files) == 0 {
+		return act.Word{}, nil, true
 	}
-	return rest[0], rest[1:]
+	return files[0], files[1:], true
 }
 
 // jqAlone is what jq prints without any input: its program's own strings.
-func jqAlone(v *act.Invocation, rest []act.Word) (act.Flow, bool) {
-	if !v.Has("-n") || len(rest) == 0 {
+func jqAlone(v *act.Invocation) (act.Flow, bool) {
+	n := jqValues(v)
+	if v.Exe != "jq" || !v.Has("-n") || n >= len(v.Operands) {
 		return act.Flow{}, false
 	}
-	if w := jqFilled(v, rest[0]); literalObject(w.Text) {
+	program := v.Operands[n]
+	if w := jqFilled(v, program); literalObject(w.Text) {
 		return act.Flow{Word: w, Known: true, Line: true, Taint: w.Taint}, true
 	}
-	return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, strings.Contains(rest[0].Text, `"`)
+	return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, strings.Contains(program.Text, `"`)
 }
 
 // unknownFiltered is what a filter makes of input that nobody knows: a program of its
@@ -81,7 +80,7 @@ func jqAlone(v *act.Invocation, rest []act.Word) (act.Flow, bool) {
 func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.Flow) (act.Flow, bool) {
 	switch v.Exe {
 	case "jq", "yq":
-		if w, ok := spoken(e, v); ok {
+		if w, ok := formed(e, v); ok {
 			return act.Flow{Word: w, Taint: in.Taint, Via: v.Exe}, true
 		}
 	case "sed":
@@ -93,9 +92,7 @@ func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.
 }
 
 // prints: its program text, which stands in the command, makes its output.
-func prints(e *interp.Env, exe string) bool {
-	return exe == "awk" || exe == "gawk" || exe == "mawk" || exe == "lua" || slices.Contains(e.Groups["interpreters"], exe)
-}
+func prints(e *interp.Env, exe string) bool { return e.In("awks", exe) || e.In("interpreters", exe) }
 
 // computed marks what a program prints that it makes of its own program text, which
 // is not followed.
@@ -130,8 +127,8 @@ func filtered(v *act.Invocation, program, text string) (string, bool) {
 		return text, true
 	case "grep", "egrep", "fgrep", "rg", "sort", "uniq", "shuf", "tail", "fmt", "column", "iconv", "expand", "dos2unix":
 		return text, true // a choice or an order of the lines: all of them may run
-	case "fold", "paste":
-		return strings.ReplaceAll(text, "\n", " "), v.Exe == "paste"
+	case "paste":
+		return strings.ReplaceAll(text, "\n", " "), true
 	case "cut":
 		return cutText(v, text)
 	}
@@ -140,92 +137,81 @@ func filtered(v *act.Invocation, program, text string) (string, bool) {
 
 // sedText applies s/x/y/ and y/x/y/ without patterns, and the selection of lines.
 func sedText(program, text string) (string, bool) {
-	for _, command := range strings.Split(program, ";") {
+	for command := range strings.SplitSeq(program, ";") {
 		command = strings.TrimLeft(command, " 0123456789$,")
-		switch {
-		case command == "" || command == "p" || command == "d" || command == "q":
-		case len(command) > 4 && (command[0] == 's' || command[0] == 'y') && !scan.IsNameByte(command[1]):
-			parts := strings.Split(command, command[1:2])
-			if len(parts) != 4 {
-				return "", false
-			}
-			from, to, flags := parts[1], parts[2], parts[3]
-			if command[0] == 'y' {
-				text = scan.Translate(text, from, to)
-				continue
-			}
-			if strings.Trim(flags, "gpIim0123456789") != "" {
-				return "", false
-			}
-			text = sedReplace(text, from, to, strings.ContainsRune(flags, 'g'))
-			if strings.IndexByte(text, scan.Hole) >= 0 {
-				return "", false
-			}
+		if command == "" || command == "p" || command == "d" || command == "q" {
+			continue
+		}
+		parts := strings.Split(command, command[min(1, len(command)-1):min(2, len(command))])
+		if len(parts) != 4 || scan.IsNameByte(command[1]) || strings.Trim(parts[3], "gpIim0123456789") != "" {
+			return "", false
+		}
+		switch parts[0] {
+		case "s":
+			text = sedReplace(text, parts[1], parts[2], strings.ContainsRune(parts[3], 'g'))
+		case "y":
+			text = scan.Translate(text, parts[1], parts[2])
 		default:
 			return "", false
 		}
 	}
-	return text, true
+	return text, strings.IndexByte(text, scan.Hole) < 0
 }
 
+// sedReplace is s/from/to/ of each line, or a hole if that is a pattern.
 func sedReplace(text, from, to string, all bool) string {
-	if i := strings.IndexByte(text, '\n'); i >= 0 && i+1 < len(text) { // line by line
-		var out strings.Builder
-		for line := range strings.Lines(text) {
-			out.WriteString(sedReplace(line, from, to, all))
-		}
-		return out.String()
-	}
 	plain := strings.Trim(from, "^$")
-	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.ContainsAny(to, `\`) {
+	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.Contains(to, `\`) {
 		return string(scan.Hole)
 	}
 	to = strings.ReplaceAll(to, "&", plain)
-	switch {
-	case from == "^" || strings.HasPrefix(from, "^") && strings.HasPrefix(text, plain):
-		return to + strings.TrimPrefix(text, plain)
-	case strings.HasSuffix(from, "$"):
-		body := strings.TrimSuffix(text, "\n")
-		if strings.HasSuffix(body, plain) {
-			return strings.TrimSuffix(body, plain) + to
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		body := strings.TrimSuffix(line, "\n")
+		end := line[len(body):]
+		switch {
+		case strings.HasPrefix(from, "^"):
+			if rest, ok := strings.CutPrefix(body, plain); ok {
+				body = to + rest
+			}
+		case strings.HasSuffix(from, "$"):
+			if rest, ok := strings.CutSuffix(body, plain); ok {
+				body = rest + to
+			}
+		case from != "":
+			body = replace(body, from, to, all)
 		}
-		return text
-	case from == plain && from != "":
-		return replace(text, from, to, all)
+		out.WriteString(body + end)
 	}
-	return text
+	return out.String()
 }
 
 // awkText is awk '{print $2}' and its kind.
 func awkText(v *act.Invocation, program, text string) (string, bool) {
 	body, ok := strings.CutPrefix(strings.TrimSpace(program), "{print")
-	if !ok || !strings.HasSuffix(body, "}") {
+	body, ends := strings.CutSuffix(body, "}")
+	if !ok || !ends {
 		return "", false
 	}
-	sep := " "
-	if w, ok := v.Value("-F"); ok {
-		sep = w.Text
+	places := strings.FieldsFunc(body, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(places) == 0 {
+		places = []string{"$0"}
 	}
+	sep, _ := v.Value("-F")
 	var out []string
 	for line := range strings.Lines(text) {
-		cols := strings.Fields(line)
-		if sep != " " && sep != "" {
-			cols = strings.Split(strings.TrimRight(line, "\n"), sep)
+		line = strings.TrimRight(line, "\n")
+		cols := append([]string{line}, strings.Fields(line)...)
+		if strings.TrimSpace(sep.Text) != "" {
+			cols = append(cols[:1], strings.Split(line, sep.Text)...)
 		}
 		var words []string
-		for _, f := range strings.FieldsFunc(strings.TrimSuffix(body, "}"), func(r rune) bool { return r == ',' || r == ' ' }) {
-			n, err := strconv.Atoi(strings.TrimPrefix(f, "$"))
-			switch {
-			case err != nil || !strings.HasPrefix(f, "$"):
+		for _, place := range places {
+			n, err := strconv.Atoi(strings.TrimPrefix(place, "$"))
+			if err != nil || place[0] != '$' || n < 0 {
 				return "", false
-			case n == 0:
-				words = append(words, strings.TrimRight(line, "\n"))
-			case n <= len(cols):
-				words = append(words, cols[n-1])
 			}
-		}
-		if len(words) == 0 {
-			words = append(words, strings.TrimRight(line, "\n"))
+			words = append(words, cols[min(n, len(cols)):min(n+1, len(cols))]...)
 		}
 		out = append(out, strings.Join(words, " "))
 	}
@@ -234,16 +220,14 @@ func awkText(v *act.Invocation, program, text string) (string, bool) {
 
 // cutText is cut -d -f and cut -c.
 func cutText(v *act.Invocation, text string) (string, bool) {
-	list, ok := v.Value("-f", "--fields", "-c", "--characters", "-b", "--bytes")
-	if !ok {
+	list, sep := act.Word{}, "\t"
+	if w, ok := v.Value("-c", "--characters", "-b", "--bytes"); ok {
+		list, sep = w, ""
+	} else if list, ok = v.Value("-f", "--fields"); !ok {
 		return "", false
 	}
-	sep := "\t"
 	if w, ok := v.Value("-d", "--delimiter"); ok {
 		sep = w.Text
-	}
-	if v.Has("-c") || v.Has("-b") || v.Has("--characters") || v.Has("--bytes") {
-		sep = ""
 	}
 	var out []string
 	for line := range strings.Lines(text) {
@@ -253,25 +237,28 @@ func cutText(v *act.Invocation, text string) (string, bool) {
 			continue
 		}
 		var words []string
-		for _, item := range strings.Split(list.Text, ",") {
-			from, to, ranged := strings.Cut(item, "-")
-			a, b := 1, len(cols)
-			if n, err := strconv.Atoi(from); err == nil {
-				a = n
-			}
-			if n, err := strconv.Atoi(to); err == nil {
-				b = n
-			} else if !ranged {
-				b = a
-			}
-			if a < 1 {
+		for item := range strings.SplitSeq(list.Text, ",") {
+			from, to, ok := cutRange(item, len(cols))
+			if !ok {
 				return "", false
 			}
-			words = append(words, cols[min(a-1, len(cols)):max(min(b, len(cols)), min(a-1, len(cols)))]...)
+			words = append(words, cols[from:to]...)
 		}
 		out = append(out, strings.Join(words, sep))
 	}
 	return strings.Join(out, "\n"), true
+}
+
+// cutRange reads 3, 2-4, 2- and -4, which count from 1, of n parts.
+func cutRange(item string, n int) (from, to int, ok bool) {
+	a, b, ranged := strings.Cut(item, "-")
+	first, err := strconv.Atoi(cmp.Or(a, "1"))
+	if !ranged {
+		b = a
+	}
+	last, err2 := strconv.Atoi(cmp.Or(b, strconv.Itoa(n)))
+	from = min(max(first-1, 0), n)
+	return from, max(min(last, n), from), first > 0 && err == nil && err2 == nil
 }
 
 // literalObject: a program of jq that is an object or a list without anything to
@@ -304,7 +291,7 @@ func jqFilled(v *act.Invocation, program act.Word) act.Word {
 // read as operands.
 func jqValues(v *act.Invocation) int {
 	n := 0
-	for i := 1; i+2 < len(v.Argv); i++ {
+	for i := 1; i+2 < len(v.Argv) && v.Exe == "jq"; i++ {
 		switch v.Argv[i].Text {
 		case "--arg", "--argjson", "--slurpfile", "--rawfile":
 			if program := v.Operands[min(n, len(v.Operands)-1):]; len(program) > 0 && program[0].Span == v.Argv[i+2].Span && program[0].Text == v.Argv[i+2].Text {

@@ -14,30 +14,31 @@ import (
 // gitSettings runs what Git itself would run because of a setting given on its
 // command line or in its environment: aliases, pagers, editors, transports.
 func gitSettings(sh *interp.Process, v *act.Invocation) {
-	for i := range v.Opts {
-		o := &v.Opts[i]
-		if (o.Name == "-c" || o.Name == "--config") && o.Given {
-			if name, _, ok := strings.Cut(o.Value.Text, "="); ok && len(v.Operands) > 0 {
-				gitSetting(sh, v, strings.ToLower(name), o.Value.Tail(len(name)+1))
-			}
+	for _, setting := range slices.Concat(v.Values("-c"), v.Values("--config")) {
+		if name, _, ok := strings.Cut(setting.Text, "="); ok && len(v.Operands) > 0 {
+			gitSetting(sh, v, strings.ToLower(name), setting.Tail(len(name)+1))
 		}
 	}
-	if len(v.Operands) > 2 && v.Operands[0].Text == "config" {
+	switch {
+	case len(v.Operands) > 2 && v.Operands[0].Text == "config":
 		gitConfig(sh, v)
-	}
-	if len(v.Operands) > 2 && v.Operands[0].Text == "remote" && v.Operands[1].Text == "add" && (v.Has("--mirror") || v.Has("--mirror=push")) {
+	case len(v.Operands) > 2 && v.UnderAny([]string{"remote add"}) && (v.Has("--mirror") || v.Has("--mirror=push")):
 		sh.Env.RemembersSetting([]act.Word{{Text: "remote." + v.Operands[2].Text + ".mirror"}, {Text: "true", At: -1, Span: v.Operands[2].Span}})
-	}
-	if len(v.Operands) > 0 && len(v.Operands) < 3 && v.Operands[0].Text == "push" {
+	case len(v.Operands) < 3 && v.Operand(0) == "push":
 		pushSettings(sh.Env, v)
 	}
+	gitFolders(sh, v)
+	gitEnvironment(sh, v)
+}
+
+// gitFolders: folders from which Git takes its programs and hooks.
+func gitFolders(sh *interp.Process, v *act.Invocation) {
 	if w, ok := v.Value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
 		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(w.Text))
 	}
 	if w, ok := v.Value("--template"); ok && facts.WorldWritable(w.Text) {
 		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(w.Text))
 	}
-	gitEnvironment(sh, v)
 }
 
 // gitConfig: git config gives a setting a value, for the commands that follow.
@@ -74,10 +75,9 @@ func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 		case strings.HasPrefix(a.Name, "GIT_CONFIG_VALUE_"):
 			gitSetting(sh, v, strings.ToLower(key.Text), a.Value)
 		case a.Name == "GIT_CONFIG_PARAMETERS":
-			for _, part := range strings.Fields(a.Value.Text) {
-				if name, value, ok := strings.Cut(strings.Trim(part, "'"), "="); ok {
-					gitSetting(sh, v, strings.ToLower(strings.Trim(name, "'")), act.Word{Text: strings.Trim(value, "'"), At: -1, Span: a.Value.Span})
-				}
+			for _, part := range scan.OptionWords(a.Value.Text) { // 'name=value' or 'name'='value'
+				name, value, _ := strings.Cut(part, "=")
+				gitSetting(sh, v, strings.ToLower(name), act.Word{Text: value, At: -1, Span: a.Value.Span})
 			}
 		}
 	}
@@ -130,24 +130,19 @@ func gitSetting(sh *interp.Process, v *act.Invocation, name string, value act.Wo
 	}
 }
 
+// Settings whose value Git starts as a program: by their whole name, and by their last
+// part in sections that have such.
+var (
+	programSettings = scan.SetOf(`core.pager core.editor core.fsmonitor core.hookspath core.askpass core.gitproxy core.alternaterefscommand diff.external sequence.editor
+		gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook instaweb.httpd sendemail.smtpserver`)
+	programSections = scan.SetOf("merge mergetool difftool diff filter browser man guitool trailer gpg credential remote")
+	programKeys     = scan.SetOf("driver cmd command textconv clean smudge process path program helper uploadpack receivepack")
+)
+
 // gitRuns: a setting whose value Git starts as a program.
 func gitRuns(name string) bool {
-	switch name {
-	case "core.pager", "core.editor", "core.fsmonitor", "core.hookspath", "core.askpass", "core.gitproxy", "core.alternaterefscommand", "diff.external", "sequence.editor",
-		"gpg.program", "credential.helper", "interactive.difffilter", "uploadpack.packobjectshook", "instaweb.httpd", "sendemail.smtpserver":
-		return true
-	}
 	section, _, _ := strings.Cut(name, ".")
-	switch last := name[strings.LastIndexByte(name, '.')+1:]; section {
-	case "pager":
-		return true
-	case "merge", "mergetool", "difftool", "diff", "filter", "browser", "man", "guitool", "trailer", "gpg", "credential", "remote":
-		switch last {
-		case "driver", "cmd", "command", "textconv", "clean", "smudge", "process", "path", "program", "helper", "uploadpack", "receivepack":
-			return true
-		}
-	}
-	return false
+	return programSettings[name] || section == "pager" || programSections[section] && programKeys[name[strings.LastIndexByte(name, '.')+1:]]
 }
 
 // gitCommands cannot be replaced by aliases.
@@ -182,59 +177,51 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	sh.Interpret("shell", value, v, "git setting", nil)
 }
 
-// hookVariable: a variable that holds a command, by its name: RSYNC_RSH,
-// KUBE_EDITOR, SYSTEMD_PAGER, SSH_ASKPASS.
+// hookVariables hold a command, and so do those that end so: RSYNC_RSH, KUBE_EDITOR,
+// SYSTEMD_PAGER, SSH_ASKPASS. Git's own are judged with its calls.
+var hookVariables = scan.SetOf("PS0 PS1 PS4 PAGER EDITOR VISUAL BROWSER PROMPT_COMMAND LESSOPEN LESSCLOSE BASH_ENV ENV FCEDIT SVN_SSH RSYNC_CONNECT_PROG")
+
+// hookVariable: a variable that holds a command, by its name.
 func hookVariable(name string) bool {
-	switch name {
-	case "PS0", "PS1", "PAGER", "EDITOR", "VISUAL", "BROWSER", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "BASH_ENV", "ENV", "PS4", "FCEDIT", "SVN_SSH", "RSYNC_CONNECT_PROG":
-		return true
-	}
-	for _, suffix := range [...]string{"PAGER", "_EDITOR", "_RSH", "_ASKPASS"} {
-		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, "GIT_") {
-			return true
-		}
-	}
-	return false
+	return hookVariables[name] || scan.HasAnySuffix(name, "PAGER", "_EDITOR", "_RSH", "_ASKPASS") && !strings.HasPrefix(name, "GIT_")
 }
 
 // variableRuns: variables whose value a program starts or loads.
 func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
-	if len(a.Name) == 3 && a.Name[:2] == "PS" && !strings.ContainsAny(a.Value.Text, "`") && !strings.Contains(a.Value.Text, "$(") {
-		return // a prompt
+	prompt := len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") // only what stands in substitutions runs
+	if prompt && !scan.HasAny(a.Value.Text, "`", "$(") {
+		return
 	}
 	if amounts.OpensPayments(a.Name, a.Value.Text) {
 		sh.Env.See(act.DropsLimits, sh.Src, v.From, v.To, act.Printable(a.Name))
 	}
-	switch hook := hookVariable(a.Name); {
-	case hook:
-		if f, ok := fileOrInput(sh, v, a.Value); ok {
-			if f.Taint&act.FromNetwork != 0 {
-				sh.Env.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(a.Value.Text))
-			}
-			if f.Known {
-				f.Word.Taint |= f.Taint
-				sh.Interpret("shell", f.Word, v, a.Name, nil)
-			}
-			return
+	switch {
+	case hookVariable(a.Name):
+		if !loadsFile(sh, v, a.Name, a.Value, "shell") && strings.ContainsAny(a.Value.Text, " /$`") {
+			sh.Interpret("shell", hookText(a.Value, prompt), v, a.Name, nil)
 		}
-		if strings.ContainsAny(a.Value.Text, " /$`") {
-			text := a.Value
-			if len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") { // a prompt: only what stands in substitutions runs
-				text.Text, text.At = ": \""+strings.ReplaceAll(text.Text, `"`, `\"`)+"\"", -1
-			}
-			text.Text = strings.TrimPrefix(text.Text, "|")
-			if text.Text != a.Value.Text {
-				text.At = -1
-			}
-			sh.Interpret("shell", text, v, a.Name, nil)
-		}
-	case a.Name == "LD_PRELOAD" || a.Name == "LD_AUDIT" || a.Name == "DYLD_INSERT_LIBRARIES":
-		if a.Value.Text != "" && !strings.Contains(a.Value.Text, "jemalloc") && !strings.Contains(a.Value.Text, "tcmalloc") && !strings.Contains(a.Value.Text, "mimalloc") {
+	case preloads[a.Name]:
+		if a.Value.Text != "" && !scan.HasAny(a.Value.Text, "jemalloc", "tcmalloc", "mimalloc") {
 			sh.Env.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(a.Value.Text))
 		}
 	default:
 		variableActs(sh, v, a.Name, a.Value)
 	}
+}
+
+// preloads are variables that make a program load a library.
+var preloads = scan.SetOf("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES")
+
+// hookText is what runs of the value of a variable that holds a command.
+func hookText(value act.Word, prompt bool) act.Word {
+	text := strings.TrimPrefix(value.Text, "|")
+	if prompt {
+		text = ": \"" + strings.ReplaceAll(value.Text, `"`, `\"`) + "\""
+	}
+	if text != value.Text {
+		value.Text, value.At = text, -1
+	}
+	return value
 }
 
 // hostAlias runs an alias that "gh alias set" or "glab alias set" made before, and
@@ -246,14 +233,11 @@ func hostAlias(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	}
 	if v.Operands[0].Text == "alias" {
 		if len(v.Operands) > 3 && v.Operands[1].Text == "set" && len(e.HostAliases) < scan.MaxFiles {
-			if e.HostAliases == nil {
-				e.HostAliases = map[string]act.Word{}
-			}
 			text := v.Operands[3]
 			if v.Has("--shell") {
 				text.Text, text.At = "!"+text.Text, -1
 			}
-			e.HostAliases[v.Exe+" "+v.Operands[2].Text] = text
+			scan.Put(&e.HostAliases, v.Exe+" "+v.Operands[2].Text, text)
 		}
 		return act.Flow{}, false
 	}

@@ -50,6 +50,10 @@ func inArithmetic(sh *interp.Process, name string, n syntax.Node) {
 	}
 }
 
+// textOps are the operators of ${p@U} and its kind that need the text alone.
+var textOps = map[string]func(string) string{"E": scan.Unescape, "Q": scan.Quote, "U": strings.ToUpper, "L": strings.ToLower,
+	"u": func(t string) string { return cased(t, syntax.UpperFirst) }}
+
 // transformed is ${p@P} and its kind: a value that is expanded, unquoted or quoted
 // once more.
 func transformed(sh *interp.Process, list []act.Word, op string, p *syntax.ParamExp) []act.Word {
@@ -57,25 +61,14 @@ func transformed(sh *interp.Process, list []act.Word, op string, p *syntax.Param
 	out := make([]act.Word, len(list))
 	for i, w := range list {
 		out[i] = w
-		switch op {
-		case "P":
+		if f := textOps[op]; f != nil {
+			out[i].Text = f(w.Text)
+		} else if op == "P" {
 			if f := expandAgain(sh, w, v, "@P"); f.Known {
 				out[i].Text = strings.TrimSuffix(f.Word.Text, "\n")
 			} else {
 				out[i].Text = string(scan.Hole)
 			}
-		case "E":
-			out[i].Text = scan.Unescape(w.Text)
-		case "Q":
-			out[i].Text = scan.Quote(w.Text)
-		case "U":
-			out[i].Text = strings.ToUpper(w.Text)
-		case "L":
-			out[i].Text = strings.ToLower(w.Text)
-		case "u":
-			out[i].Text = trimOrCase(w.Text, "", syntax.UpperFirst)
-		case "A", "a", "K", "k":
-			out[i].Text = string(scan.Hole)
 		}
 		if out[i].Text != w.Text {
 			out[i].At = -1

@@ -13,14 +13,14 @@ import (
 
 // loop runs the body once for each known value.
 func loop(sh *interp.Process, c *syntax.ForClause, in act.Flow) act.Flow {
-	iter, ok := c.Loop.(*syntax.WordIter)
-	if !ok {
-		if c2, ok := c.Loop.(*syntax.CStyleLoop); ok && alwaysTrue(c2.Cond) {
+	if counting, ok := c.Loop.(*syntax.CStyleLoop); ok {
+		if alwaysTrue(counting.Cond) {
 			spawns(sh, c.Do, c)
 		}
 		nested(sh, c.Loop)
 		return statements(sh, c.Do, in)
 	}
+	iter := c.Loop.(*syntax.WordIter)
 	var values []act.Word
 	if !sh.Env.Budget.Spend(4 * len(iter.Items)) {
 		return act.Flow{}
@@ -28,26 +28,20 @@ func loop(sh *interp.Process, c *syntax.ForClause, in act.Flow) act.Flow {
 	for _, w := range iter.Items {
 		values = fields(sh, w, values)
 	}
-	if len(values) > scan.MaxLoop {
-		sh.Env.Doubt("a loop runs over more values than are looked at")
-		values = values[:scan.MaxLoop]
-	}
 	if len(values) == 0 {
 		values = []act.Word{{Text: string(scan.Hole), At: -1, Span: spanOf(sh, c), Var: iter.Name.Value}}
 	}
 	var out act.Flow
-	for _, v := range values {
-		if v.Glob {
-			v.Lone = false
-		}
-		if sh.Env.Rounds++; sh.Env.Rounds > scan.MaxRounds {
+	for i, v := range values {
+		v.Lone = v.Lone && !v.Glob
+		sh.Env.Rounds++
+		last := i == scan.MaxLoop || sh.Env.Rounds > scan.MaxRounds
+		if last {
 			sh.Env.Doubt("loops run over more values than are looked at")
-			setVariable(sh, iter.Name.Value, v)
-			return interp.Join(out, statements(sh, c.Do, in))
 		}
 		setVariable(sh, iter.Name.Value, v)
 		out = interp.Join(out, statements(sh, c.Do, in))
-		if sh.Env.Budget.Spent {
+		if last || sh.Env.Budget.Spent {
 			break
 		}
 	}
@@ -66,15 +60,7 @@ func endless(s *syntax.Stmt, until bool) bool {
 	constant, holds := false, true
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		if len(c.Args) == 0 {
-			return false
-		}
-		switch name := scan.Base(c.Args[0].Lit()); {
-		case len(c.Args) == 1 && (name == "true" || name == ":" || name == "false"):
-			constant, holds = true, name != "false"
-		case name == "[" || name == "test": // one literal word is true
-			constant = len(c.Args) == 3-strings.Count("test", name) && len(c.Args) > 1 && c.Args[1].Lit() != ""
-		}
+		constant, holds = constantCall(c.Args)
 	case *syntax.TestClause:
 		w, ok := c.X.(*syntax.Word)
 		constant = ok && w.Lit() != ""
@@ -83,6 +69,22 @@ func endless(s *syntax.Stmt, until bool) bool {
 		constant, holds = ok && w.Lit() != "", !ok || w.Lit() != "0"
 	}
 	return constant && (holds != s.Negated) != until
+}
+
+// constantCall: true, :, false, and a test of one literal word, which is true.
+func constantCall(words []*syntax.Word) (constant, holds bool) {
+	if len(words) == 0 {
+		return false, false
+	}
+	switch name := scan.Base(words[0].Lit()); name {
+	case "true", ":", "false":
+		return len(words) == 1, name != "false"
+	case "test":
+		return len(words) == 2 && words[1].Lit() != "", true
+	case "[":
+		return len(words) == 3 && words[1].Lit() != "", true
+	}
+	return false, false
 }
 
 // spawns: an endless loop that starts processes in the background and waits for
@@ -97,37 +99,44 @@ func spawns(sh *interp.Process, body []*syntax.Stmt, n syntax.Node) {
 // running that nothing behind it waits for, and whether it leaves the loop.
 func leaves(list []*syntax.Stmt) (left, ends bool) {
 	for _, s := range list {
-		if s.Background {
-			left = true
-			continue
-		}
-		switch c := s.Cmd.(type) {
-		case *syntax.CallExpr:
-			if len(c.Args) == 0 {
-				continue
-			}
-			switch c.Args[0].Lit() {
-			case "wait", "sleep", "read":
-				left = false
-			case "break", "exit", "return":
-				return false, true
-			}
-		case *syntax.Block:
-			inner, out := leaves(c.Stmts)
-			if left = left || inner; out {
-				return false, true
-			}
-		case *syntax.Subshell:
-			inner, _ := leaves(c.Stmts)
-			left = left || inner
-		case *syntax.IfClause:
-			for ; c != nil; c = c.Else {
-				inner, _ := leaves(c.Then)
-				left = left || inner
-			}
+		if left, ends = leavesBehind(s, left); ends {
+			return false, true
 		}
 	}
 	return left, false
+}
+
+// leavesBehind is that of one statement, before which a process may be left.
+func leavesBehind(s *syntax.Stmt, before bool) (left, ends bool) {
+	left = before
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return callLeaves(c, s.Background, before)
+	case *syntax.Block:
+		left, ends = leaves(c.Stmts)
+	case *syntax.Subshell:
+		left, _ = leaves(c.Stmts)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			inner, _ := leaves(c.Then)
+			left = left || inner
+		}
+	}
+	return before || left || s.Background, ends && !s.Background
+}
+
+// callLeaves is that of one call.
+func callLeaves(c *syntax.CallExpr, background, before bool) (left, ends bool) {
+	if background || len(c.Args) == 0 {
+		return before || background, false
+	}
+	switch c.Args[0].Lit() {
+	case "wait", "sleep", "read":
+		return false, false
+	case "break", "exit", "return":
+		return false, true
+	}
+	return before, false
 }
 
 // declare remembers a function; one that pipes into itself is a fork bomb.
@@ -135,10 +144,7 @@ func declare(sh *interp.Process, c *syntax.FuncDecl) {
 	if c.Name == nil {
 		return
 	}
-	if sh.Funcs == nil {
-		sh.Funcs = map[string]interp.Function{}
-	}
-	sh.Funcs[c.Name.Value] = interp.Function{Body: c.Body, Src: sh.Src}
+	scan.Put(&sh.Funcs, c.Name.Value, interp.Function{Body: c.Body, Src: sh.Src})
 	calls, splits := 0, false
 	syntax.Walk(c.Body, func(n syntax.Node) bool {
 		switch n := n.(type) {

@@ -20,25 +20,24 @@ func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 	if p.Param == nil || p.Names != 0 {
 		return []act.Word{unknown(sh, "", p)}
 	}
-	return namedParam(sh, p)
-}
-
-// namedParam is what an expansion of one variable becomes.
-func namedParam(sh *interp.Process, p *syntax.ParamExp) []act.Word {
-	name := p.Param.Value
-	list, set := lookup(sh, name, p)
-	if !set && absolute[name] && (p.Slice != nil || p.Exp != nil && p.Exp.Word != nil) {
+	list, set := lookup(sh, p.Param.Value, p)
+	if !set {
 		if w, ok := rootOf(sh, p); ok {
 			return []act.Word{w}
 		}
 	}
-	list = elements(sh, list, p)
+	return namedParam(sh, elements(sh, list, p), set, p)
+}
+
+// namedParam is what an expansion makes of the values of a variable.
+func namedParam(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamExp) []act.Word {
 	switch {
 	case p.Length:
+		length := act.Word{Text: string(scan.Hole), At: -1, Span: spanOf(sh, p)}
 		if set && list[0].Known() {
-			return []act.Word{{Text: strconv.Itoa(utf8.RuneCountInString(list[0].Text)), At: -1, Span: list[0].Span}}
+			length = act.Word{Text: strconv.Itoa(utf8.RuneCountInString(list[0].Text)), At: -1, Span: list[0].Span}
 		}
-		return []act.Word{{Text: string(scan.Hole), At: -1, Span: spanOf(sh, p)}}
+		return []act.Word{length}
 	case p.Excl:
 		if set && list[0].Known() {
 			list, _ = lookup(sh, list[0].Text, p)
@@ -105,13 +104,13 @@ var absolute = scan.SetOf("PWD HOME OLDPWD SHELL BASH")
 // root: ${PWD:0:1}, ${HOME%%[!/]*}.
 func rootOf(sh *interp.Process, p *syntax.ParamExp) (act.Word, bool) {
 	w := act.Word{Text: "/a/b", At: -1, Span: spanOf(sh, p)}
-	if p.Slice != nil {
+	switch {
+	case !absolute[p.Param.Value]:
+		return w, false
+	case p.Slice != nil:
 		w = slice(sh, w, p.Slice)
-	} else {
-		switch p.Exp.Op {
-		case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-			w.Text = trimOrCase(w.Text, wordText(sh, p.Exp.Word).Text, p.Exp.Op)
-		}
+	case p.Exp != nil && p.Exp.Word != nil && trims(p.Exp.Op):
+		w.Text = trimmed(w.Text, wordText(sh, p.Exp.Word).Text, p.Exp.Op)
 	}
 	return w, w.Text == "/"
 }
@@ -127,23 +126,8 @@ func lookup(sh *interp.Process, name string, n syntax.Node) ([]act.Word, bool) {
 		}
 		return append([]act.Word(nil), list...), true
 	}
-	switch name {
-	case "@", "*":
-		if sh.Params != nil {
-			return append([]act.Word(nil), sh.Params...), len(sh.Params) > 0
-		}
-		return []act.Word{unknown(sh, name, n)}, false
-	case "0":
-		if sh.Zero.Text != "" {
-			return []act.Word{sh.Zero}, true
-		}
-		return []act.Word{{Text: "sh", At: -1, Span: spanOf(sh, n)}}, true
-	}
-	if i, err := strconv.Atoi(name); err == nil && sh.Params != nil && i > 0 {
-		if i <= len(sh.Params) {
-			return []act.Word{sh.Params[i-1]}, true
-		}
-		return []act.Word{{At: -1, Span: spanOf(sh, n)}}, false
+	if list, set, ok := parameters(sh, name, n); ok {
+		return list, set
 	}
 	if v, ok := wellKnown[name]; ok {
 		if name == "PWD" && sh.Cwd != "" {
@@ -152,6 +136,25 @@ func lookup(sh *interp.Process, name string, n syntax.Node) ([]act.Word, bool) {
 		return []act.Word{{Text: v, At: -1, Span: spanOf(sh, n)}}, false
 	}
 	return []act.Word{unknown(sh, name, n)}, false
+}
+
+// parameters are $@, $*, $0, $1 and their kind, if the name is one of them and something
+// is known of it.
+func parameters(sh *interp.Process, name string, n syntax.Node) (list []act.Word, set, ok bool) {
+	i, err := strconv.Atoi(name)
+	switch {
+	case name == "0" && sh.Zero.Text != "":
+		return []act.Word{sh.Zero}, true, true
+	case name == "0":
+		return []act.Word{{Text: "sh", At: -1, Span: spanOf(sh, n)}}, true, true
+	case sh.Params == nil:
+		return nil, false, false
+	case name == "@" || name == "*":
+		return append([]act.Word(nil), sh.Params...), len(sh.Params) > 0, true
+	case err == nil && i > 0 && i <= len(sh.Params):
+		return []act.Word{sh.Params[i-1]}, true, true
+	}
+	return []act.Word{{At: -1, Span: spanOf(sh, n)}}, false, err == nil && i > 0
 }
 
 func unknown(sh *interp.Process, name string, n syntax.Node) act.Word {
@@ -208,67 +211,75 @@ func index(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 func operator(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamExp) []act.Word {
 	arg := wordText(sh, p.Exp.Word)
 	empty := len(list) == 1 && list[0].Text == ""
-	switch p.Exp.Op {
+	switch op := p.Exp.Op; op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		if set && !empty || !set && len(list) == 1 && list[0].Known() && !empty {
+		if !empty && (set || len(list) == 1 && list[0].Known()) {
 			return list
 		}
-		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+		if op >= syntax.AssignUnset {
 			setVariable(sh, p.Param.Value, arg)
 		}
 		return []act.Word{arg}
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		if set && empty {
-			return []act.Word{{At: -1, Span: arg.Span}}
-		}
 		return []act.Word{arg}
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		return list
 	case syntax.OtherParamOps:
 		return transformed(sh, list, arg.Text, p)
 	}
+	return trimOrCase(sh, list, arg, p.Exp.Op)
+}
+
+// trimOrCase cuts the values off where a pattern matches, or changes their letters.
+func trimOrCase(sh *interp.Process, list []act.Word, pattern act.Word, op syntax.ParExpOperator) []act.Word {
 	out := make([]act.Word, len(list))
 	for i, w := range list {
 		out[i] = w
-		if w.Known() && arg.Known() && !(strings.IndexByte(arg.Text, '*') >= 0 && !sh.Env.Budget.Spend(1+len(w.Text)*len(w.Text)/64)) {
-			out[i].Text, out[i].At = trimOrCase(w.Text, arg.Text, p.Exp.Op), -1
+		if !w.Known() || !pattern.Known() || strings.IndexByte(pattern.Text, '*') >= 0 && !sh.Env.Budget.Spend(1+len(w.Text)*len(w.Text)/64) {
+			continue
+		}
+		if out[i].At = -1; trims(op) {
+			out[i].Text = trimmed(w.Text, pattern.Text, op)
+		} else {
+			out[i].Text = cased(w.Text, op)
 		}
 	}
 	return out
 }
 
-func trimOrCase(s, pattern string, op syntax.ParExpOperator) string {
+// trims: ${a#b}, ${a##b}, ${a%b}, ${a%%b}.
+func trims(op syntax.ParExpOperator) bool {
+	return op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix || op == syntax.RemSmallSuffix || op == syntax.RemLargeSuffix
+}
+
+// trimmed is a text without the shortest or longest beginning or end that a pattern
+// matches.
+func trimmed(s, pattern string, op syntax.ParExpOperator) string {
+	prefix := op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix
+	for n := range len(s) + 1 { // how much is cut off
+		if op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix {
+			n = len(s) - n
+		}
+		switch {
+		case prefix && paths.GlobMatch(pattern, s[:n]):
+			return s[n:]
+		case !prefix && paths.GlobMatch(pattern, s[len(s)-n:]):
+			return s[:len(s)-n]
+		}
+	}
+	return s
+}
+
+// cased is a text, or its first letter, in capital or small letters.
+func cased(s string, op syntax.ParExpOperator) string {
+	first := min(1, len(s))
 	switch op {
-	case syntax.RemSmallPrefix:
-		for i := 0; i <= len(s); i++ {
-			if paths.GlobMatch(pattern, s[:i]) {
-				return s[i:]
-			}
-		}
-	case syntax.RemLargePrefix:
-		for i := len(s); i >= 0; i-- {
-			if paths.GlobMatch(pattern, s[:i]) {
-				return s[i:]
-			}
-		}
-	case syntax.RemSmallSuffix:
-		for i := len(s); i >= 0; i-- {
-			if paths.GlobMatch(pattern, s[i:]) {
-				return s[:i]
-			}
-		}
-	case syntax.RemLargeSuffix:
-		for i := 0; i <= len(s); i++ {
-			if paths.GlobMatch(pattern, s[i:]) {
-				return s[:i]
-			}
-		}
 	case syntax.UpperFirst:
-		return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
+		return strings.ToUpper(s[:first]) + s[first:]
 	case syntax.UpperAll:
 		return strings.ToUpper(s)
 	case syntax.LowerFirst:
-		return strings.ToLower(s[:min(1, len(s))]) + s[min(1, len(s)):]
+		return strings.ToLower(s[:first]) + s[first:]
 	case syntax.LowerAll:
 		return strings.ToLower(s)
 	}

@@ -26,18 +26,18 @@ func output(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	return noted(v, f)
 }
 
+// editsFiles: a filter that writes into the files it reads, if it is told to.
+func editsFiles(exe string) bool {
+	return exe == "sed" || exe == "gsed" || exe == "yq" || exe == "perl"
+}
+
 // editsInPlace keeps what a filter writes into files that are not known.
 func editsInPlace(sh *interp.Process, v *act.Invocation) {
-	switch v.Exe {
-	case "sed", "gsed", "yq", "perl":
-	default:
-		return
-	}
-	if !v.Has("-i") && !v.Has("--in-place") && !v.Has("--inplace") && !v.Has("-pi") {
+	if !editsFiles(v.Exe) || !slices.ContainsFunc([]string{"-i", "--in-place", "--inplace", "-pi"}, v.Has) {
 		return
 	}
 	for _, w := range v.Operands {
-		if !strings.HasSuffix(w.Text, ".yaml") && !strings.HasSuffix(w.Text, ".yml") && !strings.HasSuffix(w.Text, ".json") {
+		if ext := path.Ext(w.Text); ext != ".yaml" && ext != ".yml" && ext != ".json" {
 			continue
 		}
 		if f := sh.Env.ReadFile(sh, w); !f.Known {
@@ -54,8 +54,7 @@ func noted(v *act.Invocation, f act.Flow) act.Flow {
 		return f
 	}
 	f.Edit = v.Stdin.Edit
-	switch v.Exe {
-	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
+	if editsFiles(v.Exe) || v.Exe == "jq" || v.Exe == "awk" || v.Exe == "gawk" {
 		for _, w := range v.Argv[1:] {
 			if len(f.Edit)+len(w.Text) < scan.MaxValue {
 				f.Edit += "\n" + w.Text
@@ -72,25 +71,20 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	}
 	f := act.Flow{Via: v.Exe, Taint: v.Stdin.Taint, Layer: v.Stdin.Layer}
 	fetches := e.In("downloaders", v.Exe) || connects(e.Set, v)
-	if fetches {
-		f.Taint = act.FromNetwork
-		if hosts.Local(v) && !localCounts(v.Exe) || fetchesNothing(v) {
-			f.Taint = 0
-		}
-	} else {
+	switch {
+	case !fetches:
 		taintOf(sh, v, &f)
+	case hosts.Local(v) && !rawConnection(v.Exe), fetchesNothing(v):
+		f.Taint = 0
+	default:
+		f.Taint = act.FromNetwork
 	}
 	if unpacks(v) {
 		f.Taint |= act.FromDecoder
 	}
-	if f.Taint&act.FromNetwork == 0 && fromStore(e, v) {
-		f.Taint |= act.FromStore
-	}
+	spoken(e, v, &f)
 	for i := range v.Argv {
 		f.Taint |= v.Argv[i].Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
-	}
-	if w, ok := spoken(e, v); ok && f.Taint&act.FromNetwork == 0 && !e.In("readers", v.Exe) {
-		f.Word, f.Known = w, w.Known()
 	}
 	copies(e, sh, v)
 	transforms(e, sh, v)
@@ -106,13 +100,13 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 	e := sh.Env
 	switch {
-	case e.In("dumpers", v.Exe), e.In("tf", v.Exe) && (v.Has("-json") && v.UnderAny(tellsState) || v.UnderAny(tellsState[:1])):
+	case dumps(e, v):
 		f.Taint |= act.FromDump
 		if dropsFirst(v) {
 			f.Via += act.DropsMark
 		}
 	case e.In("variable-printers", v.Exe):
-		if len(v.Operands) == 0 && !(v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment"))) || v.Exe == "history" {
+		if v.Exe == "history" || len(v.Operands) == 0 && !v.Has("-i") && !v.Has("--ignore-environment") { // env -i has none
 			f.Taint |= act.FromEnviron
 		}
 	case inspectsContainer(e, v):
@@ -124,6 +118,12 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 	case printsSecret(e, v):
 		f.Taint |= act.FromSecret
 	}
+}
+
+// dumps: the program prints all that a store holds. Terraform's outputs and state hold
+// what its resources were given, passwords too.
+func dumps(e *interp.Env, v *act.Invocation) bool {
+	return e.In("dumpers", v.Exe) || e.In("tf", v.Exe) && (v.UnderAny([]string{"state pull"}) || v.Has("-json") && v.UnderAny([]string{"output", "show"}))
 }
 
 // inspectsContainer: all is shown of a container, with its variables.
@@ -176,36 +176,25 @@ func outputFile(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// tellsState: Terraform's outputs and state hold what its resources were given,
-// passwords too.
-var tellsState = []string{"state pull", "output", "show"}
-
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
 func connects(c *facts.Set, v *act.Invocation) bool {
+	operand := func(is func(string) bool) bool {
+		return slices.ContainsFunc(v.Operands, func(w act.Word) bool { return is(w.Text) })
+	}
 	switch v.Exe {
 	case "socat":
-		for _, w := range v.Operands {
-			kind, _, _ := strings.Cut(strings.ToLower(w.Text), ":")
-			if strings.HasPrefix(kind, "tcp") || strings.HasPrefix(kind, "udp") || strings.HasPrefix(kind, "openssl") || strings.HasPrefix(kind, "sctp") {
-				return true
-			}
-		}
+		return operand(func(t string) bool { return scan.HasAnyPrefix(strings.ToLower(t), "tcp", "udp", "openssl", "sctp") })
 	case "openssl":
 		return v.Has("s_client") && !hosts.Local(v)
 	case "scp", "rsync", "sftp":
-		return len(v.Operands) > 0 && act.RemotePath(v.Operands[0].Text)
-	}
-	if c.In("object-stores", v.Exe) {
-		return v.UnderAny(printsObject) && slices.ContainsFunc(v.Operands, func(w act.Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
-	}
-	switch v.Exe {
+		return act.RemotePath(v.Operand(0))
 	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
-		return v.UnderAny(remoteDescriptions) && (v.Has("--repo") || slices.ContainsFunc(v.Operands, func(w act.Word) bool {
-			return strings.Contains(w.Text, "://") || strings.HasPrefix(w.Text, "github.com/") || strings.HasPrefix(w.Text, "git@")
+		return v.UnderAny(remoteDescriptions) && (v.Has("--repo") || operand(func(t string) bool {
+			return strings.Contains(t, "://") || scan.HasAnyPrefix(t, "github.com/", "git@")
 		}))
 	}
-	return false
+	return c.In("object-stores", v.Exe) && v.UnderAny(printsObject) && operand(func(t string) bool { return t == "cat" || standardOutput(t) })
 }
 
 // printsObject are the commands of object stores that can print one.
@@ -217,11 +206,11 @@ var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomiz
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
 func savesAll(v *act.Invocation) bool {
-	saved, urls := 0, 0
+	saved := 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
 		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
-			if (o.Name == "-o" || o.Name == "-O") && v.Exe == "wget" && (o.Name == "-o" || standardOutput(o.Value.Text)) || standardOutput(o.Value.Text) {
+			if standardOutput(o.Value.Text) || o.Name == "-o" && v.Exe == "wget" { // the latter is its log
 				return false
 			}
 			saved++
@@ -229,63 +218,37 @@ func savesAll(v *act.Invocation) bool {
 			return true
 		}
 	}
-	for _, w := range v.Operands {
-		if _, _, _, ok := hosts.Split(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
-			urls++
-		}
-	}
 	switch v.Exe {
 	case "wget", "aria2c", "axel", "scp", "rsync", "sftp":
 		return true
 	case "curl", "http", "https", "xh", "xhs", "fetch":
-		return saved > 0 && saved >= urls
+		return saved > 0 && saved >= addresses(v)
 	}
 	return false
+}
+
+// addresses counts the operands that may be one.
+func addresses(v *act.Invocation) int {
+	n := 0
+	for _, w := range v.Operands {
+		if _, _, _, ok := hosts.Split(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
+			n++
+		}
+	}
+	return n
 }
 
 // suffixOf is what a packer puts behind the name of the file that it packs.
 var suffixOf = map[string]string{"gzip": ".gz", "pigz": ".gz", "bzip2": ".bz2", "pbzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "lzop": ".lzo", "brotli": ".br", "compress": ".Z"}
 
+// unpackers leave the file that they unpack without that.
+var unpackers = scan.SetOf("gunzip bunzip2 unxz unzstd")
+
 // transforms: what a program makes of files keeps where they came from, under the
 // name it is told to write.
 func transforms(e *interp.Env, sh *interp.Process, v *act.Invocation) {
-	to, from := act.Word{}, v.Operands
-	switch v.Exe {
-	case "sort", "gpg", "gpg2", "age", "iconv", "zstd", "shuf", "openssl", "pandoc", "qpdf", "convert":
-		to, _ = v.Value("-o", "--output", "-out")
-		if in, ok := v.Value("-in"); ok {
-			from = []act.Word{in}
-		}
-	case "uniq", "xxd", "lz4", "csplit", "uuencode":
-		if len(from) == 2 {
-			from, to = from[:1], from[1]
-		}
-	case "zip", "7z", "7za", "7zz", "rar", "ar":
-		for i, w := range from { // the archive comes first, after the command's letter
-			if len(w.Text) > 2 || v.Exe == "zip" {
-				from, to = from[i+1:], w
-				break
-			}
-		}
-	case "split":
-		to = act.Word{Text: "xaa"}
-		if len(from) == 2 {
-			from, to = from[:1], act.Word{Text: from[1].Text + "aa"}
-		}
-	case "pigz", "pbzip2", "lzma", "lzop", "brotli", "compress":
-		if len(from) == 1 {
-			to = act.Word{Text: from[0].Text + suffixOf[v.Exe]}
-		}
-	case "gunzip", "bunzip2", "unxz", "unzstd", "gzip", "bzip2", "xz":
-		if len(from) == 1 && (strings.HasPrefix(v.Exe, "un") || strings.Contains(v.Exe, "un") || v.Has("-d")) {
-			if name := from[0].Text; strings.LastIndexByte(name, '.') > 0 {
-				to = act.Word{Text: name[:strings.LastIndexByte(name, '.')]}
-			}
-		} else if len(from) == 1 {
-			to = act.Word{Text: from[0].Text + suffixOf[v.Exe]}
-		}
-	}
-	if to.Text == "" {
+	from, to := madeFile(v)
+	if to == "" {
 		return
 	}
 	f := act.Flow{Via: v.Exe}
@@ -293,17 +256,58 @@ func transforms(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 		f.Taint |= e.ReadFile(sh, w).Taint
 	}
 	if f.Taint != 0 {
-		e.Remember(sh, to, f, false)
+		e.Remember(sh, act.Word{Text: to}, f, false)
 	}
+}
+
+// madeFile is the file that a program makes of others.
+func madeFile(v *act.Invocation) (from []act.Word, to string) {
+	from = v.Operands
+	switch v.Exe {
+	case "sort", "gpg", "gpg2", "age", "iconv", "zstd", "shuf", "openssl", "pandoc", "qpdf", "convert":
+		if in, ok := v.Value("-in"); ok {
+			from = []act.Word{in}
+		}
+		out, _ := v.Value("-o", "--output", "-out")
+		return from, out.Text
+	case "uniq", "xxd", "lz4", "csplit", "uuencode":
+		if len(from) == 2 {
+			return from[:1], from[1].Text
+		}
+	case "zip", "7z", "7za", "7zz", "rar", "ar": // the archive comes first, after the command's letter
+		if i := slices.IndexFunc(from, func(w act.Word) bool { return len(w.Text) > 2 || v.Exe == "zip" }); i >= 0 {
+			return from[i+1:], from[i].Text
+		}
+	case "split":
+		if len(from) == 2 {
+			return from[:1], from[1].Text + "aa"
+		}
+		return from, "xaa"
+	default:
+		if len(from) == 1 {
+			return from, packedName(v, from[0].Text)
+		}
+	}
+	return nil, ""
+}
+
+// packedName is the name under which a packer leaves one file, packed or unpacked.
+func packedName(v *act.Invocation, name string) string {
+	suffix, packs := suffixOf[v.Exe]
+	switch {
+	case packs && !v.Has("-d"):
+		return name + suffix
+	case packs || unpackers[v.Exe]:
+		return name[:max(0, strings.LastIndexByte(name, '.'))]
+	}
+	return ""
 }
 
 // packed is the taint of what tar packs by its options: files below -C, a list on
 // its input, a file more.
 func packed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Taint {
 	var t act.Taint
-	switch v.Exe {
-	case "tar", "gtar", "bsdtar":
-	default:
+	if !e.In("tars", v.Exe) {
 		return 0
 	}
 	if folder, ok := v.Value("-C", "--directory"); ok {
@@ -350,12 +354,9 @@ func findsKeys(v *act.Invocation) bool {
 	default:
 		return false
 	}
-	for _, w := range v.Argv[min(1, len(v.Argv)):] {
-		if strings.Contains(w.Text, "AKIA") || strings.Contains(w.Text, "PRIVATE KEY") || strings.Contains(w.Text, "BEGIN RSA") || strings.Contains(w.Text, "BEGIN OPENSSH") || strings.Contains(strings.ToLower(w.Text), "aws_secret") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Argv, func(w act.Word) bool {
+		return scan.HasAny(w.Text, "AKIA", "PRIVATE KEY", "BEGIN RSA", "BEGIN OPENSSH") || strings.Contains(strings.ToLower(w.Text), "aws_secret")
+	})
 }
 
 // unpacks: what it prints stands nowhere in the open.
@@ -379,32 +380,7 @@ func unpacks(v *act.Invocation) bool {
 
 // copies: a file that is copied, moved or linked keeps where it came from.
 func copies(e *interp.Env, sh *interp.Process, v *act.Invocation) {
-	var from, to act.Word
-	switch v.Exe {
-	case "cp", "mv", "install", "ln", "link", "rsync", "scp", "ditto":
-		if len(v.Operands) != 2 {
-			return
-		}
-		from, to = v.Operands[0], v.Operands[1]
-	case "dd":
-		for _, w := range v.Operands {
-			if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
-				from = act.Word{Text: rest}
-			} else if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
-				to = act.Word{Text: rest}
-				if !strings.HasPrefix(rest, "/dev/") {
-					sh.WritesTo(">", w.Tail(len("of=")), v)
-				}
-			}
-		}
-		if from.Text == "" && to.Text != "" {
-			e.Remember(sh, to, v.Stdin, false)
-		}
-	case "sponge":
-		if len(v.Operands) == 1 {
-			e.Remember(sh, v.Operands[0], v.Stdin, v.Has("-a"))
-		}
-	}
+	from, to := copied(sh, v)
 	if from.Text == "" || to.Text == "" {
 		return
 	}
@@ -413,13 +389,44 @@ func copies(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	if act.RemotePath(from.Text) {
 		return
 	}
-	f := e.ReadFile(sh, from)
-	if from.Text == "/dev/stdin" {
-		f = v.Stdin
-	}
-	if f.Known || f.Taint != 0 || e.ClassOf(from, sh.Cwd)&paths.IsPublic != 0 {
+	if f := readOrInput(sh, v, from); f.Known || f.Taint != 0 || e.ClassOf(from, sh.Cwd)&paths.IsPublic != 0 {
 		e.Remember(sh, to, f, false)
 	}
+}
+
+// copied are the files that a program reads and writes as they are.
+func copied(sh *interp.Process, v *act.Invocation) (from, to act.Word) {
+	switch v.Exe {
+	case "cp", "mv", "install", "ln", "link", "rsync", "scp", "ditto":
+		if len(v.Operands) == 2 {
+			return v.Operands[0], v.Operands[1]
+		}
+	case "dd":
+		return ddFiles(sh, v)
+	case "sponge":
+		if len(v.Operands) == 1 {
+			sh.Env.Remember(sh, v.Operands[0], v.Stdin, v.Has("-a"))
+		}
+	}
+	return act.Word{}, act.Word{}
+}
+
+// ddFiles are the files that dd reads and writes.
+func ddFiles(sh *interp.Process, v *act.Invocation) (from, to act.Word) {
+	for _, w := range v.Operands {
+		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
+			from = act.Word{Text: rest}
+		} else if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
+			to = act.Word{Text: rest}
+			if !strings.HasPrefix(rest, "/dev/") {
+				sh.WritesTo(">", w.Tail(len("of=")), v)
+			}
+		}
+	}
+	if from.Text == "" && to.Text != "" {
+		sh.Env.Remember(sh, to, v.Stdin, false)
+	}
+	return from, to
 }
 
 // downloads remembers the file a download is saved to.
@@ -431,73 +438,103 @@ func downloads(e *interp.Env, sh *interp.Process, v *act.Invocation, f act.Flow)
 		if c := e.ClassOf(w, sh.Cwd); c&(paths.IsSystem|paths.IsAccounts|paths.IsDevice) != 0 {
 			sh.Write(act.Redir{Op: ">", File: w}, f)
 		}
-		e.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+		fetched(sh, v, w)
 		return
 	}
-	if e.In("copiers", v.Exe) {
-		name := act.Word{Text: "."}
-		if len(v.Operands) > 1 {
-			name = v.Operands[len(v.Operands)-1]
-		}
-		if name.Text == "." || strings.HasSuffix(name.Text, "/") {
-			name.Text = path.Join(name.Text, path.Base(v.Operands[0].Text[strings.LastIndexByte(v.Operands[0].Text, ':')+1:]))
-		}
-		e.Remember(sh, name, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
-		return
-	}
-	if v.Exe == "wget" || v.Has("-O") || v.Has("-J") || v.Has("--remote-name") {
+	switch {
+	case e.In("copiers", v.Exe):
+		fetched(sh, v, copiedTo(v))
+	case v.Exe == "wget" || v.Has("-O") || v.Has("-J") || v.Has("--remote-name"):
+		folder, _ := v.Value("-P", "--directory-prefix", "--output-dir")
 		for _, w := range v.Operands {
 			if i := strings.LastIndexByte(w.Text, '/'); i > 8 && i+1 < len(w.Text) {
-				w.Text = strings.SplitN(w.Text[i+1:], "?", 2)[0]
-				if folder, ok := v.Value("-P", "--directory-prefix", "--output-dir"); ok {
-					w.Text = strings.TrimSuffix(folder.Text, "/") + "/" + w.Text
-				}
-				e.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+				name, _, _ := strings.Cut(w.Text[i+1:], "?")
+				w.Text = path.Join(folder.Text, name)
+				fetched(sh, v, w)
 			}
 		}
 	}
 }
 
-// localCounts: what a raw connection gives is foreign even on this machine.
-func localCounts(exe string) bool { return exe == "nc" || exe == "ncat" || exe == "netcat" }
+// copiedTo is the file that scp and its kind write here.
+func copiedTo(v *act.Invocation) act.Word {
+	name := act.Word{Text: "."}
+	if len(v.Operands) > 1 {
+		name = v.Operands[len(v.Operands)-1]
+	}
+	if name.Text == "." || strings.HasSuffix(name.Text, "/") {
+		from := v.Operands[0].Text
+		name.Text = path.Join(name.Text, path.Base(from[strings.LastIndexByte(from, ':')+1:]))
+	}
+	return name
+}
+
+// fetched: a file holds what came over the network.
+func fetched(sh *interp.Process, v *act.Invocation, file act.Word) {
+	sh.Env.Remember(sh, file, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+}
+
+// rawConnection: what such a program reads is foreign even on this machine.
+func rawConnection(exe string) bool { return exe == "nc" || exe == "ncat" || exe == "netcat" }
 
 // Programs that print lines of a form the command gives (git for-each-ref --format,
 // find -printf, stat -c, a string of jq) print a program text where the form is one.
 // What stands in the places that the program fills is not known.
 
-// spoken is the text that an invocation prints by such a form.
-func spoken(e *interp.Env, v *act.Invocation) (act.Word, bool) {
-	if len(v.Argv) < 2 || slices.Contains(e.Groups["speakers"], v.Exe) || !e.Budget.Spend(len(v.Argv)) {
+// spoken adds what a program that fetches nothing prints that others wrote, or that the
+// command says itself.
+func spoken(e *interp.Env, v *act.Invocation, f *act.Flow) {
+	w, ok := formed(e, v)
+	if f.Taint&act.FromNetwork != 0 {
+		return
+	}
+	if fromStore(e, v) {
+		f.Taint |= act.FromStore
+	}
+	if ok && !e.In("readers", v.Exe) {
+		f.Word, f.Known = w, w.Known()
+	}
+}
+
+// formed is the text that an invocation prints by such a form.
+func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
+	if len(v.Argv) < 2 || e.In("speakers", v.Exe) || !e.Budget.Spend(len(v.Argv)) {
 		return act.Word{}, false
 	}
 	for _, w := range v.Argv[1:] {
-		t := w.Text
-		if len(t) < 4 || strings.IndexByte(t, ' ') < 0 {
+		if len(w.Text) < 4 || strings.IndexByte(w.Text, ' ') < 0 {
 			continue
 		}
-		if t[0] == '-' {
-			_, t, _ = strings.Cut(t, "=")
-		}
-		t = strings.TrimPrefix(t, "+")
-		if i := strings.IndexByte(t, '"'); i >= 0 && e.In("jqs", v.Exe) {
-			t = t[i+1:]
-			if j := strings.LastIndexByte(t, '"'); j >= 0 {
-				t = t[:j]
-			}
-		}
-		if i := strings.IndexByte(strings.ToLower(t), '\''); i >= 0 && strings.Contains(strings.ToLower(t[:i]), "select") { // of SQL
-			t, _, _ = strings.Cut(t[i+1:], "'")
-			t += string(scan.Hole)
-		}
-		for _, form := range [...]string{"go-template=", "jsonpath=", "template=", "custom-columns="} {
-			t = strings.TrimPrefix(t, form)
-		}
-		if t = filledForm(t); e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // what update-ref --stdin takes
+		t := filledForm(formOf(e, v, w.Text))
+		if e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // what update-ref --stdin takes
 			w.Text, w.At, w.Lone = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(t), -1, false
 			return w, true
 		}
 	}
 	return act.Word{}, false
+}
+
+// formOf is the form in a word, without the option in front of it and what says of which
+// kind it is; of a program of jq and of SQL it is the string in it.
+func formOf(e *interp.Env, v *act.Invocation, t string) string {
+	if t[0] == '-' {
+		_, t, _ = strings.Cut(t, "=")
+	}
+	t = strings.TrimPrefix(t, "+")
+	if _, behind, ok := strings.Cut(t, `"`); ok && e.In("jqs", v.Exe) {
+		t = behind
+		if j := strings.LastIndexByte(t, '"'); j >= 0 {
+			t = t[:j]
+		}
+	}
+	if before, behind, ok := strings.Cut(t, "'"); ok && strings.Contains(strings.ToLower(before), "select") {
+		t, _, _ = strings.Cut(behind, "'")
+		t += string(scan.Hole)
+	}
+	for _, form := range [...]string{"go-template=", "jsonpath=", "template=", "custom-columns="} {
+		t = strings.TrimPrefix(t, form)
+	}
+	return t
 }
 
 // filledForm puts a hole in every place that a program fills: {{.Name}}, %(refname),
@@ -506,27 +543,15 @@ func filledForm(t string) string {
 	for _, m := range [...]struct{ open, shut string }{{"{{", "}}"}, {"%(", ")"}, {"%{", "}"}, {"${", "}"}, {`\(`, ")"}, {"{", "}"}} {
 		var b strings.Builder
 		for {
-			i := strings.Index(t, m.open)
-			if i < 0 {
+			before, behind, opened := strings.Cut(t, m.open)
+			inside, rest, shut := strings.Cut(behind, m.shut)
+			if !opened || !shut {
 				break
 			}
-			j := strings.Index(t[i+len(m.open):], m.shut)
-			if j < 0 {
-				break
-			}
-			b.WriteString(t[:i])
-			inside := strings.TrimLeft(t[i+len(m.open):i+len(m.open)+j], " -")
-			switch word, _, _ := strings.Cut(inside, " "); {
-			case word == "range" || word == "end" || word == "if" || word == "else" || word == "with":
-			case strings.Trim(inside, "\"`\\nt ") == "": // a line end
-				b.WriteByte('\n')
-			default:
-				b.WriteByte(scan.Hole)
-			}
-			t = t[i+len(m.open)+j+len(m.shut):]
+			b.WriteString(before + filledPlace(strings.TrimLeft(inside, " -")))
+			t = rest
 		}
-		b.WriteString(t)
-		t = b.String()
+		t = b.String() + t
 	}
 	var b strings.Builder
 	for i := 0; i < len(t); i++ {
@@ -543,4 +568,16 @@ func filledForm(t string) string {
 		}
 	}
 	return b.String()
+}
+
+// filledPlace is what stands in the place of a form's part: nothing of what controls the
+// form, the end of a line, or what is not known.
+func filledPlace(inside string) string {
+	switch word, _, _ := strings.Cut(inside, " "); {
+	case word == "range" || word == "end" || word == "if" || word == "else" || word == "with":
+		return ""
+	case strings.Trim(inside, "\"`\\nt ") == "":
+		return "\n"
+	}
+	return string(scan.Hole)
 }

@@ -24,11 +24,8 @@ func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 	if strings.HasSuffix(to.Text, "/") {
 		key = path.Join(key, name)
 	}
-	if e.Programs == nil {
-		e.Programs = map[string]string{}
-	}
 	if len(e.Programs) < scan.MaxFiles {
-		e.Programs[key] = name
+		scan.Put(&e.Programs, key, name)
 	}
 }
 
@@ -47,15 +44,13 @@ func programNamed(sh *interp.Process, v *act.Invocation, name string) (string, b
 		}
 		return "", false
 	}
-	for _, d := range sortedKeys(e.Programs) {
+	for _, d := range slices.Sorted(maps.Keys(e.Programs)) {
 		if path.Base(d) == name {
 			return e.Programs[d], true
 		}
 	}
 	return "", false
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // programPath: a path of a folder for programs, or what which(1) printed.
 func programPath(w act.Word) bool {
@@ -118,46 +113,40 @@ func searched(sh *interp.Process, v *act.Invocation) []string {
 // unpacksArchive notes that an archive from the network was unpacked here.
 func unpacksArchive(e *interp.Env, v *act.Invocation) {
 	switch v.Exe {
-	case "tar", "gtar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gunzip", "unar":
+	case "unzip":
+		if v.Has("-l") || v.Has("-p") {
+			return
+		}
+	case "tar", "gtar", "bsdtar", "7z", "cpio", "bsdcpio", "gunzip", "unar":
 	default:
 		return
 	}
-	if v.Exe == "unzip" && (v.Has("-l") || v.Has("-p")) || v.Has("-t") || v.Has("--list") {
+	if v.Has("-t") || v.Has("--list") {
 		return
 	}
-	if strings.HasPrefix(v.Word(1).Text, "t") && v.Exe != "unzip" && v.Exe != "7z" {
-		return
-	}
-	if v.Stdin.Taint&act.FromNetwork != 0 {
-		e.Unpacked = true
-		return
-	}
-	for _, w := range v.Argv[1:] {
-		if f, ok := e.Files[paths.FileKey(v.Cwd, w.Text)]; ok && f.Taint&act.FromNetwork != 0 || hosts.ForeignShare(w.Text) {
-			e.Unpacked = true
-		}
-	}
+	e.Unpacked = e.Unpacked || v.Stdin.Taint&act.FromNetwork != 0 || slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool {
+		return e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromNetwork != 0 || hosts.ForeignShare(w.Text)
+	})
 }
 
 // runsUnpacked: after an archive from the network was unpacked, a program of the
 // working folder is started by its path or by an interpreter.
 func runsUnpacked(e *interp.Env, v *act.Invocation) {
-	if !e.Unpacked {
-		return
-	}
 	w := v.Argv[0]
-	if strings.IndexByte(w.Text, '/') < 0 {
-		if e.In("makes", v.Exe) {
-			e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)
-			return
-		}
-		if !e.In("file-runners", v.Exe) || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
-			return
-		}
+	switch {
+	case !e.Unpacked:
+		return
+	case strings.IndexByte(w.Text, '/') >= 0:
+	case e.In("makes", v.Exe):
+		e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)
+		return
+	case !e.In("file-runners", v.Exe) || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m"):
+		return
+	default:
 		w = v.Operands[0]
 	}
-	if c, ok := paths.WindowsClass(w.Text); ok && c&paths.IsSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
-		return
+	windows, _ := paths.WindowsClass(w.Text)
+	if windows&paths.IsSystem == 0 && (strings.HasPrefix(w.Text, "/tmp/") || !scan.HasAnyPrefix(w.Text, "/", "~")) {
+		e.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(w.Text))
 	}
-	e.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(w.Text))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // readsWritten runs the files that the command itself wrote and that the tool now
@@ -53,14 +54,11 @@ func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string,
 	e := sh.Env
 	switch {
 	case f.Known:
-		once := strings.Join([]string{name, sh.Cwd, facts.CommandLine(v), f.Word.Text}, "\x00")
+		once := strings.Join([]string{name, sh.Cwd, act.ArgvText(v), f.Word.Text}, "\x00")
 		if e.RanFiles[once] { // it starts the tool again
 			return
 		}
-		if e.RanFiles == nil {
-			e.RanFiles = map[string]bool{}
-		}
-		e.RanFiles[once] = true
+		scan.Put(&e.RanFiles, once, true)
 		if f.Taint&act.FromDecoder != 0 {
 			e.See(act.RunsDecoded, sh.Src, v.From, v.To, act.Printable(name))
 		}
@@ -78,13 +76,7 @@ func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string,
 // destroys, or puts its text together so that nobody can read it. A program that
 // picks lines of a dump does neither.
 func buildsStatements(text string) bool {
-	low := strings.ToLower(text)
-	for _, word := range [...]string{"drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex"} {
-		if strings.Contains(low, word) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAny(strings.ToLower(text), "drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex")
 }
 
 // decodesText: programs that make text of letters. Dumps are kept packed and sealed,

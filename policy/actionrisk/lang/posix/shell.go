@@ -5,6 +5,7 @@ package posix
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,11 +51,8 @@ func parse(e *interp.Env, text string) interp.Parsed {
 		return p
 	}
 	p = parseShell(text)
-	if e.Texts == nil {
-		e.Texts = map[string]interp.Parsed{}
-	}
 	if len(e.Texts) < scan.MaxTexts {
-		e.Texts[text] = p
+		scan.Put(&e.Texts, text, p)
 	}
 	return p
 }
@@ -83,14 +81,12 @@ func Script(sh *interp.Process, src *act.Source, in act.Flow) act.Flow {
 }
 
 func statements(sh *interp.Process, list []*syntax.Stmt, in act.Flow) act.Flow {
-	var out act.Flow
-	for i, s := range list {
-		f := stmt(sh, s, in)
-		if i == 0 {
-			out = f
-			continue
-		}
-		out = interp.Join(out, f)
+	if len(list) == 0 {
+		return act.Flow{}
+	}
+	out := stmt(sh, list[0], in)
+	for _, s := range list[1:] {
+		out = interp.Join(out, stmt(sh, s, in))
 	}
 	return out
 }
@@ -118,7 +114,7 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 		sh.Behind = true
 		defer func() { sh.Behind = behind }()
 	}
-	out := command(sh, s.Cmd, in, files, s)
+	out := command(sh, s.Cmd, in, files)
 	for _, f := range files {
 		if f.Op != "<" {
 			sh.WriteAt(f, out, int(s.Pos().Offset()), int(s.End().Offset()))
@@ -138,65 +134,80 @@ func opens(sh *interp.Process, s *syntax.Stmt, made []act.Redir) bool {
 		return false
 	}
 	sh.Env.Ran = true
-	if sh.Fds = maps.Clone(sh.Fds); sh.Fds == nil { // a subshell's are its own
-		sh.Fds = map[string]act.Redir{}
-	}
+	ownDescriptors(sh)
 	for i, r := range s.Redirs {
-		name, chosen := "1", false
-		if r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut || r.Op == syntax.DplIn || r.Op == syntax.WordHdoc || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-			name = "0"
-		}
-		if r.N != nil {
-			name = strings.Trim(r.N.Value, "{}")
-			chosen = strings.HasPrefix(r.N.Value, "{")
-		}
-		var f act.Redir
-		switch {
-		case r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc:
-			text := act.Word{}
-			if r.Hdoc != nil {
-				text = body(sh, r.Hdoc)
-			} else {
-				text = wordText(sh, r.Word)
-			}
-			f = act.Redir{Op: "<", File: act.Word{Text: "/dev/fd/" + name, At: -1}}
-			sh.Env.Remember(sh, f.File, known(text), false)
-		case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
-			if chosen {
-				name = "fd-" + name
-			}
-			delete(sh.Fds, name)
-			continue
-		case made[i].Op != "":
-			f = made[i]
-		default: // a copy of what this very line has opened
-			if f = sh.Fds[strings.TrimSuffix(r.Word.Lit(), "-")]; f.Op == "" {
-				continue
-			}
-		}
-		if chosen { // {name}: the shell chooses a number and keeps it there
-			setVariable(sh, name, act.Word{Text: "fd-" + name, At: -1})
-			name = "fd-" + name
-		}
-		if len(sh.Fds) < 2*scan.MaxFiles {
-			sh.Fds[name] = f
-		}
+		keepsOpen(sh, r, made[i])
 	}
 	return true
+}
+
+// ownDescriptors: a subshell's are its own.
+func ownDescriptors(sh *interp.Process) {
+	if sh.Fds = maps.Clone(sh.Fds); sh.Fds == nil {
+		sh.Fds = map[string]act.Redir{}
+	}
+}
+
+// keepsOpen keeps the file of one redirection open, or closes it.
+func keepsOpen(sh *interp.Process, r *syntax.Redirect, f act.Redir) {
+	name, variable := descriptor(r)
+	switch {
+	case givesText(r):
+		f = act.Redir{Op: "<", File: act.Word{Text: "/dev/fd/" + name, At: -1}}
+		sh.Env.Remember(sh, f.File, known(given(sh, r)), false)
+	case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
+		delete(sh.Fds, name)
+		return
+	case f.Op == "": // a copy of what this very line has opened
+		if f = sh.Fds[strings.TrimSuffix(r.Word.Lit(), "-")]; f.Op == "" {
+			return
+		}
+	}
+	if variable != "" {
+		setVariable(sh, variable, act.Word{Text: name, At: -1})
+	}
+	if len(sh.Fds) < 2*scan.MaxFiles {
+		sh.Fds[name] = f
+	}
+}
+
+// descriptor is the name under which a redirection opens its file, and the variable that
+// holds it where the shell chooses: {name}>file.
+func descriptor(r *syntax.Redirect) (name, variable string) {
+	switch {
+	case r.N != nil && strings.HasPrefix(r.N.Value, "{"):
+		variable = strings.Trim(r.N.Value, "{}")
+		return "fd-" + variable, variable
+	case r.N != nil:
+		return r.N.Value, ""
+	case r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut || r.Op == syntax.DplIn || givesText(r):
+		return "0", ""
+	}
+	return "1", ""
+}
+
+// givesText: a here-document or a here-string.
+func givesText(r *syntax.Redirect) bool {
+	return r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc
+}
+
+// given is the text of a here-document or a here-string.
+func given(sh *interp.Process, r *syntax.Redirect) act.Word {
+	switch {
+	case r.Op == syntax.WordHdoc:
+		return wordText(sh, r.Word)
+	case r.Hdoc != nil:
+		return body(sh, r.Hdoc)
+	}
+	return act.Word{}
 }
 
 // redirect reads one redirection: what it makes of stdin, the files it names,
 // and whether output no longer reaches the pipe.
 func redirect(sh *interp.Process, r *syntax.Redirect, in act.Flow, files []act.Redir, quiet bool) (act.Flow, []act.Redir, bool) {
 	switch r.Op {
-	case syntax.Hdoc, syntax.DashHdoc:
-		if r.Hdoc == nil {
-			return act.Flow{Known: true}, files, quiet
-		}
-		return known(body(sh, r.Hdoc)), files, quiet
-	case syntax.WordHdoc:
-		w := wordText(sh, r.Word)
-		return act.Flow{Word: w, Known: w.Known(), Taint: w.Taint}, files, quiet
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return known(given(sh, r)), files, quiet
 	case syntax.DplIn, syntax.DplOut:
 		w := wordText(sh, r.Word)
 		if strings.HasPrefix(w.Text, "/") {
@@ -209,13 +220,15 @@ func redirect(sh *interp.Process, r *syntax.Redirect, in act.Flow, files []act.R
 			return in, append(files, act.Redir{Op: ">", File: f.File}), quiet || toStdout(r)
 		}
 		return in, files, quiet
+	}
+	w := wordText(sh, r.Word)
+	switch r.Op {
 	case syntax.RdrIn, syntax.RdrInOut:
-		w := wordText(sh, r.Word)
 		return sh.Env.ReadFile(sh, w), append(files, act.Redir{Op: "<", File: w}), quiet
 	case syntax.AppOut, syntax.AppAll, syntax.AppClob, syntax.AppAllClob:
-		return in, append(files, act.Redir{Op: ">>", File: wordText(sh, r.Word)}), quiet || toStdout(r)
+		return in, append(files, act.Redir{Op: ">>", File: w}), quiet || toStdout(r)
 	}
-	return in, append(files, act.Redir{Op: ">", File: wordText(sh, r.Word)}), quiet || toStdout(r)
+	return in, append(files, act.Redir{Op: ">", File: w}), quiet || toStdout(r)
 }
 
 func toStdout(r *syntax.Redirect) bool { return r.N == nil || r.N.Value == "1" }
@@ -223,14 +236,13 @@ func toStdout(r *syntax.Redirect) bool { return r.N == nil || r.N.Value == "1" }
 func known(w act.Word) act.Flow { return act.Flow{Word: w, Known: w.Known(), Taint: w.Taint} }
 
 // command runs one command of any kind with the given input.
-func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redir, s *syntax.Stmt) act.Flow {
+func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redir) act.Flow {
 	switch c := c.(type) {
 	case nil:
 		sh.Env.Ran = true
 		if len(files) > 0 && files[0].Op == "<" {
 			return in // $(<file) is the file
 		}
-		return act.Flow{Known: true}
 	case *syntax.CallExpr:
 		return call(sh, c, in, files)
 	case *syntax.BinaryCmd:
@@ -239,6 +251,21 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 		return statements(sh, c.Stmts, in)
 	case *syntax.Subshell:
 		return statements(sh.Fork(), c.Stmts, in)
+	case *syntax.DeclClause:
+		return declaration(sh, c)
+	case *syntax.TimeClause:
+		return stmt(sh, c.Stmt, in)
+	case *syntax.CoprocClause:
+		return coprocess(sh, c, in)
+	default:
+		return compound(sh, c, in)
+	}
+	return act.Flow{Known: true}
+}
+
+// compound runs a command that says which others run, and how often.
+func compound(sh *interp.Process, c syntax.Command, in act.Flow) act.Flow {
+	switch c := c.(type) {
 	case *syntax.IfClause:
 		return conditional(sh, c, in)
 	case *syntax.WhileClause:
@@ -254,15 +281,7 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 		return branches(sh, ways, false)
 	case *syntax.FuncDecl:
 		declare(sh, c)
-	case *syntax.DeclClause:
-		if out, ok := declaration(sh, c); ok {
-			return out
-		}
-	case *syntax.TimeClause:
-		return stmt(sh, c.Stmt, in)
-	case *syntax.CoprocClause:
-		return coprocess(sh, c, in)
-	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
+	default: // a test, or arithmetic
 		nested(sh, c)
 	}
 	sh.Env.Ran = true
@@ -303,9 +322,9 @@ func while(sh *interp.Process, c *syntax.WhileClause, in act.Flow) act.Flow {
 	return statements(sh, c.Do, in)
 }
 
-// declaration sets what declare, export and their kind set, and tells whether it lists
+// declaration sets what declare, export and their kind set; without a name they list
 // variables instead.
-func declaration(sh *interp.Process, c *syntax.DeclClause) (act.Flow, bool) {
+func declaration(sh *interp.Process, c *syntax.DeclClause) act.Flow {
 	for _, a := range c.Args {
 		hide(sh, c, a)
 		assign(sh, a)
@@ -317,7 +336,11 @@ func declaration(sh *interp.Process, c *syntax.DeclClause) (act.Flow, bool) {
 	}
 	refers(sh, c.Args)
 	shows(sh, c)
-	return act.Flow{Taint: act.FromEnviron, Via: c.Variant.Value}, listsVariables(c)
+	if listsVariables(c) {
+		return act.Flow{Taint: act.FromEnviron, Via: c.Variant.Value}
+	}
+	sh.Env.Ran = true
+	return act.Flow{Known: true}
 }
 
 // coprocess runs beside the rest; what it prints and what it reads are files whose
@@ -330,23 +353,15 @@ func coprocess(sh *interp.Process, c *syntax.CoprocClause, in act.Flow) act.Flow
 	out := stmt(sh.Fork(), c.Stmt, in)
 	prints, reads := act.Word{Text: "/dev/fd/of-" + name, At: -1}, act.Word{Text: "/dev/fd/to-" + name, At: -1}
 	sh.Env.Remember(sh, prints, out, false)
-	if sh.Env.Sinks == nil {
-		sh.Env.Sinks = map[string]interp.Sink{}
-	}
-	if len(sh.Env.Sinks) < scan.MaxFiles {
-		sh.Env.Sinks[reads.Text] = sink(sh.Fork(), []*syntax.Stmt{c.Stmt})
-	}
-	if sh.Fds = maps.Clone(sh.Fds); sh.Fds == nil {
-		sh.Fds = map[string]act.Redir{}
-	}
+	sinks(sh, reads.Text, []*syntax.Stmt{c.Stmt})
+	ownDescriptors(sh)
 	sh.Fds["of-"+name], sh.Fds["to-"+name] = act.Redir{Op: "<", File: prints}, act.Redir{Op: ">", File: reads}
 	setAll(sh, name, []act.Word{{Text: "of-" + name, At: -1}, {Text: "to-" + name, At: -1}})
 	return act.Flow{Known: true}
 }
 
 func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
-	switch c.Op {
-	case syntax.Pipe, syntax.PipeAll:
+	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 		apart(sh, c.X)
 		out := stmt(sh, c.X, in)
 		apart(sh, c.Y)
@@ -355,14 +370,12 @@ func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
 	}
 	out := stmt(sh, c.X, in)
 	sh.Env.Segment++
-	if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
-		maybe(sh, call.Assigns)
-	}
+	apart(sh, c.Y)
 	return interp.Join(out, stmt(sh, c.Y, in))
 }
 
-// apart: assignments of their own in a pipe or in the background happen in another
-// process; the values before them stay possible.
+// apart: assignments of their own in a pipe, in the background or behind a condition
+// happen in another process or not at all; the values before them stay possible.
 func apart(sh *interp.Process, s *syntax.Stmt) {
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
 		maybe(sh, call.Assigns)
@@ -373,29 +386,35 @@ func assign(sh *interp.Process, a *syntax.Assign) {
 	switch {
 	case a.Naked || a.Name == nil:
 		if a.Value != nil {
-			v := &act.Invocation{Exe: "declare", Src: sh.Src, From: int(a.Pos().Offset()), To: int(a.End().Offset()), Argv: []act.Word{{Text: "declare"}, wordText(sh, a.Value)}}
-			subscripts(sh, v)
+			subscripts(sh, &act.Invocation{Exe: "declare", Src: sh.Src, From: int(a.Pos().Offset()), To: int(a.End().Offset()), Argv: []act.Word{{Text: "declare"}, wordText(sh, a.Value)}})
 		}
+		return
 	case a.Array != nil:
 		array(sh, a)
-	case a.Index != nil:
-		w := act.Word{Span: spanOf(sh, a), At: -1}
-		if a.Value != nil {
-			w = wordText(sh, a.Value)
-		}
+		return
+	}
+	w := act.Word{Span: spanOf(sh, a), At: -1}
+	if a.Value != nil {
+		w = wordText(sh, a.Value)
+	}
+	if a.Index != nil {
 		setElement(sh, a.Name.Value, a.Index, w, a.Append)
-	default:
-		w := act.Word{Span: spanOf(sh, a), At: -1}
-		if a.Value != nil {
-			w = wordText(sh, a.Value)
-		}
-		if old := sh.Vars[a.Name.Value]; a.Append && len(old) > 0 {
-			w.Text, w.At, w.Taint = old[0].Text+w.Text, -1, w.Taint|old[0].Taint
-		}
-		setVariable(sh, a.Name.Value, w)
-		if a.Value != nil && len(sh.Others) > 0 && !a.Append {
-			otherAssign(sh, a)
-		}
+		return
+	}
+	if old := sh.Vars[a.Name.Value]; a.Append && len(old) > 0 {
+		w.Text, w.At, w.Taint = old[0].Text+w.Text, -1, w.Taint|old[0].Taint
+	}
+	setVariable(sh, a.Name.Value, w)
+	if a.Value != nil && len(sh.Others) > 0 && !a.Append {
+		otherAssign(sh, a)
+	}
+}
+
+// sinks: what is written to a file of this name is read by statements.
+func sinks(sh *interp.Process, name string, list []*syntax.Stmt) {
+	if len(sh.Env.Sinks) < scan.MaxFiles {
+		reader := sh.Fork()
+		scan.Put(&sh.Env.Sinks, name, func(written act.Flow) { statements(reader.Fork(), list, written) })
 	}
 }
 
@@ -435,24 +454,12 @@ func hooks(sh *interp.Process, a *syntax.Assign, from, to int) {
 
 // asNumber: declare -i takes its values for arithmetic.
 func asNumber(c *syntax.DeclClause) bool {
-	for _, a := range c.Args {
-		if a.Naked && a.Name == nil && a.Value != nil {
-			if lit := a.Value.Lit(); strings.HasPrefix(lit, "-") && strings.ContainsRune(lit, 'i') {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name == nil && a.Value != nil && shortOption(a.Value.Lit(), 'i') })
 }
 
 // listsVariables: export, declare -p and their kind without a name print them all.
 func listsVariables(c *syntax.DeclClause) bool {
-	for _, a := range c.Args {
-		if a.Name != nil {
-			return false
-		}
-	}
-	return c.Variant.Value != "local"
+	return c.Variant.Value != "local" && !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil })
 }
 
 // exports: a variable that every later command sees.
@@ -474,14 +481,11 @@ func setAll(sh *interp.Process, name string, list []act.Word) {
 			list[i].Text, list[i].At = string(scan.Hole), -1
 		}
 	}
-	if sh.Vars == nil {
-		sh.Vars = map[string][]act.Word{}
-	}
 	if to, ok := sh.Refs[name]; ok {
 		name = to
 	}
 	if len(sh.Vars) < 256 {
-		sh.Vars[name] = list
+		scan.Put(&sh.Vars, name, list)
 	}
 }
 
@@ -522,11 +526,6 @@ func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir
 func spanOf(sh *interp.Process, n syntax.Node) act.Span {
 	s, _ := sh.Src.Where(int(n.Pos().Offset()), int(n.End().Offset()))
 	return s
-}
-
-// sink is a text that reads what is written to it.
-func sink(sh *interp.Process, list []*syntax.Stmt) interp.Sink {
-	return func(written act.Flow) { statements(sh.Fork(), list, written) }
 }
 
 var pool = sync.Pool{New: func() any { return newParser() }}

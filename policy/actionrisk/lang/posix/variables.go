@@ -24,25 +24,38 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 	case is.File != "":
 		loadsFile(sh, v, name, value, is.File)
 	case is.Lang == "function":
-		if _, body, ok := strings.Cut(value.Text, "{"); ok { // () { …; }
-			value.Text, value.At = "{"+body, -1
-			sh.Interpret("shell", value, v, name, nil)
-		}
+		_, body, _ := strings.Cut(value.Text, "{") // () { …; }
+		value.Text, value.At = "{"+body, -1
+		sh.Interpret("shell", value, v, name, nil)
 	case is.Lang == "shell" && !strings.ContainsAny(value.Text, " /$`\t"):
 		// the bare name of a program, as CC=clang
 	case is.Lang != "":
 		sh.Interpret(is.Lang, value, v, name, nil)
 	case len(is.As) > 0:
-		words := []act.Word{value}
-		if is.Assign {
-			words[0].Text, words[0].At = name+"="+value.Text, -1
-		} else if !is.Whole {
-			words = splitWords(value)
-		}
 		of := *v
 		of.Exe, of.Argv, of.Src = name, []act.Word{{Text: name, At: -1, Span: value.Span}}, sh.Src
-		sh.Plain(is.As, words, &of)
+		sh.Plain(is.As, variableWords(is.Assign, is.Whole, name, value), &of)
 	}
+}
+
+// variableWords are the words that stand for a variable behind its plain command.
+func variableWords(assign, whole bool, name string, value act.Word) []act.Word {
+	switch {
+	case assign:
+		value.Text, value.At = name+"="+value.Text, -1
+	case !whole:
+		return splitWords(value)
+	}
+	return []act.Word{value}
+}
+
+// readOrInput is what a file holds, or the program's input where that is what the name
+// stands for.
+func readOrInput(sh *interp.Process, v *act.Invocation, name act.Word) act.Flow {
+	if name.Text == "-" || name.Text == "/dev/stdin" {
+		return v.Stdin
+	}
+	return sh.Env.ReadFile(sh, name)
 }
 
 // fileOrInput is what a file holds that the command itself wrote, or the program's
@@ -55,12 +68,10 @@ func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow
 	return f, ok
 }
 
-// loadsFile: the file that a variable names runs when the program starts.
-func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Word, lang string) {
+// loadsFile: the file that a variable names runs when the program starts; false if the
+// command did not write it.
+func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Word, lang string) bool {
 	f, ok := fileOrInput(sh, v, value)
-	if !ok {
-		return
-	}
 	if f.Taint&act.FromNetwork != 0 {
 		sh.Env.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
@@ -68,6 +79,7 @@ func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Wor
 		f.Word.Taint |= f.Taint
 		sh.Interpret(lang, f.Word, v, name, nil)
 	}
+	return ok
 }
 
 // configured judges what a text does in a file that a program reads for its settings.
@@ -101,38 +113,36 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 		if !sh.Env.Budget.Spend(1 + len(c.Keys)) {
 			return
 		}
-		line = strings.TrimSpace(line)
 		for _, key := range c.Keys {
-			if _, value, ok := strings.Cut(line, "="); key == "=!" && ok && strings.HasPrefix(strings.TrimSpace(value), "!") { // an alias of Git
-				w := text
-				w.Text, w.At = strings.TrimPrefix(strings.TrimSpace(value), "!"), -1
-				sh.Interpret("shell", w, v, "alias", nil)
-			}
-			rest, ok := cutFold(line, key)
-			if !ok {
-				continue
-			}
-			if trimmed := strings.TrimLeft(rest, " \t=:+\"'"); trimmed != rest || key == "|" {
-				w := text
-				w.Text, w.At = strings.TrimRight(trimmed, "\"'"), -1
-				if facts.WorldWritable(w.Text) && !strings.ContainsAny(w.Text, " \t") {
-					sh.Env.See(act.LoadsLibrary, sh.Src, 0, len(sh.Src.Text), act.Printable(w.Text))
-				}
-				w.Text = strings.NewReplacer("%%", "%", "%h", "host", "%p", "22", "%r", "user").Replace(w.Text)
-				sh.Interpret("shell", w, v, key, nil)
-			}
+			configKey(sh, v, key, strings.TrimSpace(line), text)
 		}
 	}
+}
+
+// configKey runs the value that a line of a file of settings gives to a key.
+func configKey(sh *interp.Process, v *act.Invocation, key, line string, text act.Word) {
+	_, value, _ := strings.Cut(line, "=")
+	if alias, ok := strings.CutPrefix(strings.TrimSpace(value), "!"); ok && key == "=!" { // of Git
+		text.Text, text.At = alias, -1
+		sh.Interpret("shell", text, v, "alias", nil)
+	}
+	rest, ok := cutFold(line, key)
+	trimmed := strings.TrimLeft(rest, " \t=:+\"'")
+	if !ok || trimmed == rest && key != "|" {
+		return
+	}
+	text.Text, text.At = strings.TrimRight(trimmed, "\"'"), -1
+	if facts.WorldWritable(text.Text) && !strings.ContainsAny(text.Text, " \t") {
+		sh.Env.See(act.LoadsLibrary, sh.Src, 0, len(sh.Src.Text), act.Printable(text.Text))
+	}
+	text.Text = strings.NewReplacer("%%", "%", "%h", "host", "%p", "22", "%r", "user").Replace(text.Text)
+	sh.Interpret("shell", text, v, key, nil)
 }
 
 // options judges a program with the options that a file or its input holds.
 func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	for _, w := range words {
-		f := v.Stdin
-		if w.Text != "-" && w.Text != "/dev/stdin" {
-			f = sh.Env.ReadFile(sh, w)
-		}
-		if f.Known || act.PartlyKnown(f.Word) {
+		if f := readOrInput(sh, v, w); f.Known || act.PartlyKnown(f.Word) {
 			more := settingsAsOptions(f.Word)
 			for i := range more {
 				more[i].Taint |= f.Taint

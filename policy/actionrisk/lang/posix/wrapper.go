@@ -23,22 +23,12 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 	}
 	skip = facts.Assignments(w, v, skip)
 	rest := v.Operands[min(skip, len(v.Operands)):]
-	switch {
-	case sh.Env.Front.Carriers[w.Lang] != nil:
-		sh.Env.Front.Carriers[w.Lang](inner, v, skip)
+	if carrier := sh.Env.Front.Carriers[w.Lang]; carrier != nil {
+		carrier(inner, v, skip)
 		return act.Flow{}, true
-	case len(w.After) > 0:
-		return afterWord(sh, inner, w, v)
-	case w.Append && v.Stdin.Known && strings.TrimSpace(v.Stdin.Word.Text) == "" && (v.Has("-r") || v.Has("--no-run-if-empty")):
-		return act.Flow{Known: true}, true
-	case w.Each && len(rest) > 0 || w.Plus:
-		return eachText(inner, rest, w, v)
-	case w.Script && v.Exe == "npm":
-		return npmScripts(inner, rest, w, v)
-	case w.Edits != "":
-		return edits(inner, w.Edits, v)
-	case w.Parallel:
-		return parallel(inner, rest, v)
+	}
+	if out, ok, is := manyTexts(sh, inner, rest, w, v); is {
+		return out, ok
 	}
 	if len(rest) > 0 {
 		if out, ok, is := operandText(sh, inner, rest, w, v); is {
@@ -50,6 +40,28 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 		return out, ok || beside
 	}
 	return act.Flow{}, beside
+}
+
+// manyTexts runs what the row says is carried several times or by a way of its own:
+// behind words, for each operand, for each part of the input, by an editor.
+func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
+	switch {
+	case len(w.After) > 0:
+		out, ok = afterWord(sh, inner, w, v)
+	case w.Append && nothingGiven(v):
+		out, ok = act.Flow{Known: true}, true
+	case w.Each && len(rest) > 0 || w.Plus:
+		out, ok = eachText(inner, rest, w, v)
+	case w.Script && v.Exe == "npm":
+		out, ok = npmScripts(inner, rest, w, v)
+	case w.Edits != "":
+		out, ok = edits(inner, w.Edits, v)
+	case w.Parallel:
+		out, ok = parallel(inner, rest, v)
+	default:
+		return act.Flow{}, false, false
+	}
+	return out, ok, true
 }
 
 // operandText runs what the operands are, as the row says: the words of a command, a
@@ -120,14 +132,18 @@ func beside(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool)
 	return done
 }
 
+// nothingGiven: xargs -r runs nothing for no input.
+func nothingGiven(v *act.Invocation) bool {
+	return v.Stdin.Known && strings.TrimSpace(v.Stdin.Word.Text) == "" && (v.Has("-r") || v.Has("--no-run-if-empty"))
+}
+
 // around is the shell in which a wrapper runs what it carries, and how many
 // operands stand before that.
 func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Process, int) {
 	inner := *sh
 	if w.Gone {
 		inner.Vars, inner.Funcs, inner.Aliases, inner.Params = nil, nil, nil, nil
-	}
-	if w.Lang == "shell" && len(v.Env) > 0 && !w.Gone { // a shell that is given variables
+	} else if w.Lang == "shell" && len(v.Env) > 0 { // a shell that is given variables
 		inner.Vars = maps.Clone(sh.Vars)
 		for _, a := range v.Env {
 			setVariable(&inner, a.Name, a.Value)
@@ -140,8 +156,8 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
 		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
-		if w.Host && len(v.Operands) >= skip && skip > 0 {
-			inner.Host = v.Operands[skip-1].Text
+		if w.Host && skip > 0 {
+			inner.Host = v.Operand(skip - 1)
 		}
 	}
 	return &inner, skip
@@ -168,9 +184,6 @@ func optionTexts(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (out a
 
 // words runs operands that are a command of their own.
 func words(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
-	if v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment") || v.Has("-")) {
-		inner.Vars = nil
-	}
 	out := argv(inner, rest, w, v)
 	otherReading(sh, inner, rest, w, v)
 	switch v.Exe {

@@ -23,34 +23,38 @@ func (r *inlineRun) awkSign(i int) {
 // awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
 // is what stands behind any other, which, if it is a shell, runs what is printed.
 func (r *inlineRun) awkPipe(i int) {
-	if i+1 >= len(r.toks) || r.toks[i+1].Kind == '|' || i > 0 && r.toks[i-1].Kind == '|' {
-		return
-	}
 	right := i + 1
-	if r.toks[right].Kind == '&' && right+1 < len(r.toks) {
+	if next := r.at(i, 1).Kind; next == 0 || next == '|' || i > 0 && r.toks[i-1].Kind == '|' {
+		return
+	} else if next == '&' && right+1 < len(r.toks) {
 		right++
 	}
 	left := r.awkPrinted(i)
 	if r.toks[right].Text == "getline" {
-		if left.To > 0 && left.Text != string(scan.Hole) {
-			r.shellText(left)
-		}
+		r.awkRuns(left)
 		return
 	}
 	command := r.join(r.toks[right:r.awkCommandEnd(right)])
-	if command.To == 0 {
-		return
-	}
 	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups["shells"], scan.Base(words[0])) {
-		if left.To > 0 && strings.Trim(left.Text, string(scan.Hole)+" ") != "" {
-			r.shellText(left)
-		}
-		if !left.Exact || strings.IndexByte(left.Text, scan.Hole) >= 0 { // made of what it reads
-			r.sh.Env.See(act.RunsUnknownText, r.src, r.toks[i].From, r.toks[i].To, "")
-		}
+		r.awkFeeds(left, r.toks[i])
 	}
-	if command.Text != string(scan.Hole) {
+	r.awkRuns(command)
+}
+
+// awkRuns runs a command, if anything is known of it.
+func (r *inlineRun) awkRuns(command tokens.Token) {
+	if command.To > 0 && command.Text != string(scan.Hole) {
 		r.shellText(command)
+	}
+}
+
+// awkFeeds judges what is printed to a shell.
+func (r *inlineRun) awkFeeds(printed, at tokens.Token) {
+	if printed.To > 0 && strings.Trim(printed.Text, string(scan.Hole)+" ") != "" {
+		r.shellText(printed)
+	}
+	if !printed.Exact || strings.IndexByte(printed.Text, scan.Hole) >= 0 { // made of what it reads
+		r.sh.Env.See(act.RunsUnknownText, r.src, at.From, at.To, "")
 	}
 }
 

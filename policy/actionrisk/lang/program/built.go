@@ -31,11 +31,17 @@ func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 		t.Text, t.Exact, t.Holes = b.String(), false, nil
 	}
 	if strings.IndexByte(t.Text, '$') >= 0 && len(r.vars) > 0 && r.sh.Env.In("languages-with-dollars", r.lang) {
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
-			v := r.vars[name]
-			if strings.Contains(t.Text, "$"+name) && strings.IndexByte(v.Text, scan.Hole) < 0 && len(t.Text)+len(v.Text) < scan.MaxValue {
-				t.Text, t.Exact = replaceName(t.Text, name, v.Text), false
-			}
+		return r.dollars(t)
+	}
+	return t
+}
+
+// dollars is a string with the variables put in that it names.
+func (r *inlineRun) dollars(t tokens.Token) tokens.Token {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
+		v := r.vars[name]
+		if strings.Contains(t.Text, "$"+name) && strings.IndexByte(v.Text, scan.Hole) < 0 && len(t.Text)+len(v.Text) < scan.MaxValue {
+			t.Text, t.Exact = replaceName(t.Text, name, v.Text), false
 		}
 	}
 	return t
@@ -70,7 +76,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	next := i + 1
 	call := next < len(toks) && toks[next].Kind == '('
 	if call {
-		next = min(closing(toks, next, '(', ')')+1, len(toks))
+		next = min(closing(toks, next)+1, len(toks))
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(t.Text, "$@"), ".")
 	if _, own := r.vars[first]; own {
@@ -79,19 +85,21 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	if n := r.sh.Env.Named(facts.AsValue, t.Text, r.lang); n != nil {
 		return n.Text, next, true
 	}
-	if !call && (next >= len(toks) || toks[next].Kind != '[') {
+	if i+2 >= len(toks) || !call && toks[next].Kind != '[' || !asksHome(t.Text, toks[i+2]) {
 		return "", i, false
 	}
-	if last := strings.ToLower(t.Text[strings.LastIndexAny(t.Text, ".:$")+1:]); environCalls[last] && i+2 < len(toks) && toks[i+2].Kind == tokens.String {
-		switch toks[i+2].Text {
-		case "HOME", "USERPROFILE", "user.home":
-			if !call {
-				next = min(closing(toks, next, '[', ']')+1, len(toks))
-			}
-			return "~", next, true
-		}
+	if !call {
+		next = min(closing(toks, next)+1, len(toks))
 	}
-	return "", i, false
+	return "~", next, true
+}
+
+// asksHome: a variable of the environment or a property is asked for that is the home folder.
+func asksHome(name string, of tokens.Token) bool {
+	if of.Kind != tokens.String || of.Text != "HOME" && of.Text != "USERPROFILE" && of.Text != "user.home" {
+		return false
+	}
+	return environCalls[strings.ToLower(name[strings.LastIndexAny(name, ".:$")+1:])]
 }
 
 // environCalls give a variable of the environment or a property by its name.
@@ -99,42 +107,39 @@ var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getpr
 
 // makesChars: the token names what makes a character of a number.
 func makesChars(t tokens.Token) bool {
-	if t.Kind != tokens.Name {
-		return false
-	}
-	switch strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:")) {
-	case "chr", "char", "fromcharcode", "fromcodepoint", "unichr", "tochar", "tochars", "rawtochar", "inttoutf8", "from_u32":
-		return true
-	}
-	return false
+	return t.Kind == tokens.Name && charMakers[strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:"))]
 }
+
+var charMakers = scan.SetOf("chr char fromcharcode fromcodepoint unichr tochar tochars rawtochar inttoutf8 from_u32")
 
 // fromNumbers is the text of a list of character numbers that what follows makes
 // characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
 func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, bool) {
-	if end >= len(toks) || end < i+4 {
+	if end >= len(toks) || end < i+4 || slices.ContainsFunc(toks[i+1:end], func(t tokens.Token) bool {
+		_, ok := number(t)
+		return t.Kind != ',' && !ok
+	}) {
 		return "", i, false
-	}
-	for _, t := range toks[i+1 : end] {
-		if _, ok := number(t); t.Kind != ',' && !ok {
-			return "", i, false
-		}
 	}
 	after, made := end+1, r.sh.Env.In("languages-with-char-lists", r.lang)
 	for depth := 0; after < min(len(toks), end+32); after++ {
-		t := toks[after]
-		switch t.Kind {
+		switch t := toks[after]; t.Kind {
 		case '(', '{', '[':
 			depth++
 		case ')', '}', ']':
 			depth--
 		case '-', '+', '^', '*', '%':
 			return "", i, false // computed
+		case ';', ',':
+			if depth == 0 {
+				depth = -1 // the statement, or the argument, ends
+			}
+		default:
+			made = made || makesChars(t)
 		}
-		if depth < 0 || depth == 0 && (t.Kind == ';' || t.Kind == ',') {
+		if depth < 0 {
 			break
 		}
-		made = made || makesChars(t)
 	}
 	text, ok := numbered(toks[i+1 : end])
 	return text, min(after, len(toks)), ok && made
@@ -144,8 +149,8 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, next int, ok bool) {
 	args := []tokens.Token(nil)
 	if next = end + 2; next < len(toks) && toks[next].Kind == '(' {
-		args = toks[next+1 : min(closing(toks, next, '(', ')'), len(toks))]
-		next = min(closing(toks, next, '(', ')')+1, len(toks))
+		args = toks[next+1 : closing(toks, next)]
+		next = min(closing(toks, next)+1, len(toks))
 	}
 	how, text := r.join(args).Text, ""
 	list := r.strings(toks[i+1 : end])

@@ -40,6 +40,12 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 		r.call(name, other)
 		return
 	}
+	r.perform(kind, name, args)
+}
+
+// perform judges a call of a kind by the texts among its arguments or, if there are none,
+// by one that is not known.
+func (r *inlineRun) perform(kind facts.Doing, name tokens.Token, args []tokens.Token) {
 	list := r.strings(args)
 	switch {
 	case len(list) > 0 || len(args) == 0 && kind == facts.DropsIndex:
@@ -79,44 +85,67 @@ func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 	return name
 }
 
-// callsEach judges the call once for each text that its first argument goes through.
+// callsEach judges the call once for each text that a loop's variable in its first
+// argument goes through: rmtree(d), rmtree(root / d).
 func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
-	if len(args) == 0 || args[0].Kind != tokens.Name || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == facts.Nothing {
+	if len(r.each) == 0 || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
-	variable := strings.TrimLeft(args[0].Text, "$@")
+	at := r.loopVariable(name, args)
+	if at < 0 {
+		return false
+	}
+	variable := strings.TrimLeft(args[at].Text, "$@")
 	list := r.each[variable]
-	if list == nil {
-		return false
-	}
 	delete(r.each, variable)
-	rest := args[1:]
-	if len(rest) > 0 && rest[0].Kind == '[' {
-		rest = nil
+	if len(args) > 1 && args[1].Kind == '[' {
+		args = args[:1]
 	}
 	for _, t := range list {
-		r.call(name, append([]tokens.Token{t}, rest...))
+		one := slices.Clone(args)
+		one[at] = t
+		r.call(name, one)
 	}
 	return true
+}
+
+// loopVariable is where the variable of a loop over known texts stands in the first of
+// the arguments, or -1: as all of it, or, of a path to be deleted, as a part.
+func (r *inlineRun) loopVariable(name tokens.Token, args []tokens.Token) int {
+	first := firstArgument(args)
+	at := slices.IndexFunc(first, func(t tokens.Token) bool {
+		return t.Kind == tokens.Name && r.each[strings.TrimLeft(t.Text, "$@")] != nil
+	})
+	switch {
+	case at == 0 && (len(args) == 1 || args[1].Kind == ',' || args[1].Kind == '['):
+	case at > 0 && r.sh.Env.In("languages-with-loops-over-parts", r.lang) && r.sinkOf(name.Text).Deletes() && r.loopsOver(first[at].Text) == 1:
+	default:
+		return -1
+	}
+	return at
+}
+
+// loopsOver is how many loops go through something by this name.
+func (r *inlineRun) loopsOver(name string) (n int) {
+	for i, t := range r.toks {
+		if t.Text == name && r.after(i) == "in" {
+			n++
+		}
+	}
+	return n
 }
 
 // act judges what a call of a kind does with its arguments, list the texts among them.
 func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case facts.RunsText:
-		if text, ok := formatted(args); ok {
-			list = []tokens.Token{text}
-		}
-		r.starts(kind, name, args, list)
-	case facts.RunsWords:
-		if len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
-			list = list[1:] // the mode
-		}
-		r.starts(kind, name, args, list)
+	case facts.RunsText, facts.RunsWords:
+		r.starts(kind, name, args, commandTexts(kind, name, args, list))
 	case facts.Evaluates:
 		r.evaluate(name, args, list)
 	case facts.Loads:
-		r.loadsEach(name, args, list)
+		for _, what := range list {
+			r.loads(name, args, what)
+		}
 	case facts.Saves:
 		r.saves(list)
 	case facts.Unpickles:
@@ -124,14 +153,38 @@ func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens
 	case facts.DropsIndex:
 		r.sh.Env.See(act.RemovesIndex, r.src, name.From, name.To, "")
 	case facts.Queries:
-		if stores.LooksSQL(list[0].Text) {
-			src := r.src.Inside(r.word(list[0]), r.lang)
-			r.sh.Read("sql", &src, nil)
-		}
+		r.queries(list[0])
 	case facts.Signals:
 		r.signals(args)
 	default:
 		r.actOnFile(kind, name, args, list)
+	}
+}
+
+// commandTexts are the texts of a command that a call starts.
+func commandTexts(kind facts.Doing, name tokens.Token, args, list []tokens.Token) []tokens.Token {
+	if text, ok := formatted(args); ok && kind == facts.RunsText {
+		return []tokens.Token{text}
+	}
+	if kind == facts.RunsWords && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
+		return list[1:] // without the mode
+	}
+	return list
+}
+
+// queries judges a text that is a statement, and tells whether it is one.
+func (r *inlineRun) queries(t tokens.Token) bool {
+	if !stores.LooksSQL(t.Text) {
+		return false
+	}
+	r.readAs("sql", t, nil)
+	return true
+}
+
+// readAs judges a string of the text in another language.
+func (r *inlineRun) readAs(lang string, t tokens.Token, v *act.Invocation) {
+	if src := r.src.Inside(r.word(t), r.lang); src.Depth <= scan.MaxDepth {
+		r.sh.Read(lang, &src, v)
 	}
 }
 
@@ -147,19 +200,8 @@ func (r *inlineRun) signals(args []tokens.Token) {
 // actOnFile judges what a call does to a file or a folder.
 func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case facts.DeletesTree:
-		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
-			list = list[1:]
-		}
-		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
-			r.sweep()
-		}
-		r.emit(act.DeleteTree, list[0])
-	case facts.DeletesFile:
-		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
-			r.sweep()
-		}
-		r.emit(act.DeleteFile, list[0])
+	case facts.DeletesTree, facts.DeletesFile:
+		r.deletes(kind, args, list)
 	case facts.WritesFile:
 		if list[0].Text != string(scan.Hole) {
 			r.read(name, []tokens.Token{list[0], {Kind: tokens.String, Text: "w"}})
@@ -172,11 +214,32 @@ func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []
 			r.emit(act.MoveFile, list[:2]...)
 		}
 	case facts.ChangesMode:
-		if mode := octal(args); mode != "" {
-			for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
-				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
-			}
+		r.changesMode(octal(args), list)
+	}
+}
+
+// deletes judges a file or a folder that is deleted, or the files of one, one by one.
+func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {
+	op, lists := act.DeleteFile, slices.ContainsFunc(args, r.lists)
+	if kind == facts.DeletesTree {
+		op = act.DeleteTree
+		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
+			list = list[1:]
 		}
+	}
+	if lists || kind == facts.DeletesFile && strings.IndexByte(list[0].Text, scan.Hole) >= 0 {
+		r.sweep()
+	}
+	r.emit(op, list[0])
+}
+
+// changesMode judges a mode that the first or the last of texts gets.
+func (r *inlineRun) changesMode(mode string, list []tokens.Token) {
+	if mode == "" {
+		return
+	}
+	for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
+		r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
 	}
 }
 
@@ -236,19 +299,15 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
 		part = part[3:]
 	}
-	t, _, ok := r.value(part, 0)
-	switch {
-	case !ok && part[0].Kind == '[' && len(part) < all+1:
-		return r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])
-	case ok && t.Kind == 0:
-		return nil
+	if part[0].Kind == '[' && len(part) < all+1 && !r.known(part) {
+		return r.strings(part[1:closing(part, 0)])
 	}
-	if t = r.join(part); t.To == 0 {
-		one := part[0]
-		if len(part) > 1 || one.Kind != tokens.Name || !act.SyntaxName(one.Text) || one.Text[0] <= '9' {
+	t := r.join(part)
+	if t.To == 0 {
+		if t = part[0]; len(part) > 1 || t.Kind != tokens.Name || !act.SyntaxName(t.Text) || t.Text[0] <= '9' {
 			return nil
 		}
-		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To} // a name of one letter
+		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: t.From, To: t.To} // a name of one letter
 	}
 	return []tokens.Token{t}
 }
@@ -256,41 +315,55 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 // handsOn judges a call that does nothing by itself: what it writes to a shell that
 // was started, and what it does to each of the files of a folder.
 func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
-	e, last := r.sh.Env, lastName(name.Text)
-	list := r.strings(args)
-	if r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
-		t := list[0]
-		t.Text, t.Exact = t.Text[1:], false
-		r.shellText(t)
+	last, list := lastName(name.Text), r.strings(args)
+	if r.lang == "ruby" && last == "open" {
+		r.opensCommand(list)
 	}
-	if r.feeds && feedCalls[last] {
-		r.shellTexts(list)
-	}
-	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && r.does(t.Text, facts.RunsText, facts.Evaluates)
-	}) {
-		r.shellTexts(list)
-	}
-	for _, part := range splitArguments(args) {
-		if len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes() { // lapply(files, unlink)
-			r.sweep()
-		}
-	}
-	if r.lists(name) {
+	if r.feeds && feedCalls[last] || applyCalls[last] && slices.ContainsFunc(args, r.runs) {
 		for _, t := range list {
-			if e.Credential(r.word(t), r.sh.Cwd) {
-				r.secret = true
-				r.emit(act.ReadFile, t)
+			if r.sh.Env.ActsText(t.Text) {
+				r.shellText(t)
 			}
 		}
 	}
+	if slices.ContainsFunc(splitArguments(args), r.isDeleter) { // lapply(files, unlink)
+		r.sweep()
+	}
+	if r.lists(name) {
+		r.readSecrets(list)
+	}
 }
 
-// shellTexts runs those of the texts that are command lines.
-func (r *inlineRun) shellTexts(list []tokens.Token) {
+// opensCommand: Ruby's open runs a command whose text begins with "|".
+func (r *inlineRun) opensCommand(list []tokens.Token) {
+	if len(list) == 0 || !strings.HasPrefix(list[0].Text, "|") {
+		return
+	}
+	t := list[0]
+	t.Text, t.Exact = t.Text[1:], false
+	r.shellText(t)
+}
+
+// runs: the token names what runs a text.
+func (r *inlineRun) runs(t tokens.Token) bool {
+	if t.Kind != tokens.Name {
+		return false
+	}
+	kind := r.sinkOf(t.Text)
+	return kind == facts.RunsText || kind == facts.Evaluates
+}
+
+// isDeleter: the argument is the name of what deletes.
+func (r *inlineRun) isDeleter(part []tokens.Token) bool {
+	return len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes()
+}
+
+// readSecrets judges those of the texts that name files of credentials.
+func (r *inlineRun) readSecrets(list []tokens.Token) {
 	for _, t := range list {
-		if r.sh.Env.ActsText(t.Text) {
-			r.shellText(t)
+		if r.sh.Env.Credential(r.word(t), r.sh.Cwd) {
+			r.secret = true
+			r.emit(act.ReadFile, t)
 		}
 	}
 }
@@ -301,11 +374,6 @@ var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_fi
 // feedCalls write to a program that was started.
 var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
-// does: a call of the name does one of these things.
-func (r *inlineRun) does(name string, what ...facts.Doing) bool {
-	return slices.Contains(what, r.sinkOf(name))
-}
-
 // textArguments are names of arguments whose value is what a call is about.
 var textArguments = scan.SetOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
@@ -314,20 +382,16 @@ var textArguments = scan.SetOf("args command cmd popenargs path target src sourc
 func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.Kind {
-		case '[':
-			if i > 0 && part[i-1].Kind == tokens.Name { // an index
-				return nil
-			}
-		}
-		switch t.Kind {
 		case tokens.Name:
 			if !listNames[t.Text[strings.LastIndexAny(t.Text, ".:")+1:]] {
 				return nil
 			}
 		case '&', '!', ']':
 		case '(', '{', '[':
-			shut := map[byte]byte{'(': ')', '{': '}', '[': ']'}[t.Kind]
-			end := closing(part, i, t.Kind, shut)
+			if t.Kind == '[' && i > 0 && part[i-1].Kind == tokens.Name { // an index
+				return nil
+			}
+			end := closing(part, i)
 			if end == i+1 { // []string
 				continue
 			}
@@ -442,10 +506,7 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 		}
 	}
 	for i, t := range list {
-		if r.sh.Env.Credential(r.word(t), r.sh.Cwd) {
-			r.secret = true
-			r.emit(act.ReadFile, t)
-		}
+		r.readSecrets(list[i : i+1])
 		if i+1 < len(list) && r.opensAs(strings.Trim(t.Text, " "), t, list[i+1]) || r.opensPipe(t) {
 			return
 		}
@@ -500,7 +561,7 @@ func octal(args []tokens.Token) string {
 // table.concat({…}).
 func formatted(args []tokens.Token) (tokens.Token, bool) {
 	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua: the words of a table
-		end := closing(args, 2, '{', '}')
+		end := closing(args, 2)
 		var words []string
 		for _, t := range args[3:min(end, len(args))] {
 			if t.Kind == tokens.String {

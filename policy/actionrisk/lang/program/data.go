@@ -1,7 +1,6 @@
 package program
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -30,27 +29,32 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 		r.effect(effect, name, args)
 		return true
 	}
+	list := r.strings(args)
+	if r.console(name, last, list) {
+		return true
+	}
+	for _, t := range list {
+		if wireCalls[last] && method && t.Kind == tokens.String && stores.LooksWire(t.Text) {
+			r.readAs("wire", t, nil)
+		}
+	}
+	return r.sh.Env.Calls().Statements[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
+}
+
+// console judges a command of the application's own console, or the load of MongoDB's.
+func (r *inlineRun) console(name tokens.Token, last string, list []tokens.Token) bool {
 	if last == "load" && r.mongo {
-		if list := r.strings(args); len(list) > 0 {
+		if len(list) > 0 {
 			r.included(list[0].Text)
 		}
 		return true
 	}
-	if program := consoleCalls[name.Text[strings.LastIndexByte(name.Text, '.')+1:]]; program != "" {
-		if list := r.strings(args); len(list) > 0 {
-			r.run(append([]tokens.Token{{Text: program}}, list...))
-			return true
-		}
+	program := consoleCalls[name.Text[strings.LastIndexByte(name.Text, '.')+1:]]
+	if program == "" || len(list) == 0 {
+		return false
 	}
-	if wireCalls[last] && method {
-		for _, t := range r.strings(args) {
-			if t.Kind == tokens.String && stores.LooksWire(t.Text) {
-				src := r.src.Inside(r.word(t), r.lang)
-				r.sh.Read("wire", &src, nil)
-			}
-		}
-	}
-	return r.sh.Env.Calls().Statements[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
+	r.run(append([]tokens.Token{{Text: program}}, list...))
+	return true
 }
 
 // driverEffect is the effect that a method of a driver or an object mapper has, or "".
@@ -61,19 +65,14 @@ func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, ar
 		}
 		return d.Whole
 	}
-	switch {
-	case last == "purge" && (strings.Contains(name.Text, "control.") || strings.Contains(name.Text, "ueue")):
+	if last == "purge" && scan.HasAny(name.Text, "control.", "ueue") {
 		return act.EmptiesQueue
-	case last == "load" && r.mongo:
-		return ""
 	}
-	if effect := r.mapperEffect(last, name, args); effect != "" {
-		return effect
-	}
-	if last == "drop" && len(args) == 0 && (strings.Contains(r.chain(name), "ollection") || strings.HasPrefix(name.Text, "db.")) {
+	effect := r.mapperEffect(last, name, args)
+	if effect == "" && last == "drop" && len(args) == 0 && (strings.HasPrefix(name.Text, "db.") || strings.Contains(r.chain(name), "ollection")) {
 		return act.DropsCollection
 	}
-	return ""
+	return effect
 }
 
 // chain is what stands before a name, and the name, since the last statement or line.
@@ -84,19 +83,26 @@ func (r *inlineRun) chain(name tokens.Token) string {
 
 // mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
 func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.Token) string {
-	text := ""
+	text, chain := "", r.chain(name)
 	if len(args) > 0 {
 		from, to := max(args[0].From, 0), min(args[len(args)-1].To+2, len(r.src.Text))
 		text = strings.Join(strings.Fields(r.src.Text[min(from, to):to]), "")
 	}
-	says := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	all, schema := false, strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop")
+	switch last {
+	case "destroy":
+		all = scan.HasAny(text, "truncate:true", "where:{}")
+	case "delete":
+		all = r.deletesAll(chain, name, args)
+	case "del":
+		all = len(args) == 0 && scan.HasAny(chain, "knex", "db(") && !strings.Contains(chain, "where")
+	case "sync", "synchronize":
+		schema = schema || text == "true" || strings.Contains(text, "force:true")
 	}
-	switch chain := r.chain(name); {
-	case last == "destroy" && says("truncate:true", "where:{}"), last == "delete" && r.deletesAll(chain, name, args),
-		last == "del" && len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where"):
+	switch {
+	case all:
 		return "delete.unbounded"
-	case (last == "sync" || last == "synchronize") && (says("force:true") || text == "true"), strings.HasSuffix(chain, "sequelize.drop"), strings.HasSuffix(chain, "schema.drop"):
+	case schema:
 		return "drop.schema"
 	}
 	return ""
@@ -122,10 +128,7 @@ func (r *inlineRun) tagged(i int) {
 	}
 	name := r.toks[i-1].Text
 	if r.sh.Env.Calls().Statements[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
-		src := r.src.Inside(r.word(t), r.lang)
-		if src.Depth <= scan.MaxDepth {
-			r.sh.Read("sql", &src, nil)
-		}
+		r.readAs("sql", t, nil)
 	}
 }
 
@@ -145,10 +148,7 @@ func (r *inlineRun) feedsClient(command string) {
 	client := &act.Invocation{Exe: scan.Base(fields[0]), Cwd: r.sh.Cwd, Src: r.src}
 	for _, t := range r.toks {
 		if t.Kind == tokens.String && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
-			src := r.src.Inside(r.word(t), r.lang)
-			if src.Depth <= scan.MaxDepth {
-				r.sh.Read("sql", &src, client)
-			}
+			r.readAs("sql", t, client)
 		}
 	}
 }
@@ -165,33 +165,28 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 		return false
 	}
 	text, ok := r.firstText(args)
-	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.Text, string(scan.Hole)) == "") && stores.LooksSQL(list[1].Text) {
+	list := r.strings(args)
+	if len(list) > 1 && strings.Trim(text.Text, string(scan.Hole)) == "" && stores.LooksSQL(list[1].Text) {
 		text, ok = list[1], true // the connection stands before it
 	}
 	if !ok || text.Text == string(scan.Hole) {
-		if decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "execute") {
+		if decodesAny(args) && scan.HasAny(strings.ToLower(name.Text), "quer", "execute") {
 			r.sh.Env.See(act.UnknownStatement, r.src, name.From, name.To, "")
 		}
 		return false
 	}
-	if words := r.listed(r.strings(args), " ", name); stores.LooksRedis(words.Text) {
+	if words := r.listed(list, " ", name); stores.LooksRedis(words.Text) {
 		src := r.src.Inside(r.word(words), r.lang)
 		r.sh.Env.Redis(&src, words.Text, "")
 		return true
 	}
-	for _, t := range r.strings(args) { // behind the connection
-		if !stores.LooksSQL(text.Text) && stores.LooksSQL(t.Text) {
-			text = t
+	for _, t := range append([]tokens.Token{text}, list...) { // it may stand behind the connection
+		if stores.LooksSQL(t.Text) {
+			r.readAs("sql", t, r.library())
+			return true
 		}
 	}
-	if !stores.LooksSQL(text.Text) {
-		return false
-	}
-	src := r.src.Inside(r.word(text), r.lang)
-	if src.Depth <= scan.MaxDepth {
-		r.sh.Read("sql", &src, r.library())
-	}
-	return true
+	return false
 }
 
 // library is the client that a text with a database in itself stands for, nil if it
@@ -220,8 +215,8 @@ func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 			return r.listed(list[1:], list[0].Text, args[0]), true
 		}
 	}
-	if len(args) > 3 && args[0].Kind == tokens.Name && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
-		return r.firstText(args[2:]) // text("…") of SQLAlchemy, Prisma.raw(`…`)
+	if len(args) > 3 && args[0].Kind == tokens.Name && args[1].Kind == '(' && scan.HasAnySuffix(args[0].Text, statementMakers...) {
+		return r.firstText(args[2:])
 	}
 	list := r.strings(args)
 	if len(list) == 0 {
@@ -229,6 +224,10 @@ func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 	}
 	return list[0], true
 }
+
+// statementMakers end the names of what makes a statement of a text: text("…") of
+// SQLAlchemy, Prisma.raw(`…`).
+var statementMakers = []string{"text", "sql", "raw", "SQL", "Statement"}
 
 // wholeFilter: no argument, or one that every document meets.
 func (r *inlineRun) wholeFilter(args []tokens.Token) bool {
@@ -241,9 +240,6 @@ func (r *inlineRun) wholeFilter(args []tokens.Token) bool {
 	}
 	first, _ := stores.SplitArg(r.src.Text[from:to])
 	first = strings.Join(strings.Fields(first), "")
-	if strings.HasPrefix(first, "{where:{}") {
-		return true
-	}
 	if body, ok := strings.CutPrefix(first, "{where:"); ok {
 		first = strings.TrimSuffix(body, "}")
 	}

@@ -38,86 +38,107 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		}
 		return false
 	}
-	switch kind {
-	case facts.DeletesTree:
-		r.emit(act.DeleteTree, of)
-	case facts.DeletesTreeIfTold:
-		op := act.DeleteFile
-		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			op = act.DeleteTree
-		}
-		r.emit(op, of)
-	case facts.DeletesFile:
-		r.emit(act.DeleteFile, of)
-	case facts.RunsText:
-		r.shellText(of)
-	case facts.ReadsFile:
-		r.read(name, []tokens.Token{of})
-	case facts.WritesFile:
-		r.read(name, []tokens.Token{of, {Kind: tokens.String, Text: "w"}})
-		r.keeps(of, args, r.strings(args))
-	}
+	r.doesTo(kind, name, of, args)
 	return true
 }
 
-// receiver is the text that a method is called on, if it is a literal, a variable or
-// the one argument of a constructor.
+// doesTo judges what a method of a kind does to the text that it is called on.
+func (r *inlineRun) doesTo(kind facts.Doing, name, of tokens.Token, args []tokens.Token) {
+	told := slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" })
+	switch {
+	case kind == facts.DeletesTree, kind == facts.DeletesTreeIfTold && told:
+		r.emit(act.DeleteTree, of)
+	case kind.Deletes():
+		r.emit(act.DeleteFile, of)
+	case kind == facts.RunsText:
+		r.shellText(of)
+	case kind == facts.ReadsFile:
+		r.read(name, []tokens.Token{of})
+	case kind == facts.WritesFile:
+		r.read(name, []tokens.Token{of, {Kind: tokens.String, Text: "w"}})
+		r.keeps(of, args, r.strings(args))
+	}
+}
+
+// receiver is the text that a method is called on, if it is known.
 func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
-	if first, _, dotted := strings.Cut(strings.TrimLeft(name.Text, "$@"), "."); dotted && first != "" {
-		v, ok := r.vars[first]
-		return v, ok
-	} else if !dotted {
+	first, rest, dotted := strings.Cut(strings.TrimLeft(name.Text, "$@"), ".")
+	if !dotted {
 		return tokens.Token{}, false
 	}
-	for i := r.index(name) - 1; i >= 0; {
-		switch t := r.toks[i]; t.Kind {
-		case tokens.String:
-			return r.filled(t), true
-		case ']':
-			list := r.strings(r.toks[opening(r.toks, i, '[', ']')+1 : i])
-			return r.listed(list, " ", t), len(list) > 0
-		case ')':
-			open := opening(r.toks, i, '(', ')')
-			if open+1 == i && open > 0 {
-				if text, _, known := r.knownName(r.toks, open-1); known {
-					return tokens.Token{Kind: tokens.String, Text: text, From: r.toks[open-1].From, To: t.To}, true
-				}
-			}
-			if open+1 == i { // resolve(): what that is called on
-				if i = open - 2; open < 2 || r.toks[open-1].Kind != tokens.Name || !strings.HasPrefix(r.toks[open-1].Text, ".") {
-					return tokens.Token{}, false
-				}
-				continue
-			}
-			v := r.join(r.toks[open+1 : i])
-			return v, v.To > 0
-		default:
-			return tokens.Token{}, false
+	of, ok := r.vars[first]
+	if first == "" {
+		of, ok = r.endsAt(r.index(name) - 1)
+	}
+	if last := strings.LastIndexByte(rest, '.'); ok && last > 0 { // p.parent.unlink()
+		if text, _, known := r.method(of, tokens.Token{Kind: tokens.Name, Text: "." + rest[:last]}, nil, 0); known {
+			of.Text, of.Exact = text, false
 		}
+	}
+	return of, ok
+}
+
+// endsAt is the text that ends with token i: a literal, a list, the one argument of a
+// constructor, and what is called on these.
+func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
+	if i < 0 {
+		return tokens.Token{}, false
+	}
+	switch t := r.toks[i]; t.Kind {
+	case tokens.String:
+		return r.filled(t), true
+	case ']':
+		list := r.strings(r.toks[opening(r.toks, i)+1 : i])
+		return r.listed(list, " ", t), len(list) > 0
+	case ')':
+		return r.callEndsAt(i)
 	}
 	return tokens.Token{}, false
 }
 
-// opening is the index of the sign that the one at i closes, or 0.
-func opening(toks []tokens.Token, i int, open, shut byte) int {
-	if toks[i].Kind == shut && toks[i].Partner != 0 {
-		if toks[i].Partner == tokens.Unpaired {
-			return 0
+// callEndsAt is endsAt for a call, or for what stands in brackets.
+func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
+	open := opening(r.toks, i)
+	method, empty := open > 1 && isMethod(r.toks, open-1), open+1 == i
+	if method && !empty {
+		if v, next, ok := r.value(r.toks[:i+1], r.chainStart(open-1)); ok && next == i+1 { // Path("a").joinpath("b")
+			return v, true
 		}
-		return max(i+int(toks[i].Partner), 0)
 	}
-	depth := 0
-	for ; i > 0; i-- {
-		switch toks[i].Kind {
-		case shut:
-			depth++
-		case open:
-			if depth--; depth == 0 {
+	if !empty {
+		v := r.join(r.toks[open+1 : i])
+		return v, v.To > 0
+	}
+	if text, _, known := r.knownName(r.toks, max(open-1, 0)); known {
+		return tokens.Token{Kind: tokens.String, Text: text, From: r.toks[open-1].From, To: r.toks[i].To}, true
+	}
+	if !method {
+		return tokens.Token{}, false
+	}
+	return r.endsAt(open - 2) // resolve(): what that is called on
+}
+
+// chainStart is where what the method at i is called on begins.
+func (r *inlineRun) chainStart(i int) int {
+	for i > 0 && r.toks[i].Text[0] == '.' {
+		i--
+		if r.toks[i].Kind == ')' {
+			i = opening(r.toks, i)
+			if i == 0 || r.toks[i-1].Kind != tokens.Name {
 				return i
 			}
+			i--
 		}
 	}
-	return 0
+	return i
+}
+
+// opening is the index of the sign that the one at i closes, or 0.
+func opening(toks []tokens.Token, i int) int {
+	if toks[i].Partner >= 0 { // none, or not closed
+		return 0
+	}
+	return max(i+int(toks[i].Partner), 0)
 }
 
 // lists: the token names what gives the files of a folder.
@@ -141,13 +162,6 @@ func (r *inlineRun) loads(name tokens.Token, args []tokens.Token, what tokens.To
 		return
 	}
 	r.module(name, what.Text)
-}
-
-// loadsEach judges each of the texts that a call which loads is given.
-func (r *inlineRun) loadsEach(name tokens.Token, args, list []tokens.Token) {
-	for _, what := range list {
-		r.loads(name, args, what)
-	}
 }
 
 // module runs a file that the command wrote and the text now loads by this name.
@@ -195,7 +209,7 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	if i < 0 || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 		return
 	}
-	end := closing(r.toks, i+1, '(', ')')
+	end := closing(r.toks, i+1)
 	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // at once, or by the name that it is given
 		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
@@ -215,32 +229,46 @@ func (r *inlineRun) sweep() {
 	if slices.ContainsFunc(r.toks, filters) { // not the folder as a whole
 		return
 	}
-	var folder, pattern tokens.Token
-	for i, t := range r.toks {
-		if !r.lists(t) {
-			continue
-		}
-		for _, s := range r.foldersOf(i) {
-			switch plain := strings.Trim(strings.Trim(s.Text, "*/."), string(scan.Hole)); {
-			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
-			case strings.ContainsAny(s.Text, "*?[") && strings.Trim(s.Text[strings.LastIndexByte(s.Text, '/')+1:], "*.") != "":
-				pattern = s
-			case folder.To == 0 && (plain != "" || strings.HasPrefix(s.Text, "/") || s.Text == "."):
-				folder = s
-			}
-		}
-	}
-	switch {
-	case pattern.To > 0: // a filter
+	switch folder, pattern := r.listing(); {
+	case pattern.To > 0:
 		r.emit(act.DeleteFile, pattern)
 	case folder.To > 0:
 		r.emit(act.DeleteTree, folder)
 	}
 }
 
+// listing is the first folder whose files the text lists, and the last pattern of some.
+func (r *inlineRun) listing() (folder, pattern tokens.Token) {
+	for i, t := range r.toks {
+		if !r.lists(t) {
+			continue
+		}
+		for _, s := range r.foldersOf(i) {
+			switch {
+			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
+			case isFilter(s.Text):
+				pattern = s
+			case folder.To == 0 && isFolder(s.Text):
+				folder = s
+			}
+		}
+	}
+	return folder, pattern
+}
+
+// isFolder: the text is more than signs of a pattern.
+func isFolder(text string) bool {
+	return text == "." || text[0] == '/' || strings.Trim(text, "*/.") != ""
+}
+
+// isFilter: the pattern is not of all files of a folder.
+func isFilter(pattern string) bool {
+	return strings.ContainsAny(pattern, "*?[") && strings.Trim(pattern[strings.LastIndexByte(pattern, '/')+1:], "*.") != ""
+}
+
 // filters: the token names what asks how a file is called.
 func filters(t tokens.Token) bool {
-	return t.Kind == tokens.Name && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
+	return t.Kind == tokens.Name && scan.HasAnySuffix(t.Text, nameFilters...)
 }
 
 var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
@@ -261,19 +289,14 @@ func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
 
 // read judges a file that is opened: for writing as a redirection, else as cat.
 func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
-	e := r.sh.Env
-	w := r.word(list[0])
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
 		op := act.Overwrite
 		if strings.ContainsRune(list[1].Text, 'a') {
 			op = act.AppendTo
 		}
-		r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: []act.Word{w}, From: name.From, To: list[0].To})
+		r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: []act.Word{r.word(list[0])}, From: name.From, To: list[0].To})
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if e.Credential(w, r.sh.Cwd) {
-		r.secret = true
-		r.emit(act.ReadFile, list[0])
-	}
+	r.readSecrets(list[:1])
 }

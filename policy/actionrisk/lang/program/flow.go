@@ -86,16 +86,15 @@ func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	if n := r.sh.Env.Named(facts.AsReceiver, t.Text, r.lang); n != nil && dotted && params[first] && n.Does.Deletes() {
 		return "remove_tree"
 	}
-	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || !r.sinkOf(t.Text).Deletes() && !r.does(t.Text, facts.RunsText, facts.RunsWords, facts.Evaluates) {
+	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' {
 		return ""
 	}
-	for _, a := range r.toks[i+2 : min(i+6, len(r.toks))] {
-		if a.Kind == tokens.Name && params[strings.TrimLeft(a.Text, "$@")] {
-			return t.Text
-		}
-		if a.Kind == ')' {
-			break
-		}
+	if kind := r.sinkOf(t.Text); !kind.Deletes() && kind != facts.RunsWords && !r.runs(t) {
+		return ""
+	}
+	given := r.toks[i+2 : min(i+6, closing(r.toks, i+1), len(r.toks))]
+	if slices.ContainsFunc(given, func(a tokens.Token) bool { return a.Kind == tokens.Name && params[strings.TrimLeft(a.Text, "$@")] }) {
+		return t.Text
 	}
 	return ""
 }
@@ -104,7 +103,7 @@ func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 func (r *inlineRun) opensBody(i int) bool {
 	switch r.lang {
 	case "c", "java", "csharp", "dart", "groovy":
-		end := closing(r.toks, i, '(', ')')
+		end := closing(r.toks, i)
 		return end+1 < len(r.toks) && end < i+16 && r.toks[end+1].Kind == '{'
 	}
 	return false
@@ -127,14 +126,12 @@ func (r *inlineRun) arrow(i int) bool {
 func (r *inlineRun) changes(i int) {
 	name := ""
 	switch t := r.toks[i]; {
-	case i+3 < len(r.toks) && r.toks[i+1].Kind == '=' && r.toks[i+2].Kind == '~' && (r.toks[i+3].Text == "tr" || r.toks[i+3].Text == "y"):
+	case r.at(i, 1).Kind == '=' && r.at(i, 2).Kind == '~' && (r.at(i, 3).Text == "tr" || r.at(i, 3).Text == "y"):
 		if name = t.Text; t.Kind == ')' { // ($c = "…") =~ tr
-			name = r.toks[min(opening(r.toks, i, '(', ')')+1, i)].Text
+			name = r.toks[min(opening(r.toks, i)+1, i)].Text
 		}
-	case t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '[':
-		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].Kind == '^' || r.toks[end+1].Kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t tokens.Token) bool { return t.Kind == '^' })) {
-			name = t.Text
-		}
+	case t.Kind == tokens.Name && r.at(i, 1).Kind == '[' && r.isXored(closing(r.toks, i+1)):
+		name = t.Text
 	}
 	if name == "" {
 		return
@@ -143,6 +140,12 @@ func (r *inlineRun) changes(i int) {
 		r.changed = map[string]bool{}
 	}
 	r.changed[strings.TrimLeft(name, "$@")] = true
+}
+
+// isXored: the element whose index ends at i gets another character, by "^".
+func (r *inlineRun) isXored(i int) bool {
+	next := r.at(i, 1).Kind
+	return next == '^' || next == '=' && slices.ContainsFunc(r.toks[i+2:min(i+12, len(r.toks))], func(t tokens.Token) bool { return t.Kind == '^' })
 }
 
 // origins looks through assignments and functions, twice, since a function may stand
@@ -174,19 +177,32 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	if t.Kind != tokens.Name || i+2 >= len(r.toks) {
 		return "", nil
 	}
-	next := r.toks[i+1]
-	name := strings.TrimLeft(t.Text, "$@")
-	switch {
-	case definers[t.Text] && next.Kind == tokens.Name:
-		return next.Text, r.toks[i+2 : min(i+80, len(r.toks))]
-	case t.Text == "as" && next.Kind == tokens.Name:
-		return next.Text, r.toks[max(i-24, 0):i]
-	case next.Kind == '=' && r.toks[i+2].Kind != '=', (next.Kind == '+' || next.Kind == '.') && r.toks[i+2].Kind == '=':
-		return name, r.toks[i+2 : max(r.statement(i), i+2)]
-	case next.Kind == ',' && i+3 < len(r.toks) && r.toks[i+2].Kind == tokens.Name && r.toks[i+3].Kind == '=' && !r.argument(i):
-		return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
+	next, name := r.toks[i+1], strings.TrimLeft(t.Text, "$@")
+	assigns := r.toks[i+2].Kind == '='
+	switch next.Kind {
+	case tokens.Name:
+		if definers[t.Text] {
+			return next.Text, r.toks[i+2 : min(i+80, len(r.toks))]
+		}
+		if t.Text == "as" {
+			return next.Text, r.toks[max(i-24, 0):i]
+		}
+		return "", nil
+	case '=':
+		assigns = !assigns // no comparison
+	case '+':
+	case ',':
+		if r.toks[i+2].Kind == tokens.Name && r.at(i, 3).Kind == '=' && !r.argument(i) {
+			return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
+		}
+		return "", nil
+	default:
+		return "", nil
 	}
-	return "", nil
+	if !assigns {
+		return "", nil
+	}
+	return name, r.toks[i+2 : max(r.statement(i), i+2)]
 }
 
 // definers are the words before the name of a function.
@@ -198,24 +214,21 @@ func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 		return 0
 	}
 	for i, t := range toks {
-		switch t.Kind {
-		case '[':
-			if i+4 < len(toks) && toks[i+1].Kind == ':' && toks[i+2].Kind == ':' && toks[i+3].Kind == '-' {
-				o |= builtText // backwards
-			}
-		case '^':
-			if !r.sh.Env.In("languages-with-powers", r.lang) {
-				o |= builtText
-			}
-		case tokens.String:
-			if fetchedAt(toks, i) {
-				o |= fetchedText
-			}
-		case tokens.Name:
+		switch {
+		case t.Kind == '[' && backwards(toks[i+1:]), t.Kind == '^' && !r.sh.Env.In("languages-with-powers", r.lang):
+			o |= builtText
+		case t.Kind == tokens.String && fetchedAt(toks, i):
+			o |= fetchedText
+		case t.Kind == tokens.Name:
 			o |= r.originOf(toks, i)
 		}
 	}
 	return o
+}
+
+// backwards: a slice begins with ::-, as [::-1] does.
+func backwards(toks []tokens.Token) bool {
+	return len(toks) > 3 && toks[0].Kind == ':' && toks[1].Kind == ':' && toks[2].Kind == '-'
 }
 
 // fetchedAt: the string at i is an address, or a module, that something is fetched by.
@@ -242,7 +255,7 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	if c.Named(facts.AsBuilder, name, r.lang) != nil || strings.HasSuffix(name, "Buffer.from") {
 		o |= builtText
 	}
-	if c.Named(facts.AsFetcher, name, r.lang) != nil || hasAnyPrefix(name, "urllib", "Net::HTTP", "LWP") {
+	if c.Named(facts.AsFetcher, name, r.lang) != nil || scan.HasAnyPrefix(name, "urllib", "Net::HTTP", "LWP") {
 		o |= fetchedText
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), ".")

@@ -22,45 +22,45 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		return
 	}
 	inner := sh.Behalf(src, "configuration")
-	toks := tokens.Tokens(sh.Env, text, "hcl")
-	for i := 0; i+2 < len(toks); i++ {
-		name, sign, value := toks[i], toks[i+1], toks[i+2]
-		if name.Kind != tokens.Name || sign.Kind != '=' {
-			continue
-		}
-		r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: toks}
-		if v.Dry && name.Text != "program" {
-			continue // a plan starts nothing else
-		}
-		switch name.Text {
-		case "program", "on_create", "credentials_helper":
-			if value.Kind == '[' {
-				if list := r.strings(toks[i+3 : min(closing(toks, i+2, '[', ']'), len(toks))]); len(list) > 0 {
-					r.run(list)
-				}
-			}
-		case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
-			if i+5 < len(toks) && value.Kind == tokens.String && toks[i+3].Text == "args" && toks[i+5].Kind == '[' { // a program and its words
-				r.run(append([]tokens.Token{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
-				continue
-			}
-			hclText(sh, r, toks, i+2, v)
+	r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: tokens.Tokens(sh.Env, text, "hcl")}
+	for i := 0; i+2 < len(r.toks); i++ {
+		if name := r.toks[i]; name.Kind == tokens.Name && r.toks[i+1].Kind == '=' && (!v.Dry || name.Text == "program") { // a plan starts nothing else
+			r.setting(name.Text, i+2, v)
 		}
 	}
 }
 
-// hclText runs the text, the here-document or the list of texts at toks[i].
-func hclText(sh *interp.Process, r *inlineRun, toks []tokens.Token, i int, v *act.Invocation) {
+// setting judges a setting whose value stands at i.
+func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
+	value := r.toks[i]
+	switch name {
+	case "program", "on_create", "credentials_helper":
+		if value.Kind == '[' {
+			if list := r.strings(r.toks[i+1 : closing(r.toks, i)]); len(list) > 0 {
+				r.run(list)
+			}
+		}
+	case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
+		if value.Kind == tokens.String && r.at(i, 1).Text == "args" && r.at(i, 3).Kind == '[' { // a program and its words
+			r.run(append([]tokens.Token{value}, r.strings(r.toks[i+4:closing(r.toks, i+3)])...))
+			return
+		}
+		hclText(r, i, v)
+	}
+}
+
+// hclText runs the text, the here-document or the list of texts at token i.
+func hclText(r *inlineRun, i int, v *act.Invocation) {
 	at := &act.Invocation{Exe: v.Exe, Src: r.src, To: len(r.src.Text), Stdin: act.Flow{Known: true}}
-	switch t := toks[i]; t.Kind {
+	switch t := r.toks[i]; t.Kind {
 	case tokens.String:
 		r.shellText(t)
 	case '[':
-		for _, s := range r.strings(toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))]) {
+		for _, s := range r.strings(r.toks[i+1 : closing(r.toks, i)]) {
 			r.shellText(s)
 		}
 	case '<':
-		if body, ok := hereText(r.src.Text[t.From:]); ok && sh.Env.Budget.Spend(8+len(body)/4) {
+		if body, ok := hereText(r.src.Text[t.From:]); ok && r.sh.Env.Budget.Spend(8+len(body)/4) {
 			r.sh.Interpret("shell", act.Word{Text: body, At: -1, Span: r.src.Span, Taint: r.src.Taint}, at, "configuration", nil)
 		}
 	}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
@@ -30,22 +31,26 @@ var bodyKeys = scan.SetOf("data body json content payload form")
 func (r *inlineRun) bodies(args []tokens.Token) {
 	key := ""
 	for i, t := range args {
-		isKey := i+1 < len(args) && (args[i+1].Kind == ':' || args[i+1].Kind == '=' && args[i+1].To < len(r.src.Text) && r.src.Text[args[i+1].To] == '>')
+		text := t.Kind == tokens.String
 		switch {
-		case isKey:
-			key = strings.ToLower(strings.Trim(t.Text, ".:"))
-		case t.Kind == tokens.String && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
-			src := r.src.Inside(r.word(t), r.lang)
-			if src.Depth <= scan.MaxDepth {
-				r.sh.Read("body", &src, nil)
-			}
+		case text && !r.isKey(args, i) && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
+			r.readAs("body", t, nil)
 			key = ""
-		case t.Kind == tokens.String || t.Kind == tokens.Name:
+		case text || t.Kind == tokens.Name || r.isKey(args, i):
 			key = strings.ToLower(strings.Trim(t.Text, ".:"))
 		case t.Kind == ',':
 			key = ""
 		}
 	}
+}
+
+// isKey: the token at i is the name of a member: name: x, name => x.
+func (r *inlineRun) isKey(args []tokens.Token, i int) bool {
+	if i+1 == len(args) {
+		return false
+	}
+	next := args[i+1]
+	return next.Kind == ':' || next.Kind == '=' && next.To < len(r.src.Text) && r.src.Text[next.To] == '>'
 }
 
 // sends judges a call that sends a request with DELETE, and tells whether it was one.
@@ -58,25 +63,19 @@ func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	switch {
 	case strings.Contains(name.Text, "HTTP::Delete") && len(list) > 0:
 		r.sendDelete(list[0])
-		return true
 	case deleteCalls[last]:
 		if len(list) == 0 || !addressLike(list[0].Text) || !r.usesHTTP() {
 			return false
 		}
 		r.sendDelete(list[0])
-		return true
 	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
-		at := tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To}
-		for _, t := range append(list, r.toks...) {
-			if t.Kind == tokens.String && addressLike(t.Text) {
-				at = t
-				break
-			}
-		}
-		r.sendDelete(at)
-		return true
+		all := append(list, r.toks...)
+		all = append(all, tokens.Token{Kind: tokens.String, Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
+		r.sendDelete(all[slices.IndexFunc(all, func(t tokens.Token) bool { return t.Kind == tokens.String && addressLike(t.Text) })])
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 // deleteCalls send a request with DELETE to the address that they are given.

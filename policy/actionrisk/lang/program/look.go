@@ -30,18 +30,14 @@ func (r *inlineRun) look(i int) {
 // lookSign judges what begins with a string or a sign: commands in backticks, callees
 // that are put together, awk's pipes, methods of strings.
 func (r *inlineRun) lookSign(i int) {
-	t, one := r.toks[i], r.at(i, 1)
+	t := r.toks[i]
 	switch t.Kind {
 	case tokens.Command:
 		r.shellText(t)
 	case tokens.String, ']':
-		if t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") {
-			r.shellText(t)
-		} else if isMethod(r.toks, i+1) && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
-			r.onReceiver(one, nil)
-		}
+		r.lookText(i)
 	case ')':
-		if one.Kind == '(' && r.lang == "php" {
+		if r.at(i, 1).Kind == '(' && r.lang == "php" {
 			r.calleeInBrackets(i)
 		}
 	case '[':
@@ -51,9 +47,21 @@ func (r *inlineRun) lookSign(i int) {
 	}
 }
 
+// lookText judges a template that a shell runs, $`rm -rf /`, and a method that is called on
+// a text or a list.
+func (r *inlineRun) lookText(i int) {
+	t := r.toks[i]
+	switch {
+	case t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$"):
+		r.shellText(t)
+	case isMethod(r.toks, i+1) && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
+		r.onReceiver(r.at(i, 1), nil)
+	}
+}
+
 // calleeInBrackets judges ("sys"."tem")("…") of PHP; the first of them end at i.
 func (r *inlineRun) calleeInBrackets(i int) {
-	open := opening(r.toks, i, '(', ')')
+	open := opening(r.toks, i)
 	if open > 0 && r.toks[open-1].Kind == tokens.Name {
 		return // arguments
 	}
@@ -67,13 +75,11 @@ func (r *inlineRun) calleeInBrackets(i int) {
 // command wrote; it tells whether there was any of that.
 func (r *inlineRun) lookModule(i int) bool {
 	t, one := r.toks[i], r.at(i, 1)
-	if (t.Text == "import" || t.Text == "from") && r.lookImport(i) {
-		return true
-	}
 	switch {
+	case (t.Text == "import" || t.Text == "from") && r.lookImport(i):
 	case t.Text == "as" && r.lang == "python" && one.Kind == tokens.Name && i > 0 && r.toks[i-1].Kind == ')':
 		r.opened(i)
-	case one.Kind == '=' && loadsModule(r.at(i, 2).Text) && r.at(i, 3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
+	case one.Kind == '=' && r.givesModule(i+2):
 		r.rename(t.Text, strings.TrimPrefix(r.join(r.arguments(i+3)).Text, "node:"))
 	case one.Kind == '(':
 		return r.lookReflection(i)
@@ -83,9 +89,14 @@ func (r *inlineRun) lookModule(i int) bool {
 	return true
 }
 
+// givesModule: a module is loaded at i, and not a member of it.
+func (r *inlineRun) givesModule(i int) bool {
+	return loadsModule(r.at(i, 0).Text) && r.at(i, 1).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+1)), ".")
+}
+
 // opened notes the text of "with f() as x", whose "as" stands at i, if it is known.
 func (r *inlineRun) opened(i int) {
-	open := opening(r.toks, i-1, '(', ')')
+	open := opening(r.toks, i-1)
 	if open == 0 {
 		return
 	}
@@ -131,7 +142,7 @@ func (r *inlineRun) renamed(i int) bool {
 	if two.Kind != tokens.Name || one.Kind != ':' && one.Text != "as" {
 		return false
 	}
-	if r.sinkOf(t.Text) == facts.Nothing && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
+	if r.sinkOf(t.Text) == facts.Nothing && (r.at(i, 3).Kind == '(' || !facts.Says([]string{t.Text}, "money-nouns") || !r.usesService()) {
 		return false
 	}
 	r.rename(two.Text, t.Text)
@@ -145,21 +156,27 @@ func loadsModule(name string) bool {
 
 // lookGiven notes the text that a name is given; it tells whether one is.
 func (r *inlineRun) lookGiven(i int) bool {
-	t, one, two, three := r.toks[i], r.at(i, 1).Kind, r.at(i, 2).Kind, r.at(i, 3).Kind
-	if t.Text[0] == '.' && one != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0 && r.onReceiver(t, nil) {
-		return true
-	}
+	t, one, two, three := r.toks[i], r.at(i, 1), r.at(i, 2).Kind, r.at(i, 3).Kind
 	switch {
-	case one == '=':
+	case r.memberOfText(i) && r.onReceiver(t, nil):
+	case one.Kind == '=':
 		return r.lookAssigned(i, t)
-	case (one == '+' || r.at(i, 1).Text == ".") && two == '=':
+	case two == '=':
+		if one.Kind != '+' && one.Text != "." {
+			return false
+		}
 		r.append(i, t)
-	case one == '[' && two == ']' && three == '=', one == ',' && two == tokens.Name && three == '=' && !r.argument(i):
+	case three == '=' && (one.Kind == '[' && two == ']' || one.Kind == ',' && two == tokens.Name && !r.argument(i)):
 		r.assignAt(i+3, t)
 	default:
 		return false
 	}
 	return true
+}
+
+// memberOfText: the name at i is a method without brackets, of a text or what a call gives.
+func (r *inlineRun) memberOfText(i int) bool {
+	return isMethod(r.toks, i) && r.at(i, 1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0
 }
 
 // lookAssigned notes what stands behind the sign of assignment at i+1.
@@ -169,22 +186,39 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 		r.startedBy(i)
 	case value == tokens.Name:
 		r.givenName(i, t)
-	case value == tokens.String || value == '[' || value == '(' && r.lang == "perl" || value == '{' && r.sh.Env.In("languages-with-brace-lists", r.lang):
-		r.assign(i, t)
+	case value == tokens.String || r.opensList(i+2):
+		r.assignAt(i+1, t)
 	case value == '{': // by name
-		var list []tokens.Token
-		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
-			if v.Kind == tokens.String && len(list) < scan.MaxLoop {
-				list = append(list, v)
-			}
-		}
-		if len(list) > 0 {
-			r.goesThrough(strings.TrimLeft(t.Text, "$@"), list)
+		if list := stringsIn(r.toks[i+2 : closing(r.toks, i+2)]); len(list) > 0 {
+			r.goesThrough(strings.TrimLeft(t.Text, "$@"), list[:min(len(list), scan.MaxLoop)])
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// opensList: the bracket at i opens a list, in this language.
+func (r *inlineRun) opensList(i int) bool {
+	switch r.at(i, 0).Kind {
+	case '[':
+		return true
+	case '(':
+		return r.lang == "perl"
+	case '{':
+		return r.sh.Env.In("languages-with-brace-lists", r.lang)
+	}
+	return false
+}
+
+// stringsIn are the strings among tokens.
+func stringsIn(toks []tokens.Token) (list []tokens.Token) {
+	for _, t := range toks {
+		if t.Kind == tokens.String {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // givenName notes a name that is given another one, or what a call gives.
@@ -195,7 +229,7 @@ func (r *inlineRun) givenName(i int, t tokens.Token) {
 		}
 	}
 	if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.Text != "" || r.toks[i+2].Text == "array" || r.at(i, 3).Kind == '(' && r.passes(r.toks[i+2]) {
-		r.assign(i, t)
+		r.assignAt(i+1, t)
 	}
 }
 
@@ -223,14 +257,28 @@ func (r *inlineRun) lookBareCall(i int) bool {
 		r.sweep()
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
+	case r.beginsArguments(one):
+		if r.acts(t.Text) {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// acts: a call of the name does something without brackets.
+func (r *inlineRun) acts(name string) bool {
+	kind := r.sinkOf(name)
+	return kind != facts.Nothing && kind != facts.ReadsFile || strings.Contains(name, ".") && r.usesService()
+}
+
+// beginsArguments: a token of this kind may begin arguments without brackets.
+func (r *inlineRun) beginsArguments(kind byte) bool {
+	if !r.sh.Env.Language(r.lang).Bare {
+		return false
+	}
+	return kind == tokens.String || kind == tokens.Name || kind == '[' && r.lang != "awk" && r.lang != "perl"
 }
 
 // piped judges x |> f(y): what is piped is the first argument.
@@ -267,12 +315,12 @@ func (r *inlineRun) loops(i int) {
 	}
 	switch {
 	case open == '[':
-	case open == '(' && (before == "in" || before == "listOf" || before == "arrayOf"):
+	case open == '(' && (before == "in" || listMakers[before]):
 	case open == '{' && before == "string":
 	default:
 		return
 	}
-	end := closing(r.toks, i, open, map[byte]byte{'[': ']', '(': ')', '{': '}'}[open])
+	end := closing(r.toks, i)
 	if end >= len(r.toks) {
 		return
 	}
@@ -280,6 +328,9 @@ func (r *inlineRun) loops(i int) {
 		r.goesThrough(name, list)
 	}
 }
+
+// listMakers make the list of Kotlin that a loop goes through.
+var listMakers = scan.SetOf("listOf arrayOf")
 
 // literals are the strings between commas; none if anything else stands there.
 func literals(toks []tokens.Token) (list []tokens.Token) {
@@ -300,17 +351,16 @@ func (r *inlineRun) loopName(i, end int, before string) string {
 	switch {
 	case i > 1 && (before == "in" || before == "of"):
 		return r.toks[i-2].Text
-	case i > 2 && (before == "listOf" || before == "arrayOf") && r.toks[i-2].Text == "in":
+	case i > 2 && listMakers[before] && r.toks[i-2].Text == "in":
 		return r.toks[i-3].Text
 	case i > 5 && r.toks[i].Kind == '{' && r.toks[i-4].Text == "range":
 		return r.toks[i-6].Text
 	}
 	switch r.after(end) {
 	case ".forEach", ".map", ".each", "as":
-		for _, t := range r.toks[min(end+2, len(r.toks)):min(end+5, len(r.toks))] {
-			if t.Kind == tokens.Name {
-				return t.Text
-			}
+		behind := r.toks[min(end+2, len(r.toks)):min(end+5, len(r.toks))]
+		if i := slices.IndexFunc(behind, func(t tokens.Token) bool { return t.Kind == tokens.Name }); i >= 0 {
+			return behind[i].Text
 		}
 	}
 	return ""
@@ -376,9 +426,6 @@ func (r *inlineRun) imported(name tokens.Token) bool {
 	return true
 }
 
-// assign notes the text that a variable is given at token i.
-func (r *inlineRun) assign(i int, t tokens.Token) { r.assignAt(i+1, t) }
-
 // assignAt notes what the sign at i gives to a variable.
 func (r *inlineRun) assignAt(i int, t tokens.Token) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
@@ -387,22 +434,42 @@ func (r *inlineRun) assignAt(i int, t tokens.Token) {
 			toks = values[k]
 		}
 	}
-	if list := len(toks) > 1 && (toks[0].Kind == '[' || toks[0].Text == "array" && toks[1].Kind == '(' || r.lang == "perl" && toks[0].Kind == '(' || r.lang == "lua" && toks[0].Kind == '{'); list {
-		if _, _, ok := r.value(toks, 0); !ok {
-			at := slices.IndexFunc(toks, func(t tokens.Token) bool { return t.Kind == '[' || t.Kind == '(' || t.Kind == '{' })
-			shut := map[byte]byte{'[': ']', '(': ')', '{': '}'}[toks[at].Kind]
-			end := max(min(closing(toks, at, toks[at].Kind, shut), len(toks)), at+1)
-			if words := r.strings(toks[at+1 : end]); len(words) > 0 {
-				v := r.listed(words, " ", t)
-				v.List = true
-				r.vars[strings.TrimLeft(t.Text, "$@")] = v
-			}
-			return
+	name := strings.TrimLeft(t.Text, "$@")
+	if r.isList(toks) && !r.known(toks) {
+		at := slices.IndexFunc(toks, func(t tokens.Token) bool { return shuts[t.Kind] != 0 })
+		end := max(closing(toks, at), at+1)
+		if words := r.strings(toks[at+1 : end]); len(words) > 0 {
+			v := r.listed(words, " ", t)
+			v.List = true
+			r.vars[name] = v
 		}
+		return
 	}
 	if v := r.join(toks); v.To > 0 {
-		r.vars[strings.TrimLeft(t.Text, "$@")] = v
+		r.vars[name] = v
 	}
+}
+
+// known: the text that begins the tokens is known.
+func (r *inlineRun) known(toks []tokens.Token) bool {
+	_, _, ok := r.value(toks, 0)
+	return ok
+}
+
+// isList: the tokens are a list, written as the language writes one.
+func (r *inlineRun) isList(toks []tokens.Token) bool {
+	if len(toks) < 2 {
+		return false
+	}
+	switch toks[0].Kind {
+	case '[':
+		return true
+	case '(':
+		return r.lang == "perl"
+	case '{':
+		return r.lang == "lua"
+	}
+	return toks[0].Text == "array" && toks[1].Kind == '('
 }
 
 // append notes what is put behind a variable's text: c += " -rf".

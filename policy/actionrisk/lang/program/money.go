@@ -65,27 +65,24 @@ func (r *inlineRun) argTexts(args []tokens.Token) []string {
 // showsKey: a member that is a wallet's key stands among what is shown, and the
 // key was not made a moment ago.
 func (r *inlineRun) showsKey(args []tokens.Token) bool {
-	t := &r.sh.Env.Clients.Code
-	key := false
+	t, low := &r.sh.Env.Clients.Code, strings.ToLower(r.src.Text)
 	for i, a := range args {
+		named := a.Kind == tokens.Name && r.namesKey(a.Text)
 		if a.Kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
-			key = key || t.Key[r.join(args[i+1:min(closing(args, i, '[', ']'), len(args))]).Text]
+			named = t.Key[r.join(args[i+1:closing(args, i)]).Text]
 		}
-		if a.Kind != tokens.Name {
-			continue
+		if named {
+			return !scan.HasAny(low, t.Fresh...) && scan.HasAny(low, t.Wallets...)
 		}
-		last := lastName(strings.TrimRight(a.Text, ".!"))
-		member := strings.Contains(a.Text, ".") && slices.ContainsFunc(strings.Split(a.Text, "."), func(part string) bool { return t.Key[part] })
-		key = key || member || strings.HasSuffix(a.Text, ".key.hex") || strings.HasSuffix(a.Text, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(a.Text, "Account") || last == "extract_key_from_keyfile"
 	}
-	if !key {
-		return false
-	}
-	low := strings.ToLower(r.src.Text)
-	if slices.ContainsFunc(t.Fresh, func(w string) bool { return strings.Contains(low, w) }) {
-		return false
-	}
-	return slices.ContainsFunc(t.Wallets, func(w string) bool { return strings.Contains(low, w) })
+	return false
+}
+
+// namesKey: the name has a member that is a wallet's key, or gives one.
+func (r *inlineRun) namesKey(name string) bool {
+	last := lastName(strings.TrimRight(name, ".!"))
+	member := strings.Contains(name, ".") && slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return r.sh.Env.Clients.Code.Key[part] })
+	return member || strings.HasSuffix(name, ".key.hex") || strings.HasSuffix(name, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(name, "Account") || last == "extract_key_from_keyfile"
 }
 
 // paying judges a client that pays by itself by the limit it is given; the
@@ -148,44 +145,49 @@ func (r *inlineRun) service(name string, at int, last string, args []tokens.Toke
 	if !strings.ContainsAny(name, ".:>") || !r.usesService() {
 		return
 	}
-	class := facts.ServiceClass(name)
-	if strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Text == "confirm" }) {
-		class = "money"
-	}
-	switch class {
-	case "money":
+	switch class := facts.ServiceClass(name); {
+	case class == "money" || confirms(name, args):
 		ids.Add(act.ServiceMoves)
-	case "destructive":
+	case class == "destructive":
 		ids.Add(act.DeletesAtService)
 	}
+}
+
+// confirms: an intent to pay is made and confirmed at once.
+func confirms(name string, args []tokens.Token) bool {
+	return strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Text == "confirm" })
 }
 
 // usesService: the text names a payment service's library, and nothing of its
 // test mode.
 func (r *inlineRun) usesService() bool {
-	t := &r.sh.Env.Clients.Services
 	if r.billing == 0 {
 		r.billing = 1
-		for _, tok := range r.toks {
-			if tok.Kind != tokens.Name && tok.Kind != tokens.String {
-				continue
-			}
-			first, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tok.Text, "::", ".")), ".")
-			if t.Sdk[first] || tok.Kind == tokens.String && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] }) {
-				r.billing = 2
-			}
-		}
-		joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.Text)
-		if len(joined) < len(r.src.Text) && slices.ContainsFunc(t.SDKs, func(s string) bool {
-			return strings.Contains(joined, "'"+s+"'") || strings.Contains(joined, `"`+s+`"`)
-		}) {
-			r.billing = 2 // a name that is put together
-		}
-		if t.IsTest(r.src.Text) {
-			r.billing = 1
+		t := &r.sh.Env.Clients.Services
+		if (slices.ContainsFunc(r.toks, r.namesService) || r.buildsService()) && !t.IsTest(r.src.Text) {
+			r.billing = 2
 		}
 	}
 	return r.billing == 2
+}
+
+// namesService: the token is the name of a payment service's library.
+func (r *inlineRun) namesService(tok tokens.Token) bool {
+	if tok.Kind != tokens.Name && tok.Kind != tokens.String {
+		return false
+	}
+	t := &r.sh.Env.Clients.Services
+	first, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tok.Text, "::", ".")), ".")
+	packaged := tok.Kind == tokens.String && (strings.HasPrefix(first, "@") || strings.Contains(first, "-"))
+	return t.Sdk[first] || packaged && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] })
+}
+
+// buildsService: the name of a library is put together from pieces.
+func (r *inlineRun) buildsService() bool {
+	joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.Text)
+	return len(joined) < len(r.src.Text) && slices.ContainsFunc(r.sh.Env.Clients.Services.SDKs, func(s string) bool {
+		return scan.HasAny(joined, "'"+s+"'", `"`+s+`"`)
+	})
 }
 
 // wallets looks for requests to a wallet by the name of their method.
@@ -194,19 +196,21 @@ func (r *inlineRun) wallets() {
 	var shown [][2]int
 	looked := false
 	for i, t := range r.toks {
-		if t.Kind == tokens.String && i+2 < len(r.toks) && r.toks[i+1].Kind != ',' && r.toks[i+2].Kind == tokens.String && len(t.Text) <= 40 { // 'eth_send' + 'Transaction'
+		if t.Kind != tokens.String || len(t.Text) > 40 {
+			continue
+		}
+		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // 'eth_send' + 'Transaction'
 			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
 		}
-		if t.Kind != tokens.String || len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
+		if len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
 			continue
 		}
 		if !looked {
 			shown, looked = r.output(), true
 		}
-		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
-			continue
+		if !slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
+			e.Money(r.src, t.From, t.To, t.Text, methodRule(e.Clients.Method[t.Text]))
 		}
-		e.Money(r.src, t.From, t.To, t.Text, methodRule(e.Clients.Method[t.Text]))
 	}
 }
 

@@ -68,14 +68,17 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	r.showsSecrets()
 	r.libraries()
 	r.wallets()
-	if lang == "awk" && len(e.Findings) == 0 && !strings.Contains(src.Text, "system") && !strings.Contains(src.Text, "|") && !strings.Contains(src.Text, ">") {
+	if lang == "awk" && len(e.Findings) == 0 && !scan.HasAny(src.Text, "system", "|", ">") {
 		e.Unproven = false
 	}
 }
 
+// inputNames are names by which a text gets its input, its arguments or its environment.
+var inputNames = [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"}
+
 // arguments are the tokens between the brackets that open at i.
 func (r *inlineRun) arguments(i int) []tokens.Token {
-	return r.toks[i+1 : closing(r.toks, i, '(', ')')]
+	return r.toks[i+1 : closing(r.toks, i)]
 }
 
 // isPrefix: letters before a Python string say how it is written.
@@ -112,16 +115,11 @@ func (r *inlineRun) fromInput() bool {
 }
 
 func (r *inlineRun) readsInput() bool {
-	for _, t := range r.toks {
-		if t.Kind == tokens.Name {
-			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
-				if t.Text == n || strings.HasPrefix(t.Text, n+".") || strings.HasPrefix(t.Text, "$"+n) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
+		return t.Kind == tokens.Name && slices.ContainsFunc(inputNames[:], func(n string) bool {
+			return t.Text == n || scan.HasAnyPrefix(t.Text, n+".", "$"+n)
+		})
+	})
 }
 
 // run judges words as a command.
@@ -157,39 +155,48 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 // evaluate judges text that is run as a program: decoded literals are looked
 // into, anything else that is decoded or downloaded is a finding of its own.
 func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
-	e := r.sh.Env
-	if strings.HasSuffix(name.Text, "Function") && len(list) > 1 { // the names of its parameters stand first
+	if strings.HasSuffix(name.Text, "Function") { // the names of its parameters stand first
 		list = list[len(list)-1:]
 	}
-	literal := longest(args)
-	r.origins()
-	o := r.origin(args)
-	decodes := o&builtText != 0 || decodesAny(args)
-	fetches := o&fetchedText != 0 || slices.ContainsFunc(args, fetchesText) || hasAnyPrefix(literal, "http://", "https://", "ftp://") // whatever the function is called
+	literal, decodes := longest(args), r.hasOrigin(args, builtText) || decodesAny(args)
 	switch {
-	case decodes || fetches:
-		e.See(act.ProgramRuns, r.src, name.From, name.To, "")
+	case decodes || r.fetches(args):
+		r.sh.Env.See(act.ProgramRuns, r.src, name.From, name.To, "")
 	case strings.IndexByte(list[0].Text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)):
 		return
 	case literal == "" && r.fromInput():
-		e.See(act.RunsUnknownText, r.src, name.From, name.To, "")
+		r.sh.Env.See(act.RunsUnknownText, r.src, name.From, name.To, "")
 		return
 	}
-	text, ok := r.evaluated(list, literal, decodes)
-	if !ok {
-		return
+	if text, ok := r.evaluated(list, literal, decodes); ok {
+		r.runsAgain(list[0], text, name.Text)
 	}
-	w := r.word(list[0])
+}
+
+// runsAgain runs a text as a program of the same language, in the place of a string.
+func (r *inlineRun) runsAgain(at tokens.Token, text, by string) {
+	w := r.word(at)
 	w.Text, w.At = text, -1
-	src := r.src.Inside(w, r.lang+" "+name.Text)
+	src := r.src.Inside(w, r.lang+" "+by)
 	src.Layers++
 	switch {
 	case src.Layers > scan.MaxLayers:
 	case r.mongo:
 		r.sh.Read("mongo", &src, nil)
 	default:
-		runInline(e, r.sh, &src, r.lang)
+		runInline(r.sh.Env, r.sh, &src, r.lang)
 	}
+}
+
+// hasOrigin: what stands in tokens came about in one of these ways.
+func (r *inlineRun) hasOrigin(toks []tokens.Token, of origin) bool {
+	r.origins()
+	return r.origin(toks)&of != 0
+}
+
+// fetches: what is evaluated is downloaded, whatever the function is called.
+func (r *inlineRun) fetches(args []tokens.Token) bool {
+	return r.hasOrigin(args, fetchedText) || slices.ContainsFunc(args, fetchesText) || scan.HasAnyPrefix(longest(args), "http://", "https://", "ftp://")
 }
 
 // longest is the longest text that stands among tokens.
@@ -206,10 +213,6 @@ func longest(toks []tokens.Token) string {
 // fetchesText: the token names what downloads.
 func fetchesText(t tokens.Token) bool {
 	return t.Kind == tokens.Name && slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
-}
-
-func hasAnyPrefix(text string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
 // evaluated is the text that a call evaluates: the one it is given, or what the longest
@@ -231,9 +234,7 @@ func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool)
 
 // mentions: a name of the text has one of these parts.
 func (r *inlineRun) mentions(parts ...string) bool {
-	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(t.Text, p) })
-	})
+	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && scan.HasAny(t.Text, parts...) })
 }
 
 // has: one of these names stands in the text.
@@ -249,8 +250,8 @@ func (r *inlineRun) whole() {
 		see(act.CallsItself)
 	}
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '(' && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
-			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // handed to what fetches
+		if r.handsEvaluator(i) && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
+			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // to what fetches
 		}
 	}
 	if r.joinsSocket() || r.runsReceived() {
@@ -259,6 +260,12 @@ func (r *inlineRun) whole() {
 	if (r.secret || r.wholeEnvironment()) && r.mentions(sendNames...) {
 		see(act.SendsSecret)
 	}
+}
+
+// handsEvaluator: what evaluates texts is not called at i, but an argument: then(eval).
+func (r *inlineRun) handsEvaluator(i int) bool {
+	t := r.toks[i]
+	return t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '('
 }
 
 // forks: the process makes another of itself.
@@ -289,7 +296,10 @@ func namesShell(t tokens.Token) bool {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && r.sh.Env.Named(facts.AsEnvironment, t.Text, r.lang) != nil && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind != tokens.Name || r.sh.Env.Named(facts.AsEnvironment, t.Text, r.lang) == nil {
+			continue
+		}
+		if next := r.at(i, 1).Kind; next != '[' && (next != '(' || r.at(i, 2).Kind == ')') {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		if toks[i].Kind != tokens.Name || toks[i+1].Kind != '{' || !sh.Env.Budget.Spend(1) {
 			continue
 		}
-		end := min(closing(toks, i+1, '{', '}'), len(toks))
+		end := closing(toks, i+1)
 		if !sh.Env.Budget.Spend((end - i) / 16) {
 			return
 		}
@@ -81,6 +81,9 @@ func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 
 // values is the text, the bare word or the list of texts at toks[i].
 func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
+	if i >= len(toks) {
+		return nil
+	}
 	var out []act.Word
 	switch t := toks[i]; t.Kind {
 	case tokens.String:
@@ -92,7 +95,7 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 		}
 		out = append(out, r.word(t))
 	case '[':
-		for _, s := range toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))] {
+		for _, s := range toks[i+1 : closing(toks, i)] {
 			if s.Kind == tokens.String || s.Kind == tokens.Name {
 				s.Text = strings.TrimPrefix(s.Text, ":")
 				out = append(out, r.word(s))
@@ -110,60 +113,68 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 // the Ruby it is.
 func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	runInline(sh.Env, sh, src, "ruby")
-	toks := tokens.Tokens(sh.Env, src.Text, "ruby")
 	inner := sh.Behalf(src, "recipe")
-	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: toks}
-	for i := 0; i+1 < len(toks); i++ {
-		if toks[i].Kind != tokens.Name || strings.ContainsAny(toks[i].Text, ".:") || !sh.Env.Budget.Spend(1) {
+	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: tokens.Tokens(sh.Env, src.Text, "ruby")}
+	for i := 0; i+1 < len(r.toks); i++ {
+		if r.toks[i].Kind != tokens.Name || strings.ContainsAny(r.toks[i].Text, ".:") || !sh.Env.Budget.Spend(1) {
 			continue
 		}
 		at := i + 1
-		if toks[at].Kind == '(' {
+		if r.toks[at].Kind == '(' {
 			at++
 		}
-		if at >= len(toks) || toks[at].Kind != tokens.String {
+		if r.at(at, 0).Kind != tokens.String {
 			continue
 		}
-		one := &facts.Resource{Kind: toks[i].Text}
-		one.Add("title", r.word(toks[at]))
-		if at++; at < len(toks) && toks[at].Kind == ')' {
+		one := &facts.Resource{Kind: r.toks[i].Text}
+		one.Add("title", r.word(r.toks[at]))
+		if at++; r.at(at, 0).Kind == ')' {
 			at++
 		}
-		if at < len(toks) && (toks[at].Text == "do" || toks[at].Kind == '{') {
-			r.chefProperties(one, toks, at+1)
+		if opens := r.at(at, 0); opens.Text == "do" || opens.Kind == '{' {
+			r.chefProperties(one, at+1)
 		}
 		inner.Describe(one, &act.Invocation{Exe: v.Exe, Src: inner.Src, To: len(src.Text), Opts: v.Opts, Stdin: act.Flow{Known: true}})
 	}
 }
 
-// chefProperties takes "name value" lines up to the end of the block.
-func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.Token, i int) {
-	for ; i+1 < len(toks) && toks[i].Kind != '}' && toks[i].Text != "end"; i++ {
-		if toks[i].Kind != tokens.Name {
+// chefProperties takes "name value" lines up to the end of the block that begins at i.
+func (r *inlineRun) chefProperties(to *facts.Resource, i int) {
+	for ; i+1 < len(r.toks) && r.toks[i].Kind != '}' && r.toks[i].Text != "end"; i++ {
+		if r.toks[i].Kind != tokens.Name {
 			continue
 		}
-		name, at := toks[i].Text, i+1
-		switch {
-		case toks[at].Kind == '(' && at+1 < len(toks):
+		name, at := r.toks[i].Text, i+1
+		switch r.toks[at].Kind {
+		case '(':
 			at++
-		case toks[at].Kind == '<':
-			if body, ok := hereText(r.src.Text[toks[at].From:]); ok && r.sh.Env.Budget.Spend(8+len(body)/4) {
-				to.Add(name, act.Word{Text: body, At: -1, Span: r.src.Span})
-				mark := len(body) + toks[at].From
-				for i+1 < len(toks) && toks[i+1].From < mark {
-					i++
-				}
-			}
+		case '<':
+			i = r.hereProperty(to, name, at)
 			continue
 		}
 		if name == "action" {
 			name = "state"
 		}
-		if list := r.values(toks, at); len(list) > 0 {
+		if list := r.values(r.toks, at); len(list) > 0 {
 			to.Add(name, list...)
 			i = at
 		}
 	}
+}
+
+// hereProperty takes a property whose value is the here-document that begins at i, and
+// gives the last token that stands in it.
+func (r *inlineRun) hereProperty(to *facts.Resource, name string, i int) int {
+	from := r.toks[i].From
+	body, ok := hereText(r.src.Text[from:])
+	if !ok || !r.sh.Env.Budget.Spend(8+len(body)/4) {
+		return i - 1
+	}
+	to.Add(name, act.Word{Text: body, At: -1, Span: r.src.Span})
+	for i--; i+1 < len(r.toks) && r.toks[i+1].From < from+len(body); {
+		i++
+	}
+	return i
 }
 
 // ReadRecipe reads a description of machines that is a program text.

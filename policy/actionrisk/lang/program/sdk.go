@@ -67,11 +67,11 @@ func (r *inlineRun) standsFor(s *facts.Name, at tokens.Token, name string, args 
 			w.Text = r.client()
 		case len(part) == 3 && part[0] == '{':
 			n := int(part[1] - '0')
-			if n >= len(list) && n > 0 {
-				continue
-			}
-			if w.Text = string(scan.Hole); n < len(list) {
+			switch w.Text = string(scan.Hole); {
+			case n < len(list):
 				w = list[n]
+			case n > 0:
+				continue
 			}
 		case part[0] == '{':
 			w = member(args, part[1:len(part)-1], w)

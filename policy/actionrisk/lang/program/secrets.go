@@ -22,13 +22,19 @@ func (r *inlineRun) showsSecrets() {
 		if t.Kind == tokens.Name && inlinePrints[t.Text] {
 			r.printsVariable(i)
 		}
-		if t.Kind == tokens.String && i > 1 && r.toks[i-1].Kind == '/' {
+		if t.Kind == tokens.String && i > 1 && r.toks[i-1].Kind == '/' && r.at(i, 1).Kind != '/' { // the last part of a path
 			r.joinedPath(i)
 		}
 	}
-	if v := r.sh.Carrier; v != nil && r.lang == "node" && len(r.toks) == 1 && (v.Has("-p") || v.Has("--print")) && secretRead(r.toks[0]) {
+	if r.prints() && secretRead(r.toks[0]) {
 		r.shown(r.toks[0])
 	}
+}
+
+// prints: the whole text is one word, whose value node -p prints.
+func (r *inlineRun) prints() bool {
+	v := r.sh.Carrier
+	return v != nil && r.lang == "node" && len(r.toks) == 1 && (v.Has("-p") || v.Has("--print"))
 }
 
 // inlinePrints are the functions that print; inlinePasses are those that only change
@@ -41,21 +47,27 @@ var (
 // printsVariable: what a print is given is a credential of the environment and nothing
 // that hides it, as its length or whether it is there.
 func (r *inlineRun) printsVariable(i int) {
+	environ := false // something of it stands before
 	for j := i + 1; j < min(i+16, len(r.toks)); j++ {
 		t := r.toks[j]
-		environ := j > i+1 && r.toks[j-1].Kind != ',' && slices.ContainsFunc(r.toks[i+1:j], func(t tokens.Token) bool {
-			return t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "env")
-		})
-		switch {
-		case secretRead(t) && r.plainEnd(j+1), (t.Kind == tokens.String || t.Kind == tokens.Name) && environ && hosts.SecretVariable(t.Text) && r.plainEnd(j+1):
+		named := environ && r.toks[j-1].Kind != ',' && (t.Kind == tokens.String || t.Kind == tokens.Name) && hosts.SecretVariable(t.Text)
+		if (named || secretRead(t)) && r.plainEnd(j+1) {
 			r.shown(t)
 			return
-		case t.Kind == tokens.Name && (inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"):
-		case t.Kind == tokens.String, strings.IndexByte("([{,.+:$%@", t.Kind) >= 0 && t.Kind != 0:
-		default:
+		}
+		if !passesOn(t) {
 			return
 		}
+		environ = environ || t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "env")
 	}
+}
+
+// passesOn: what stands here gives what it is given, or begins so.
+func passesOn(t tokens.Token) bool {
+	if t.Kind == tokens.Name {
+		return inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"
+	}
+	return strings.IndexByte("s([{,.+:$%@", t.Kind) >= 0
 }
 
 // secretRead: process.env.NAME.
@@ -66,45 +78,45 @@ func secretRead(t tokens.Token) bool {
 
 // plainEnd: what follows does not ask whether there is something.
 func (r *inlineRun) plainEnd(j int) bool {
-	for ; j < len(r.toks); j++ {
-		switch t := r.toks[j]; {
+	for _, t := range r.toks[min(j, len(r.toks)):] {
+		switch {
 		case t.Kind == ';' || t.Kind == '}' && r.lang != "perl":
 			return true
-		case strings.IndexByte("?=!<>&|", t.Kind) >= 0 && t.Kind != 0:
-			return false
-		case t.Kind == tokens.Name && (t.Text == "in" || t.Text == "if" || t.Text == "is" || t.Text == ".length" || t.Text == ".size" || t.Text == ".nil?" || t.Text == ".empty?" || t.Text == ".present?"):
+		case strings.IndexByte("?=!<>&|", t.Kind) >= 0, t.Kind == tokens.Name && askingNames[t.Text]:
 			return false
 		}
 	}
 	return true
 }
 
+// askingNames ask whether there is something, or how much of it.
+var askingNames = scan.SetOf("in if is .length .size .nil? .empty? .present?")
+
 // shown reports a credential that is printed.
 func (r *inlineRun) shown(t tokens.Token) {
 	r.sh.Env.See(act.ShowsSecret, r.src, t.From, t.To, act.Printable(t.Text))
 }
 
-// joinedPath reads the file of a path that is written as home / "x" / "y".
+// joinedPath reads the file of a path that is written as home / "x" / "y" and ends at i.
 func (r *inlineRun) joinedPath(i int) {
-	if i+1 < len(r.toks) && r.toks[i+1].Kind == '/' {
-		return // the last part does it
+	if !slices.ContainsFunc(r.toks, readsPath) {
+		return
 	}
 	path, j := r.toks[i].Text, i
 	for ; j > 2 && r.toks[j-1].Kind == '/' && r.toks[j-2].Kind == tokens.String; j -= 2 {
 		path = r.toks[j-2].Text + "/" + path
 	}
-	reads := slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "read_text") || strings.HasSuffix(t.Text, "read_bytes") || t.Text == "open" || strings.HasSuffix(t.Text, ".open"))
-	})
-	home := slices.ContainsFunc(r.toks[:j], func(t tokens.Token) bool {
+	if slices.ContainsFunc(r.toks[:j], func(t tokens.Token) bool {
 		return t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "home")
-	})
-	if home {
+	}) {
 		path = "~/" + path
 	}
-	if reads {
-		t := r.toks[i]
-		t.Text, t.Exact = path, false
-		r.read(tokens.Token{Kind: tokens.Name, Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
-	}
+	t := r.toks[i]
+	t.Text, t.Exact = path, false
+	r.read(tokens.Token{Kind: tokens.Name, Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
+}
+
+// readsPath: the token names what reads the file of a path.
+func readsPath(t tokens.Token) bool {
+	return t.Kind == tokens.Name && (t.Text == "open" || slices.ContainsFunc([]string{"read_text", "read_bytes", ".open"}, func(s string) bool { return strings.HasSuffix(t.Text, s) }))
 }

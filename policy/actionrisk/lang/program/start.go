@@ -23,18 +23,17 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		}
 		r.feedsInput(args)
 	}
-	if r.sh.Env.In("languages-with-chains", r.lang) {
+	if e.In("languages-with-chains", r.lang) {
 		list = r.chained(name, list)
 	}
-	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
+	switch {
+	case strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces): // which program it is, the text's caller says
 		r.startsUnknown(name, args)
-		return
-	}
-	if len(list) > 1 && r.takesWords(kind, args, first) {
+	case len(list) > 1 && r.takesWords(kind, args, first):
 		r.run(list)
-		return
+	default:
+		r.shellText(list[0])
 	}
-	r.shellText(list[0])
 }
 
 // takesWords: the call takes the words of a command, not a text for a shell.
@@ -86,7 +85,7 @@ var inputArguments = scan.SetOf("input stdin_data stdin")
 // decodesAny: a decoder stands among tokens, not only what makes single characters.
 func decodesAny(toks []tokens.Token) bool {
 	return slices.ContainsFunc(toks, func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
+		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || scan.HasAny(t.Text, decoderNames...))
 	})
 }
 
@@ -96,28 +95,36 @@ func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Tok
 	if len(list) > 1 && r.lang != "csharp" {
 		return list
 	}
-	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
-		var words []tokens.Token
-		for _, word := range scan.OptionWords(list[1].Text) {
-			words = append(words, tokens.Token{Kind: tokens.String, Text: word, From: list[1].From, To: list[1].To})
-		}
-		return append(list[:1:1], words...)
+	if len(list) == 2 { // its arguments are one text
+		return append(list[:1:1], optionWords(list[1])...)
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(r.toks)/4) {
 		return list
 	}
 	for i, t := range r.toks {
-		if t.From < name.From || t.Kind != tokens.Name || i+1 >= len(r.toks) {
+		if t.From < name.From || !r.addsWords(i) {
 			continue
 		}
-		last := t.Text[strings.LastIndexByte(t.Text, '.')+1:]
-		if (last == "arg" || last == "args") && r.toks[i+1].Kind == '(' {
-			inner := r.arguments(i + 1)
-			if len(inner) > 0 && inner[0].Kind == '&' {
-				inner = inner[1:]
-			}
-			list = append(list, r.strings(inner)...)
+		inner := r.arguments(i + 1)
+		if len(inner) > 0 && inner[0].Kind == '&' {
+			inner = inner[1:]
 		}
+		list = append(list, r.strings(inner)...)
+	}
+	return list
+}
+
+// addsWords: the call at i gives a program its words.
+func (r *inlineRun) addsWords(i int) bool {
+	t := r.toks[i]
+	last := t.Text[strings.LastIndexByte(t.Text, '.')+1:]
+	return t.Kind == tokens.Name && (last == "arg" || last == "args") && r.at(i, 1).Kind == '('
+}
+
+// optionWords are the words of one text.
+func optionWords(t tokens.Token) (list []tokens.Token) {
+	for _, word := range scan.OptionWords(t.Text) {
+		list = append(list, tokens.Token{Kind: tokens.String, Text: word, From: t.From, To: t.To})
 	}
 	return list
 }
@@ -125,25 +132,25 @@ func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Tok
 // startedBy runs the program that a text names by settings: p.launchPath = "/bin/rm",
 // p.arguments = ["-rf", "/"].
 func (r *inlineRun) startedBy(i int) {
-	var list []tokens.Token
-	for j, t := range r.toks {
-		last := strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])
-		if j < i || t.Kind != tokens.Name || last != "arguments" || j+1 >= len(r.toks) || r.toks[j+1].Kind != '=' {
+	exe := r.join(r.toks[i+2 : r.statement(i)])
+	if exe.To == 0 {
+		return
+	}
+	list := []tokens.Token{exe}
+	for j := i; j < len(r.toks); j++ {
+		t := r.toks[j]
+		if t.Kind != tokens.Name || r.at(j, 1).Kind != '=' || !strings.EqualFold(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "arguments") {
 			continue
 		}
 		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
 			if r.lang == "csharp" {
-				for _, word := range scan.OptionWords(w.Text) {
-					list = append(list, tokens.Token{Kind: tokens.String, Text: word, From: w.From, To: w.To})
-				}
+				list = append(list, optionWords(w)...)
 			} else {
 				list = append(list, w)
 			}
 		}
 	}
-	if exe := r.join(r.toks[i+2 : r.statement(i)]); exe.To > 0 {
-		r.run(append([]tokens.Token{exe}, list...))
-	}
+	r.run(list)
 }
 
 // alternatives are the two arguments of one that depends on something: A if C else B,
@@ -155,10 +162,11 @@ func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 		case t.Kind == ',':
 			return nil, nil, false
 		case i == 0 || i+1 == len(args):
-		case mark < 0 && (t.Text == "if" && t.Kind == tokens.Name || t.Kind == '?'):
-			mark = i
 		case mark < 0:
-		case t.Text == "else" && t.Kind == tokens.Name && args[mark].Kind == tokens.Name:
+			if isWord(t, "if") || t.Kind == '?' {
+				mark = i
+			}
+		case isWord(t, "else") && args[mark].Kind == tokens.Name:
 			return args[:mark], args[i+1:], true
 		case t.Kind == ':' && i > mark+1 && args[mark].Kind == '?':
 			return args[mark+1 : i], args[i+1:], true
@@ -166,3 +174,6 @@ func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 	}
 	return nil, nil, false
 }
+
+// isWord: the token is this word.
+func isWord(t tokens.Token, word string) bool { return t.Kind == tokens.Name && t.Text == word }

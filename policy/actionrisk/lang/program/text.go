@@ -45,25 +45,29 @@ func statementLanguage(text string) string {
 	}
 	second, after, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	switch first {
-	case "const", "await":
+	case "const", "await", "async", "(async":
 		return "node"
 	case "let", "var":
 		if strings.HasPrefix(after, "=") && !strings.Contains(second, "=") {
 			return "node"
 		}
 	case "import":
-		switch {
-		case second == "{" || second == "*" || strings.Contains(after, " from '") || strings.Contains(after, ` from "`) || strings.HasPrefix(after, "from "):
-			return "node"
-		case act.SyntaxName(strings.TrimRight(strings.ReplaceAll(scan.FirstLine(second), ".", "_"), ",;")) && strings.ContainsAny(rest, "\n;"):
-			return "python"
-		}
+		return importLanguage(second, after, rest)
 	case "from":
 		if strings.HasPrefix(after, "import ") {
 			return "python"
 		}
-	case "async", "(async":
+	}
+	return ""
+}
+
+// importLanguage is the language of "import rest", whose first word is second.
+func importLanguage(second, after, rest string) string {
+	switch {
+	case second == "{" || second == "*" || scan.HasAny(after, " from '", ` from "`) || strings.HasPrefix(after, "from "):
 		return "node"
+	case act.SyntaxName(strings.TrimRight(strings.ReplaceAll(scan.FirstLine(second), ".", "_"), ",;")) && strings.ContainsAny(rest, "\n;"):
+		return "python"
 	}
 	return ""
 }
@@ -71,33 +75,43 @@ func statementLanguage(text string) string {
 // consoleLine: User.objects.all().delete(), prisma.user.deleteMany(), $db->exec("…"):
 // names joined by points or arrows up to a bracket, as consoles of applications take.
 func consoleLine(text string) string {
-	lang, i := "python", 0
+	lang, start := "python", 0
 	if strings.HasPrefix(text, "$") {
-		lang, i = "php", 1
+		lang, start = "php", 1
 	}
-	start, joined := i, false
-	for i < len(text) {
+	joined := false
+	for i := start; i < len(text); {
+		n, other := joins(text[i:], lang)
 		switch {
 		case scan.IsNameByte(text[i]) || text[i] == '$':
 			i++
-		case text[i] == '.' && i > start && lang == "python":
-			joined = true
-			i++
-		case strings.HasPrefix(text[i:], "->") && lang == "php", strings.HasPrefix(text[i:], "::"):
-			if joined = true; text[i] == ':' {
-				lang = "php"
-			}
-			i += 2
+		case n > 0 && (n > 1 || i > start):
+			lang, joined, i = other, true, i+n
 		case text[i] == '(' && joined && !strings.HasPrefix(strings.TrimLeft(text[i:], "() "), "{"):
 			return lang
 		default:
 			return ""
 		}
 	}
-	if last := text[strings.LastIndexByte(text, '.')+1:]; joined && (last == "delete_all" || last == "destroy_all" || last == "truncate") {
-		return "ruby" // which needs no brackets
+	switch last := text[strings.LastIndexByte(text, '.')+1:]; last {
+	case "delete_all", "destroy_all", "truncate": // of Ruby, which needs no brackets
+		if joined {
+			return "ruby"
+		}
 	}
 	return ""
+}
+
+// joins is how long a sign is between two names that a text begins with, 0 if there is
+// none, and the language that then is meant.
+func joins(text, lang string) (int, string) {
+	switch {
+	case text[0] == '.' && lang == "python":
+		return 1, lang
+	case strings.HasPrefix(text, "->") && lang == "php", strings.HasPrefix(text, "::"):
+		return 2, "php"
+	}
+	return 0, lang
 }
 
 // Sniff judges a text that begins like a program. It tells whether there was one,

@@ -21,6 +21,9 @@ var tempCalls = map[string]string{
 
 // joinsPath: the call joins parts of a path, as os.path.join and File.join.
 func (r *inlineRun) joinsPath(name string) bool {
+	if lastName(name) != "join" {
+		return false
+	}
 	first, _, _ := strings.Cut(name, ".")
 	return strings.Contains(strings.ToLower(name[:strings.LastIndexAny(name, ".:")+1]), "path") || first == "File" || name == "join" && (r.lang == "node" || r.lang == "python")
 }
@@ -150,13 +153,13 @@ var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat",
 // output are the parts of the text that are only shown, while nobody reads what it
 // prints; nil if somebody may.
 func (r *inlineRun) output() [][2]int {
-	if slices.ContainsFunc(readers, func(w string) bool { return strings.Contains(r.sh.Env.Action.Command, w) }) {
+	if scan.HasAny(r.sh.Env.Action.Command, readers...) {
 		return nil
 	}
 	var out [][2]int
 	for i, t := range r.toks {
 		if t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[lastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
-			if end := closing(r.toks, i+1, '(', ')'); end < len(r.toks) {
+			if end := closing(r.toks, i+1); end < len(r.toks) {
 				out = append(out, [2]int{i, end})
 			}
 		}

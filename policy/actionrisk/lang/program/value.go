@@ -11,10 +11,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// joining is a text that is being put together, and of how many parts it is.
+// joining is a text that is being put together, of how many parts it is, and whether the
+// next one goes on with the path that it is: Path("a") / "b".
 type joining struct {
-	out tokens.Token
-	n   int
+	out  tokens.Token
+	n    int
+	path bool
 }
 
 func (j *joining) add(t tokens.Token) {
@@ -22,7 +24,15 @@ func (j *joining) add(t tokens.Token) {
 		j.out = t
 		return
 	}
-	j.out.Text, j.out.Exact, j.out.To = j.out.Text+t.Text, false, max(t.To, j.out.To)
+	before := j.out.Text
+	switch {
+	case !j.path:
+	case strings.HasPrefix(t.Text, "/"): // an absolute path stands for itself
+		before = ""
+	case !strings.HasSuffix(before, "/"):
+		before += "/"
+	}
+	j.out.Text, j.out.Exact, j.out.To, j.path = before+t.Text, false, max(t.To, j.out.To), false
 }
 
 // join is the string that tokens up to a comma make: literals, known variables,
@@ -41,9 +51,7 @@ func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
 		case tokens.Name:
 			i = r.joinName(&j, toks, i)
 		case '/':
-			if j.n > 0 && r.lang == "python" && !strings.HasSuffix(j.out.Text, "/") { // Path("a") / "b"
-				j.out.Text, j.out.Exact = j.out.Text+"/", false
-			}
+			j.path = j.n > 0 && r.lang == "python"
 		}
 	}
 	return j.out
@@ -60,7 +68,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	case next.Kind == tokens.String && (r.lang == "perl" || r.lang == "ruby"):
 		// a call without brackets
 	case next.Kind == '(':
-		end := closing(toks, i+1, '(', ')')
+		end := closing(toks, i+1)
 		if t.Text == "require" { // a module, no text
 			return end
 		}
@@ -126,24 +134,37 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	}
 	t := toks[i]
 	if text, after, known := r.knownName(toks, i); known {
-		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
+		out = tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}
+		return r.methods(out, t, toks, i, after)
 	}
-	if t.Kind == '[' || t.Kind == '{' {
+	switch t.Kind {
+	case '[', '{':
 		return r.listValue(toks, i)
+	case tokens.String:
+		out, next, ok = r.filled(t), i+1, true
+	case '(':
+		out, next, ok = r.groupValue(toks, i)
+	case tokens.Name:
+		return r.nameValue(toks, i)
 	}
-	call := t.Kind == tokens.Name && i+1 < len(toks) && toks[i+1].Kind == '('
+	if !ok {
+		return tokens.Token{}, i, false
+	}
+	return r.methods(out, t, toks, i, next)
+}
+
+// nameValue is what the name at i, or the call of it, stands for.
+func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
+	t := toks[i]
+	call := i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
 	case call && (t.Text == "require" || t.Text == "__import__"): // of a module
-		if end := closing(toks, i+1, '(', ')'); isMethod(toks, end+1) {
+		if end := closing(toks, i+1); isMethod(toks, end+1) {
 			return r.value(toks, end+1)
 		}
-	case t.Kind == tokens.String:
-		out, next, ok = r.filled(t), i+1, true
-	case t.Kind == '(':
-		out, next, ok = r.groupValue(toks, i)
 	case call && !r.methodOfVariable(t):
 		out, next, ok = r.calledValue(toks, i)
-	case t.Kind == tokens.Name:
+	default:
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
 		out, ok = r.vars[name]
 		ok = ok && !r.changed[name]
@@ -164,7 +185,7 @@ func isMethod(toks []tokens.Token, i int) bool {
 
 // groupValue is what stands in the brackets that open at i and that a method is called on.
 func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
-	end := closing(toks, i, '(', ')')
+	end := closing(toks, i)
 	if !isMethod(toks, end+1) {
 		return out, i, false
 	}
@@ -175,7 +196,7 @@ func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, ne
 // listValue is the text that is made of a list which begins at i.
 func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	t := toks[i]
-	end := closing(toks, i, t.Kind, map[byte]byte{'[': ']', '{': '}'}[t.Kind])
+	end := closing(toks, i)
 	if text, after, known := r.fromNumbers(toks, i, end); known {
 		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
@@ -189,12 +210,12 @@ func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	if end+3 < len(toks) && toks[end+3].Kind == tokens.String {
 		sep = toks[end+3].Text
 	}
-	return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
+	return r.listed(list, sep, t), min(closing(toks, end+2)+1, len(toks)), len(list) > 0
 }
 
 // calledValue is what the call at i gives.
 func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
-	end := closing(toks, i+1, '(', ')')
+	end := closing(toks, i+1)
 	text, ok := r.callValue(toks[i].Text, toks[i+2:min(end, len(toks))])
 	out = tokens.Token{Kind: tokens.String, Text: text, From: toks[i].From, To: toks[min(end, len(toks)-1)].To}
 	return out, min(end+1, len(toks)), ok && strings.IndexByte(text, scan.Hole) < 0
@@ -209,24 +230,30 @@ func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next in
 			called = t
 		}
 		text, after, changed := r.method(out, called, toks, next)
-		if changed {
-			if text != out.Text {
-				out.Text, out.Exact = text, false
+		if !changed {
+			if isMethod([]tokens.Token{called}, 0) && len(called.Text) > 1 {
+				return r.unknownMethod(out, called, toks, i, next)
 			}
-			next = after
-			continue
+			break
 		}
-		if called.Kind == tokens.Name && len(called.Text) > 1 && called.Text[0] == '.' {
-			if r.makes(called) {
-				return out, i, false
-			}
-			if next == i { // a method or member that is not known leaves the text
-				if next++; next < len(toks) && toks[next].Kind == '(' {
-					next = min(closing(toks, next, '(', ')')+1, len(toks))
-				}
-			}
+		if text != out.Text {
+			out.Text, out.Exact = text, false
 		}
-		break
+		next = after
+	}
+	return out, next, true
+}
+
+// unknownMethod: a method or member that is not known leaves the text, unless it makes
+// another one.
+func (r *inlineRun) unknownMethod(out, called tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
+	if r.makes(called) {
+		return out, i, false
+	}
+	if next == i {
+		if next++; next < len(toks) && toks[next].Kind == '(' {
+			next = min(closing(toks, next)+1, len(toks))
+		}
 	}
 	return out, next, true
 }
@@ -238,23 +265,15 @@ func (r *inlineRun) methodOfVariable(t tokens.Token) bool {
 	return dotted && ok
 }
 
-// closing is the index of the sign that closes the one at i, or len(toks).
-func closing(toks []tokens.Token, i int, open, shut byte) int {
-	if i < len(toks) && toks[i].Kind == open && toks[i].Partner != 0 {
-		return min(i+int(toks[i].Partner), len(toks))
+// shuts are the brackets that close others.
+var shuts = map[byte]byte{'(': ')', '[': ']', '{': '}'}
+
+// closing is the index of the sign that closes the bracket at i, or len(toks).
+func closing(toks []tokens.Token, i int) int {
+	if i >= len(toks) || toks[i].Partner <= 0 {
+		return len(toks)
 	}
-	depth := 0
-	for j := i; j < len(toks); j++ {
-		switch toks[j].Kind {
-		case open:
-			depth++
-		case shut:
-			if depth--; depth == 0 {
-				return j
-			}
-		}
-	}
-	return len(toks)
+	return min(i+int(toks[i].Partner), len(toks))
 }
 
 func (r *inlineRun) listed(list []tokens.Token, sep string, at tokens.Token) tokens.Token {
@@ -272,38 +291,45 @@ func texts(list []tokens.Token) []string {
 // callValue is what a call gives whose arguments are known: decoders, characters
 // by number, reversals.
 func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
-	last := name[strings.LastIndexAny(name, ".:")+1:]
+	last := lastName(name)
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 {
-		return "", false
-	}
 	join := r.sh.Env.Named(facts.AsJoin, name, r.lang)
-	if join == nil && !listCalls[last] && r.sh.Env.TextFunction("", last) == nil && name != "Buffer.from" {
+	if len(args) == 0 || join == nil && !r.makesText(name, last) || !r.sh.Env.Budget.Spend(1+len(args)/8) {
 		return "", false
 	}
-	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
-		return "", false
+	if text, ok, final := charsText(last, args); final {
+		return text, ok
 	}
-	made := slices.ContainsFunc(args, makesChars)
-	if text, ok := numbered(args); ok && (made || charCalls[last]) {
-		return text, true
-	}
-	if made && last != "chr" && last != "fromCharCode" {
-		return "", false // characters that are computed
-	}
-	if formatCalls[last] && name[0] != '.' {
+	switch {
+	case formatCalls[last] && name[0] != '.':
 		return r.sprintf(args)
-	}
-	if join != nil {
+	case join != nil:
 		return r.joined(args, join.Text)
 	}
 	list := r.strings(args)
-	if last == "join" && len(list) > 1 && r.joinsPath(name) {
+	if len(list) > 1 && r.joinsPath(name) {
 		return r.sh.Env.Make("joinpath", texts(list)...)
 	}
 	return r.functionValue(last, args, list)
+}
+
+// charsText is the text of arguments that are the numbers of its characters; final means
+// that nothing else can know it, since they are computed.
+func charsText(last string, args []tokens.Token) (text string, ok, final bool) {
+	made := slices.ContainsFunc(args, makesChars)
+	if made || charCalls[last] {
+		if text, ok = numbered(args); ok {
+			return text, true, true
+		}
+	}
+	return "", false, made && last != "chr" && last != "fromCharCode"
+}
+
+// makesText: the function is one of texts that is known.
+func (r *inlineRun) makesText(name, last string) bool {
+	return last != "" && (listCalls[last] || r.sh.Env.TextFunction("", last) != nil || name == "Buffer.from")
 }
 
 // functionValue is the text that a function makes of arguments, of which list are the texts.
@@ -357,8 +383,8 @@ var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCo
 func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 	var parts []string
 	for _, part := range splitArguments(args) {
-		if len(part) == 3 && part[1].Kind == '=' && (part[0].Text == "sep" || part[0].Text == "collapse") {
-			if part[0].Text == "sep" || len(parts) == 1 {
+		if how := separator(part); how != "" {
+			if how == "sep" || len(parts) == 1 {
 				sep = part[2].Text
 			}
 			continue
@@ -367,15 +393,25 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 		if t.To == 0 || strings.IndexByte(t.Text, scan.Hole) >= 0 {
 			return "", false
 		}
-		if sep == "/" && strings.HasPrefix(t.Text, "/") && r.lang != "go" && r.lang != "ruby" && r.lang != "r" {
+		if sep == "/" && strings.HasPrefix(t.Text, "/") && !r.joinsAbsolute() {
 			parts = nil // an absolute path stands for itself
 		}
 		parts = append(parts, t.Text)
 	}
-	if len(parts) == 0 {
-		return "", false
+	return strings.Join(parts, sep), len(parts) > 0
+}
+
+// joinsAbsolute: the language puts an absolute path behind another one.
+func (r *inlineRun) joinsAbsolute() bool {
+	return r.lang == "go" || r.lang == "ruby" || r.lang == "r"
+}
+
+// separator is the name of an argument that says what stands between the others, or "".
+func separator(part []tokens.Token) string {
+	if len(part) == 3 && part[1].Kind == '=' && (part[0].Text == "sep" || part[0].Text == "collapse") {
+		return part[0].Text
 	}
-	return strings.Join(parts, sep), true
+	return ""
 }
 
 // method applies the method or slice t, which stands at toks[i], to a text.
@@ -390,7 +426,7 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 	var list, args []tokens.Token
 	next := i + 1
 	if next < len(toks) && toks[next].Kind == '(' {
-		end := closing(toks, next, '(', ')')
+		end := closing(toks, next)
 		args = toks[next+1 : min(end, len(toks))]
 		list = r.strings(args)
 		next = min(end+1, len(toks))
@@ -432,7 +468,7 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 
 // sliced is a text backwards, [::-1], or itself, [0].
 func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
-	end := closing(toks, i, '[', ']')
+	end := closing(toks, i)
 	inner := ""
 	for _, x := range toks[i+1 : min(end, len(toks))] {
 		inner += x.Text
@@ -501,7 +537,7 @@ func numbered(toks []tokens.Token) (string, bool) {
 
 // indexed: x["sys"+"tem"]("…") calls what its string names.
 func (r *inlineRun) indexed(i int) {
-	end := closing(r.toks, i, '[', ']')
+	end := closing(r.toks, i)
 	if i > 1 && end < len(r.toks) && (end+1 == len(r.toks) || r.toks[end+1].Kind != '(') {
 		r.alias(i-1, r.toks[i-1].Text, r.join(r.toks[i+1:end]).Text, r.toks[i-1])
 	}

@@ -5,59 +5,52 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // create handles CREATE: mostly additive, but for what it replaces, the rights
 // it gives and the code it lets the server run.
 func (p *parser) create(i, end int) {
 	kind, target := objectOf(p, i+1, end), p.objectName(i+1, end)
-	replaces := p.is(i+1, "or") && p.is(i+2, "replace")
-	if p.has(i+1, min(i+5, end), "temporary", "temp") || strings.HasPrefix(target, "#") {
+	if p.has(i+1, min(i+5, end), "temporary", "temp") {
 		p.temporary = append(p.temporary, strings.ToLower(target))
 	}
+	effect := "ddl.additive"
 	switch kind {
-	case "database", "schema":
-		if replaces {
-			p.add("drop."+kind, target, i, end)
-			return
+	case "database", "schema", "table":
+		if p.is(i+1, "or") && p.is(i+2, "replace") {
+			effect = p.replaced(kind, i, end)
 		}
-		p.add("ddl.additive", target, i, end)
-	case "table":
-		if replaces && p.selectsNothing(p.firstOf(i, end, "select"), end) {
-			p.add("truncate", target, i, end)
-			return
-		}
-		if replaces {
-			p.add("replace", target, i, end)
-			return
-		}
-		p.add("ddl.additive", target, i, end)
 	case "index":
-		p.add(lockUnless(p.has(i, end, "concurrently") || p.isTemporary(target), "ddl.additive"), target, i, end)
+		if !p.has(i, end, "concurrently") && !p.isTemporary(target) {
+			effect = "ddl.lock"
+		}
 	case "role":
 		p.account(i, end, target)
+		return
 	case "routine", "trigger", "rule", "event":
 		p.createRoutine(kind, i, end, target)
+		return
 	case "extension":
-		if strings.HasPrefix(target, "pl") && strings.HasSuffix(target, "u") || target == "plsh" {
-			p.add("server.program", target, i, end)
-			return
+		if slices.Contains(untrustedLanguages, target) {
+			effect = "server.program"
 		}
-		p.add("ddl.additive", target, i, end)
 	case "assembly":
-		p.add("server.program", target, i, end)
-	default:
-		p.add("ddl.additive", target, i, end)
+		effect = "server.program"
 	}
+	p.add(effect, target, i, end)
 }
 
-func lockUnless(online bool, otherwise string) string {
-	if online {
-		return otherwise
+// replaced is the effect of CREATE OR REPLACE on what was there.
+func (p *parser) replaced(kind string, i, end int) string {
+	switch {
+	case kind != "table":
+		return "drop." + kind
+	case p.selectsNothing(p.firstOf(i, end, "select"), end):
+		return "truncate"
 	}
-	return "ddl.lock"
+	return "replace"
 }
 
 // untrustedLanguages let a routine do what the server's own account can do.
@@ -88,31 +81,37 @@ func (p *parser) createRoutine(kind string, i, end int, target string) {
 
 // account handles CREATE and ALTER of roles, users and logins.
 func (p *parser) account(i, end int, target string) {
-	found := false
+	before := len(p.out.Facts)
 	for j := i + 2; j < end; j++ {
-		switch {
-		case p.is(j, "set") && p.setting(p.raw(j+1), p.settingValue(j+2, end), i, end):
-			found = true
-		case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
-			p.add("privilege.superuser", target, i, end)
-			found = true
-		case p.is(j, "bypassrls"):
-			p.add("privilege.rls-off", target, i, end)
-			found = true
-		case p.is(i, "alter") && (p.is(j, "password") && !p.is(j+1, "null") && !p.is(j+1, "expire") || p.is(j, "identified")):
-			p.add("privilege.password", target, i, end)
-			found = true
-		case p.is(i, "alter") && p.is(j, "rename"):
-			p.add("ddl.rename", target, i, end)
-			found = true
-		case p.is(i, "alter") && p.raw(i+1) == "role" && p.raw(i+2) == "db_owner" && p.is(j, "member"):
-			p.add("privilege.grant-all", target, i, end)
-			found = true
+		if p.is(j, "set") && p.setting(p.raw(j+1), p.settingValue(j+2, end), i, end) {
+			continue
+		}
+		if effect := p.accountOption(i, j); effect != "" {
+			p.add(effect, target, i, end)
 		}
 	}
-	if !found {
+	if len(p.out.Facts) == before {
 		p.add("privilege.grant", target, i, end)
 	}
+}
+
+// accountOption is the effect of the option at j of the CREATE or ALTER at i.
+func (p *parser) accountOption(i, j int) string {
+	switch {
+	case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
+		return "privilege.superuser"
+	case p.is(j, "bypassrls"):
+		return "privilege.rls-off"
+	case !p.is(i, "alter"):
+		return ""
+	case p.is(j, "password") && !p.isAny(j+1, "null", "expire"), p.is(j, "identified"):
+		return "privilege.password"
+	case p.is(j, "rename"):
+		return "ddl.rename"
+	case p.is(j, "member") && p.raw(i+2) == "db_owner":
+		return "privilege.grant-all"
+	}
+	return ""
 }
 
 // superRoles own the server, or may do what its account can do.
@@ -130,13 +129,26 @@ func (p *parser) grant(verb string, i, end int) {
 		to = end
 	}
 	target, _ := p.name(to+1, end)
-	before := to
-	if on > 0 {
-		before = min(on, to)
+	before := len(p.out.Facts)
+	p.rights(i, on, to, target, end)
+	for j := to + 1; j < end; j++ {
+		if p.is(j, "public") && (p.isAny(j-1, "to", "group") || p.op(j-1, ",")) {
+			p.add("privilege.grant-public", "public", i, end)
+		}
 	}
-	found := false
-	for j := i + 1; j < before; j++ {
-		if on < 0 && slices.Contains(superRoles, strings.Trim(p.raw(j), `"`)+"") || p.raw(j) == "super" || p.raw(j) == "control" && p.is(j+1, "server") {
+	if len(p.out.Facts) == before {
+		p.add("privilege.grant", target, i, end)
+	}
+}
+
+// rights reads what GRANT at i gives, ON what or a role, TO the target.
+func (p *parser) rights(i, on, to int, target string, end int) {
+	list, found := to, false
+	if on > 0 {
+		list = min(on, to)
+	}
+	for j := i + 1; j < list; j++ {
+		if p.ownsServer(j, on < 0) {
 			p.add("privilege.superuser", target, i, end)
 			found = true
 		}
@@ -148,15 +160,12 @@ func (p *parser) grant(verb string, i, end int) {
 	if found && on > 0 && p.op(on+1, "*") && p.op(on+3, "*") {
 		p.add("privilege.superuser", target, i, end)
 	}
-	for j := to + 1; j < end; j++ {
-		if p.is(j, "public") && (p.is(j-1, "to") || p.op(j-1, ",") || p.is(j-1, "group")) {
-			p.add("privilege.grant-public", "public", i, end)
-			found = true
-		}
-	}
-	if !found {
-		p.add("privilege.grant", target, i, end)
-	}
+}
+
+// ownsServer tells whether what is granted at i makes its owner the server's: a right,
+// or a role where roles stand.
+func (p *parser) ownsServer(i int, role bool) bool {
+	return p.raw(i) == "super" || p.raw(i) == "control" && p.is(i+1, "server") || role && slices.Contains(superRoles, strings.Trim(p.raw(i), `"`))
 }
 
 // alter dispatches on the kind of object.
@@ -172,7 +181,7 @@ func (p *parser) alter(i, end int) {
 	case "role":
 		p.account(i, end, target)
 	case "system", "instance":
-		if p.is(i+2, "kill") || p.is(i+2, "disconnect") {
+		if p.isAny(i+2, "kill", "disconnect") {
 			p.add("server.kill-session", "", i, end)
 		} else if !p.setting(p.raw(i+3), p.settingValue(i+4, end), i, end) {
 			p.add("server.config", p.raw(i+3), i, end)
@@ -180,55 +189,56 @@ func (p *parser) alter(i, end int) {
 	case "database", "account", "server":
 		p.alterDatabase(i, end, target)
 	case "session":
-	case "type":
-		switch {
-		case p.has(i, end, "attribute") && p.has(i, end, "drop"):
-			p.add("drop.column", target, i, end)
-		case p.has(i, end, "rename"):
-			p.add("ddl.rename", target, i, end)
-		default:
-			p.add("ddl.additive", target, i, end)
-		}
 	default:
-		switch {
-		case p.has(i, end, "rename"):
-			p.add("ddl.rename", target, i, end)
-		case p.has(i, end, "owner", "authorization"):
-			p.add("privilege.grant", target, i, end)
-		default:
-			p.add("ddl.rewrite", target, i, end)
-		}
+		p.add(p.alterOther(kind, i, end), target, i, end)
 	}
+}
+
+// alterOther is the effect of ALTER on a type, a view, a function …
+func (p *parser) alterOther(kind string, i, end int) string {
+	switch {
+	case kind == "type" && p.has(i, end, "attribute") && p.has(i, end, "drop"):
+		return "drop.column"
+	case p.has(i, end, "rename"):
+		return "ddl.rename"
+	case kind == "type":
+		return "ddl.additive"
+	case p.has(i, end, "owner", "authorization"):
+		return "privilege.grant"
+	}
+	return "ddl.rewrite"
 }
 
 func (p *parser) alterDatabase(i, end int, target string) {
 	if at := p.firstOf(i, end, "set"); p.setting(p.raw(at+1), p.settingValue(at+2, end), i, end) {
 		return
 	}
+	effect := "server.config"
 	switch {
 	case p.raw(end-1) == "on" && p.raw(end-2) == "trustworthy":
-		p.add("privilege.superuser", target, i, end) // its owner becomes whoever owns the server
-	case p.raw(end-1) == "offline", p.has(i, end, "offline"):
-		p.add("server.shutdown", target, i, end)
-	case p.has(i, end, "immediate") || strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), "single_user"):
-		p.add("server.kill-session", target, i, end)
+		effect = "privilege.superuser" // its owner becomes whoever owns the server
+	case p.has(i, end, "offline"):
+		effect = "server.shutdown"
+	case p.has(i, end, "immediate") || p.says(i, end, "single_user"):
+		effect = "server.kill-session"
 	case p.has(i, end, "rename") || p.is(i+3, "modify") && p.is(i+4, "name"):
-		p.add("ddl.rename", target, i, end)
+		effect = "ddl.rename"
 	case p.has(i, end, "owner", "authorization"):
-		p.add("privilege.grant", target, i, end)
-	default:
-		p.add("server.config", target, i, end)
+		effect = "privilege.grant"
 	}
+	p.add(effect, target, i, end)
+}
+
+// says tells whether the text of the statement [i,end) has the letters in it.
+func (p *parser) says(i, end int, letters string) bool {
+	return strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), letters)
 }
 
 // alterTable reads the comma-separated actions.
 func (p *parser) alterTable(i, end int, target string) {
-	depth := p.toks[i].depth
-	at := i + 1
-	for at < end && !p.is(at, "table") {
+	at := p.firstOf(i+1, end, "table") + 1
+	for p.isAny(at, "if", "exists", "only", "not") {
 		at++
-	}
-	for at++; p.isAny(at, "if", "exists", "only", "not"); at++ {
 	}
 	_, at = p.name(at, end)
 	if p.op(at, "*") {
@@ -244,13 +254,8 @@ func (p *parser) alterTable(i, end int, target string) {
 	if p.is(at, "partition") && p.isAny(at+2, "drop", "truncate") {
 		at += 2
 	}
-	for from := at; from < end; {
-		to := from
-		for to < end && !(p.toks[to].depth == depth && p.op(to, ",")) {
-			to++
-		}
-		p.alterAction(i, from, to, target)
-		from = to + 1
+	for _, action := range p.list(at, end) {
+		p.add(p.alterAction(action[0], action[1], target), target, i, action[1])
 	}
 }
 
@@ -260,33 +265,30 @@ var alterEffects = map[string]string{"clear": "drop.column", "truncate": "trunca
 	"enable": "ddl.additive", "validate": "ddl.additive", "comment": "ddl.additive", "cluster": "ddl.additive",
 	"attach": "ddl.additive", "cache": "ddl.additive", "inherit": "ddl.additive", "recover": "ddl.additive"}
 
-// alterAction classifies one action [lo,hi) of ALTER TABLE.
-func (p *parser) alterAction(i, lo, hi int, target string) {
+// alterAction is the effect of one action [lo,hi) of ALTER TABLE.
+func (p *parser) alterAction(lo, hi int, target string) string {
 	word := p.toks[lo].word
-	effect := alterEffects[word]
 	switch word {
 	case "add":
-		effect = p.alterAdd(lo, hi)
+		return p.alterAdd(lo, hi)
 	case "drop":
-		p.alterDrop(i, lo, hi, target)
-		return
+		return p.alterDrop(lo)
 	case "set":
-		effect = p.alterSet(lo)
+		return p.alterSet(lo)
 	case "delete", "update":
-		effect = word + "." + p.whereShape(lo, hi, target)
+		return word + "." + p.whereShape(lo, hi, target)
 	case "disable", "no":
 		if p.is(lo+1, "row") || p.is(lo+1, "force") && p.is(lo+2, "row") {
-			effect = "privilege.rls-off"
+			return "privilege.rls-off"
 		}
 	case "alter", "modify", "change":
-		p.alterColumn(i, lo, hi, target)
-		return
-	default:
-		if effect == "" && p.raw(lo) == "engine" && (p.raw(lo+1) == "blackhole" || p.raw(lo+2) == "blackhole") {
-			effect = "truncate"
+		return p.alterColumn(lo, hi)
+	case "engine":
+		if p.says(lo, hi, "blackhole") {
+			return "truncate"
 		}
 	}
-	p.add(cmp.Or(effect, "ddl.rewrite"), target, i, hi)
+	return cmp.Or(alterEffects[word], "ddl.rewrite")
 }
 
 // alterAdd: a constraint that every row is held to, or a column that must have a value
@@ -313,28 +315,27 @@ func (p *parser) alterSet(lo int) string {
 	return "ddl.additive"
 }
 
-func (p *parser) alterDrop(i, lo, hi int, target string) {
-	effect := "drop.column"
+func (p *parser) alterDrop(lo int) string {
+	next := p.raw(lo + 1)
 	switch {
-	case p.isAny(lo+1, "constraint", "index", "key", "primary", "foreign", "check", "default", "trigger", "policy", "projection", "statistics", "unique") || p.raw(lo+1) == "feature":
-		effect = "drop.other"
-	case p.isAny(lo+1, "partition", "partitions", "subpartition") || p.raw(lo+1) == "part" || p.raw(lo+1) == "detached":
-		effect = "drop.table"
+	case p.isAny(lo+1, "constraint", "index", "key", "primary", "foreign", "check", "default", "trigger", "policy", "projection", "statistics", "unique") || next == "feature":
+		return "drop.other"
+	case p.isAny(lo+1, "partition", "partitions", "subpartition") || next == "part" || next == "detached":
+		return "drop.table"
 	}
-	p.add(effect, target, i, hi)
+	return "drop.column"
 }
 
-func (p *parser) alterColumn(i, lo, hi int, target string) {
+func (p *parser) alterColumn(lo, hi int) string {
 	switch {
-	case p.is(lo, "alter") && p.has(lo, hi, "type"), !p.is(lo, "alter"):
-		p.add("ddl.rewrite", target, i, hi)
+	case !p.is(lo, "alter") || p.has(lo, hi, "type"):
+		return "ddl.rewrite"
 	case p.has(lo, hi, "null") && p.has(lo, hi, "set"):
-		p.add("ddl.lock", target, i, hi)
+		return "ddl.lock"
 	case p.has(lo, hi, "set", "drop", "add", "restart"):
-		p.add("ddl.additive", target, i, hi)
-	default:
-		p.add("ddl.rewrite", target, i, hi) // ALTER COLUMN c new-type
+		return "ddl.additive"
 	}
+	return "ddl.rewrite" // ALTER COLUMN c new-type
 }
 
 // transfer handles statements that move data between the server and files.
@@ -360,26 +361,54 @@ func (p *parser) transfer(verb string, i, end int) {
 	}
 }
 
+// sendsTo is the address outside of the database to which a statement writes rows: an
+// object store or a server. It is empty where there is none, or where it is this machine.
+func (p *parser) sendsTo(verb string, i, end int) string {
+	if !sends[verb] {
+		return ""
+	}
+	for j := i + 1; j < end; j++ {
+		address := p.stringAt(j)
+		scheme, place, there := strings.Cut(address, "://")
+		if !there || !storeSchemes[strings.ToLower(scheme)] {
+			continue
+		}
+		switch {
+		case scan.HasAnyPrefix(place, "localhost", "127.", "[::1]"),
+			verb == "copy" && !p.isAny(j-1, "to", "into"),
+			verb == "insert" && !p.has(i, j, "function", "directory"):
+			return ""
+		}
+		return address
+	}
+	return ""
+}
+
+// sends are the verbs of statements that can do so.
+var sends = map[string]bool{"copy": true, "unload": true, "export": true, "backup": true, "insert": true}
+
+// storeSchemes begin the addresses that databases write to.
+var storeSchemes = map[string]bool{"s3": true, "s3a": true, "s3n": true, "gs": true, "gcs": true, "azure": true, "az": true, "abfs": true, "abfss": true, "wasb": true, "wasbs": true,
+	"oci": true, "oss": true, "cos": true, "r2": true, "hf": true, "ftp": true, "sftp": true, "http": true, "https": true}
+
 // copies handles COPY … FROM and TO a file, the client or another server.
 func (p *parser) copies(target string, i, end int) {
 	at := p.find(i, end, p.toks[i].depth, "from", "to")
 	if at < 0 || p.is(i+1, "into") {
-		if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
-			p.add(act.SendsAway, p.stringAt(i+2), i, end)
-		}
 		p.add("insert", target, i, end)
 		return
 	}
 	p.out.Dumps = p.out.Dumps || p.is(at, "to") && p.is(at+1, "stdout")
 	p.functions(i+1, at)
-	file := p.stringAt(at + 1)
-	here := file != "" && !strings.Contains(file, "://") && !p.op(at+1, "@")
+	file, to := p.stringAt(at+1), p.is(at, "to")
+	if strings.Contains(file, "://") || p.op(at+1, "@") {
+		file = ""
+	}
 	switch {
-	case p.is(at, "to"):
-		if here {
-			p.serverFile("server.file-write", file, i, end)
-		}
-	case !here:
+	case to && file != "":
+		p.serverFile("server.file-write", file, i, end)
+	case to:
+	case file == "":
 		p.add("insert", target, i, end)
 	case p.of.Embedded:
 		p.add("insert", file, i, end)
@@ -426,84 +455,74 @@ var plainVerbs = map[string]string{
 	"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
 }
 
+// verbEffects are verbs whose effect the word behind them decides; "" stands for every
+// other word.
+var verbEffects = map[string]map[string]string{
+	"purge": {"binary": "truncate", "master": "truncate", "": "drop.table"},
+	"reset": {"binary": "truncate", "master": "truncate", "slave": "server.config", "replica": "server.config", "persist": "server.config"},
+	"flush": {"privileges": "none", "status": "none", "": "server.config"},
+}
+
 // administer handles the remaining verbs.
 func (p *parser) administer(verb string, i, end int) {
-	add := func(effect string) { p.add(effect, "", i, end) }
-	if effect := plainVerbs[verb]; effect != "" {
-		add(effect)
-		return
-	}
+	effect := plainVerbs[verb]
 	switch verb {
 	case "attach", "detach", "restore", "runscript", "flashback", "install":
 		p.library(verb, i, end)
-	case "remove":
-		p.drop(i, end)
 	case "vacuum", "reindex", "refresh", "cluster", "optimize", "rebuild":
-		p.maintain(verb, i, end)
-	case "flush":
-		if p.has(i, end, "lock") {
-			add("ddl.lock")
-		} else if !p.isAny(i+1, "privileges", "status") {
-			add("server.config")
-		}
-	case "purge":
-		switch {
-		case p.isAny(i+1, "binary", "master"):
-			add("truncate")
-		default:
-			add("drop.table")
-		}
-	case "reset":
-		switch {
-		case p.isAny(i+1, "master", "binary"):
-			add("truncate")
-		case p.isAny(i+1, "slave", "replica", "persist"):
-			add("server.config")
+		effect = p.maintain(verb, i, end)
+	case "flush", "purge", "reset":
+		effect = cmp.Or(verbEffects[verb][p.raw(i+1)], verbEffects[verb][""])
+		if verb == "flush" && p.has(i, end, "lock") {
+			effect = "ddl.lock"
 		}
 	case "dbcc":
-		if strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), "allow_data_loss") {
-			add("truncate")
+		if p.says(i, end, "allow_data_loss") {
+			effect = "truncate"
 		}
 	case "pragma":
 		p.pragma(i, end)
 	case "system":
 		p.systemVerb(i, end)
 	}
+	if effect != "" && effect != "none" {
+		p.add(effect, "", i, end)
+	}
 }
 
 // library handles verbs that bring databases, states and code in and take them away.
 func (p *parser) library(verb string, i, end int) {
 	from := p.stringAt(p.firstOf(i, end, "from") + 1)
-	effect := "ddl.additive"
+	remote := strings.Contains(from, "://")
+	if verb == "runscript" && !remote {
+		p.out.Includes = append(p.out.Includes, from)
+		return
+	}
+	effect := libraryEffects[verb]
+	harms := false
 	switch verb {
 	case "attach":
-		if runsAsPage(p.stringAt(p.firstOf(i, end, "database")+1) + p.stringAt(i+1)) {
-			effect = "server.file-write"
-		}
-	case "detach":
-		if effect = "ddl.rewrite"; p.has(i, end, "permanently") {
-			effect = "drop.other"
-		}
-	case "restore":
-		if effect = "replace"; p.has(i, end, "replace") {
-			effect = "drop.database"
-		}
-	case "flashback":
-		if effect = "truncate"; p.has(i, end, "before") { // TO BEFORE DROP brings it back
-			effect = "ddl.rename"
-		}
-	case "runscript":
-		if !strings.Contains(from, "://") {
-			p.out.Includes = append(p.out.Includes, from)
-			return
-		}
-		effect = "dynamic"
+		harms = runsAsPage(p.stringAt(p.firstOf(i, end, "database")+1) + p.stringAt(i+1))
 	case "install":
-		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" || strings.Contains(from, "://") || strings.HasPrefix(p.stringAt(i+1), "/") {
-			effect = "server.program"
-		}
+		harms = remote || p.is(i+1, "plugin") || p.raw(i+1) == "component" || strings.HasPrefix(p.stringAt(i+1), "/")
+	default:
+		harms = p.has(i, end, effect.word)
 	}
-	p.add(effect, "", i, end)
+	if harms {
+		p.add(effect.with, "", i, end)
+	} else {
+		p.add(effect.plain, "", i, end)
+	}
+}
+
+// libraryEffects are the effects of those verbs, and the word that changes them.
+var libraryEffects = map[string]struct{ plain, word, with string }{
+	"attach":    {"ddl.additive", "", "server.file-write"},
+	"install":   {"ddl.additive", "", "server.program"},
+	"detach":    {"ddl.rewrite", "permanently", "drop.other"},
+	"restore":   {"replace", "replace", "drop.database"},
+	"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP brings it back
+	"runscript": {"dynamic", "", ""},
 }
 
 // runsAsPage: a file that a web server runs.
@@ -515,18 +534,17 @@ func runsAsPage(path string) bool {
 	return false
 }
 
-func (p *parser) maintain(verb string, i, end int) {
-	online := p.has(i, end, "concurrently")
+func (p *parser) maintain(verb string, i, end int) string {
+	vacuum := verb == "vacuum"
 	switch {
-	case verb == "vacuum" && p.raw(end-1) == "hours" && p.raw(end-2) == "0", verb == "vacuum" && p.raw(end-2) == "0" && p.raw(end-3) == "retain":
-		p.add("truncate", "", i, end) // a table's history is what recovery needs
-	case verb == "vacuum" && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
-		p.add("ddl.rewrite", "", i, end)
-	case verb == "vacuum" || online || verb == "refresh" && !p.is(i+1, "materialized"):
-		p.add("ddl.additive", "", i, end)
-	default:
-		p.add("ddl.lock", "", i, end)
+	case vacuum && (p.raw(end-1) == "hours" && p.raw(end-2) == "0" || p.raw(end-2) == "0" && p.raw(end-3) == "retain"):
+		return "truncate" // a table's history is what recovery needs
+	case vacuum && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
+		return "ddl.rewrite"
+	case vacuum, p.has(i, end, "concurrently"), verb == "refresh" && !p.is(i+1, "materialized"):
+		return "ddl.additive"
 	}
+	return "ddl.lock"
 }
 
 func (p *parser) pragma(i, end int) {

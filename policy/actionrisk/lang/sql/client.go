@@ -77,24 +77,16 @@ var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh
 // client handles a command of the database client, or a statement end that runs
 // the result of the query before it.
 func (p *parser) client(i int) {
-	t := p.toks[i]
-	text := p.text[t.Start:t.End]
-	if t.kind == sqlEnd {
-		switch {
-		case strings.HasPrefix(text, `\gexec`):
-			p.generated(i)
-		case strings.HasPrefix(text, `\g`) && strings.Contains(text, "|"):
-			p.carry(text[strings.IndexByte(text, '|')+1:], "psql", i)
-		case strings.HasPrefix(text, `\watch`):
-			p.loop = true
-		}
+	text := p.textOf(i)
+	if p.toks[i].kind == sqlEnd {
+		p.clientEnd(text, i)
 		return
 	}
-	name, rest, _ := strings.Cut(text, " ")
 	if strings.HasPrefix(text, `\!`) || strings.HasPrefix(text, "!") {
 		p.carry(strings.TrimLeft(text, `\!`), "client-shell", i)
 		return
 	}
+	name, rest, _ := strings.Cut(text, " ")
 	if name == `\copy` {
 		p.copyMeta(rest, i)
 		return
@@ -110,25 +102,33 @@ func (p *parser) client(i int) {
 	}
 }
 
+// clientEnd handles what ends a statement and does more with it.
+func (p *parser) clientEnd(text string, i int) {
+	switch {
+	case strings.HasPrefix(text, `\gexec`):
+		p.generated(i)
+	case strings.HasPrefix(text, `\g`) && strings.Contains(text, "|"):
+		p.carry(text[strings.IndexByte(text, '|')+1:], "psql", i)
+	case strings.HasPrefix(text, `\watch`):
+		p.loop = true
+	}
+}
+
 // clientAct judges one command of a client by what it does with its argument.
 func (p *parser) clientAct(action clientAction, rest string, i int) {
 	rest = strings.TrimSpace(rest)
-	if words := scan.OptionWords(rest); len(words) > 0 && strings.HasPrefix(words[0], "|") && action != clientShell && action != clientExpands {
-		command := rest[1:]
-		if rest[0] != '|' { // in quotes
-			command = words[0][1:]
-		}
-		via := "client-shell"
-		if action == clientWrites {
-			via = "client-feeds" // what queries print is its input
-		}
-		p.carry(command, via, i)
+	switch {
+	case action == clientExpands:
+		p.expand(rest, i)
+		return
+	case action != clientShell && p.pipes(action, rest, i):
 		p.out.ReadOnly = false
 		return
-	}
-	switch action {
-	case clientShows:
+	case action == clientShows:
 		return
+	}
+	p.out.ReadOnly = false
+	switch action {
 	case clientDumps:
 		p.out.Dumps = true
 	case clientShell:
@@ -137,41 +137,47 @@ func (p *parser) clientAct(action clientAction, rest string, i int) {
 		name, _, _ := strings.Cut(strings.Trim(rest, `'";`), " ")
 		p.out.Includes = append(p.out.Includes, name)
 	case clientWrites:
-		name := strings.Trim(lastField(rest), `'";`)
-		if name != "" && name != "stdout" && !strings.HasPrefix(name, "-") {
-			p.fileUse(FileUse{Op: act.Overwrite, Path: name, Via: "client-file"}, i, i+1)
-		}
-	case clientReads:
-		for _, w := range scan.OptionWords(rest) {
-			if command, ok := strings.CutPrefix(w, "|"); ok {
-				p.carry(command, "client-shell", i)
-			}
-		}
+		p.clientWrites(rest, i)
 	case clientLoads:
 		p.add("server.program", rest, i, i+1)
 	case clientReplaces:
 		p.add("replace", rest, i, i+1)
-	case clientExpands:
-		for {
-			_, after, ok := strings.Cut(rest, "`")
-			if !ok {
-				break
-			}
-			var command string
-			command, rest, _ = strings.Cut(after, "`")
-			p.carry(command, "client-shell", i)
-		}
-		return
 	}
-	p.out.ReadOnly = false
 }
 
-func lastField(text string) string {
-	fields := strings.Fields(text)
-	if len(fields) == 0 {
-		return ""
+// pipes: a program stands where the name of a file would.
+func (p *parser) pipes(action clientAction, rest string, i int) bool {
+	words := scan.OptionWords(rest)
+	at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "|") })
+	if at < 0 || at > 0 && action != clientReads {
+		return false
 	}
-	return fields[len(fields)-1]
+	command, via := words[at][1:], "client-shell"
+	if at == 0 && rest[0] == '|' { // not in quotes
+		command = rest[1:]
+	}
+	if action == clientWrites {
+		via = "client-feeds" // what queries print is its input
+	}
+	p.carry(command, via, i)
+	return true
+}
+
+// clientWrites: the last word names the file.
+func (p *parser) clientWrites(rest string, i int) {
+	name := strings.Trim(rest[strings.LastIndexAny(rest, " \t")+1:], `'";`)
+	if name != "" && name != "stdout" && name[0] != '-' {
+		p.fileUse(FileUse{Op: act.Overwrite, Path: name, Via: "client-file"}, i, i+1)
+	}
+}
+
+// expand runs what stands in backticks.
+func (p *parser) expand(rest string, i int) {
+	for k, command := range strings.Split(rest, "`") {
+		if k%2 == 1 {
+			p.carry(command, "client-shell", i)
+		}
+	}
 }
 
 func (p *parser) carry(text, via string, i int) {
@@ -213,6 +219,9 @@ func (p *parser) copyMeta(rest string, i int) {
 
 // clientLines handles the commands that begin with a word, line by line.
 func (p *parser) clientLines(list []lineCommand) {
+	if len(list) == 0 {
+		return
+	}
 	at := 0
 	for line := range strings.Lines(p.text) {
 		start := at + len(line) - len(strings.TrimLeft(line, " \t"))
@@ -256,16 +265,21 @@ func PutVariables(line string, forms []string, set map[string]string) string {
 				break
 			}
 			i += from
-			j := i + len(mark)
+			from = i + len(mark)
+			j := from
 			for j < len(line) && IsWordByte(line[j]) {
 				j++
 			}
-			value, ok := set[line[i+len(mark):j]]
-			if from = i + len(mark); ok && strings.HasPrefix(line[j:], after) && !(i > 0 && mark == ":" && (line[i-1] == ':' || IsWordByte(line[i-1]))) {
+			if value, ok := set[line[from:j]]; ok && !(mark == ":" && isCast(line, i)) && strings.HasPrefix(line[j:], after) {
 				line = line[:i] + value + line[j+len(after):]
 				from = i + len(value)
 			}
 		}
 	}
 	return line
+}
+
+// isCast tells whether the sign at i is the second of "::", or ends a word.
+func isCast(line string, i int) bool {
+	return i > 0 && (line[i-1] == ':' || IsWordByte(line[i-1]))
 }

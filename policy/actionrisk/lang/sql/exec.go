@@ -44,46 +44,41 @@ func (p *parser) nested(text, via string, i, end int) bool {
 // false if there is nothing but holes.
 func (p *parser) literal(lo, hi int) (text string, known bool) {
 	var b strings.Builder
-	for i := lo; i < hi; {
-		t := p.toks[i]
+	for i := lo; i < hi && !p.op(i, ","); {
 		p.out.Steps++
-		switch {
-		case t.kind == sqlString:
-			b.WriteString(stringText(p.text[t.Start:t.End]))
-			known = true
-			i++
-		case t.kind == sqlNumber && strings.HasPrefix(p.raw(i), "0x"):
-			if raw, err := hex.DecodeString(p.raw(i)[2:]); err == nil {
-				b.Write(raw)
-				known = true
-			}
-			i++
-		case t.kind == sqlName && p.text[t.Start] == '"' && p.read == MySQL:
-			b.WriteString(unquote(p.text[t.Start:t.End]))
-			known = true
-			i++
-		case t.kind == sqlWord && p.op(i+1, "(") && p.closes(i+1, hi) > 0:
-			close := p.closes(i+1, hi)
-			s, ok := p.textFunction(p.raw(i), i+2, close)
-			b.WriteString(s)
-			known = known || ok
-			i = close + 1
-		case t.kind == sqlWord || t.kind == sqlName || t.kind == sqlParam:
-			name, next := p.name(i, hi)
-			if s, ok := p.variable(name); ok {
-				b.WriteString(s)
-				known = true
-			} else if !p.isAny(i, "as", "varchar", "text", "using", "into") && !p.op(i-1, "::") {
-				b.WriteString(sqlHole)
-			}
-			i = max(next, i+1)
-		case p.op(i, ","), p.isAny(i, "using", "into"):
-			return b.String(), known
-		default:
-			i++
-		}
+		text, next, ok := p.literalAt(i, hi)
+		b.WriteString(text)
+		known = known || ok
+		i = next
 	}
 	return b.String(), known
+}
+
+// literalAt is what the text expression has at i, and the index behind it.
+func (p *parser) literalAt(i, hi int) (text string, next int, known bool) {
+	t := p.toks[i]
+	if c := p.literalToken(t); c.kind == constText {
+		return c.text, i + 1, true
+	}
+	switch t.kind {
+	case sqlNumber:
+		if digits, ok := strings.CutPrefix(p.raw(i), "0x"); ok {
+			if raw, err := hex.DecodeString(digits); err == nil {
+				return string(raw), i + 1, true
+			}
+		}
+	case sqlWord, sqlName, sqlParam:
+		if close := p.closes(i+1, hi); t.kind == sqlWord && p.op(i+1, "(") && close > 0 {
+			text, known = p.textFunction(p.raw(i), i+2, close)
+			return text, close + 1, known
+		}
+		name, next := p.name(i, hi)
+		if text, known = p.variable(name); !known && !p.isAny(i, "as", "text", "using", "into") && !p.op(i-1, "::") {
+			text = sqlHole
+		}
+		return text, max(next, i+1), known
+	}
+	return "", i + 1, false
 }
 
 // textFunction evaluates a function that builds text from its arguments [lo,hi).
@@ -142,46 +137,50 @@ func (p *parser) assign(name string, lo, hi int) {
 
 // set handles SET and DECLARE: variables, and the settings that matter.
 func (p *parser) set(verb string, i, end int) {
-	if p.isAny(i+1, "global", "persist", "persist_only") || strings.HasPrefix(p.raw(i+1), "@@global") || strings.HasPrefix(p.raw(i+1), "persist") {
-		at := i + 2
-		if strings.HasPrefix(p.raw(i+1), "@@") { // @@global.name, @@persist.name
-			for at = i + 1; at < end && !p.op(at+1, "=") && !p.op(at+1, ":="); at++ {
-			}
-		}
-		if name := strings.TrimLeft(p.raw(at), "."); !p.setting(name[strings.LastIndexByte(name, '.')+1:], p.settingValue(at+1, end), i, end) {
-			p.add("server.config", p.raw(i+2), i, end)
-		}
-		return
-	}
-	if p.is(i+1, "password") {
+	name := p.raw(i + 1)
+	switch {
+	case p.is(i+1, "global") || strings.HasPrefix(name, "@@global") || strings.HasPrefix(name, "persist"):
+		p.setGlobal(i, end)
+	case p.is(i+1, "password"):
 		p.add("privilege.password", "", i, end)
-		return
+	case name == "session_replication_role":
+		p.add("server.config", name, i, end)
+	default:
+		p.setVariables(verb == "declare", i, end)
 	}
-	if p.raw(i+1) == "session_replication_role" {
-		p.add("server.config", "session_replication_role", i, end)
-		return
-	}
-	for j := i + 1; j < end; j++ {
-		if j > i+1 && (p.op(j, "=") || p.op(j, ":=") || p.is(j, "default") && verb == "declare") {
-			name := j - 1
-			for name > i+1 && p.toks[name].kind != sqlParam && verb == "declare" && !p.op(name-1, ",") && !p.op(name-1, ";") && name-1 > i {
-				name--
-			}
-			p.assign(p.raw(name), j+1, p.commaOr(j+1, end))
+}
+
+// setGlobal handles SET GLOBAL name, @@global.name, @@persist.name.
+func (p *parser) setGlobal(i, end int) {
+	at := i + 2
+	if strings.HasPrefix(p.raw(i+1), "@@") {
+		for at = i + 1; at < end && !p.op(at+1, "=") && !p.op(at+1, ":="); at++ {
 		}
+	}
+	if !p.setting(lastPart(p.raw(at)), p.settingValue(at+1, end), i, end) {
+		p.add("server.config", p.raw(i+2), i, end)
+	}
+}
+
+// setVariables remembers what SET and DECLARE give to variables. A declared one has its
+// type between the name and the value.
+func (p *parser) setVariables(declares bool, i, end int) {
+	for j := i + 2; j < end; j++ {
+		if !p.op(j, "=") && !p.op(j, ":=") && !(declares && p.is(j, "default")) {
+			continue
+		}
+		name := j - 1
+		for declares && name > i+1 && p.toks[name].kind != sqlParam && !p.op(name-1, ",") {
+			name--
+		}
+		p.assign(p.raw(name), j+1, p.commaOr(j+1, end))
 	}
 }
 
 // commaOr is the next comma outside parentheses in [lo,hi), or hi.
 func (p *parser) commaOr(lo, hi int) int {
-	open := 0
-	for i := lo; i < hi; i++ {
-		switch {
-		case p.op(i, "("):
-			open++
-		case p.op(i, ")"):
-			open--
-		case open == 0 && p.op(i, ","):
+	for i := range p.outside(lo, hi) {
+		if p.op(i, ",") {
 			return i
 		}
 	}
@@ -192,10 +191,15 @@ func (p *parser) commaOr(lo, hi int) int {
 func (p *parser) block(i, end int) {
 	for j := i + 1; j < end; j++ {
 		if p.toks[j].kind == sqlString {
-			p.nested(stringText(p.text[p.toks[j].Start:p.toks[j].End]), "do", i, end)
+			p.nested(p.stringAt(j), "do", i, end)
 			return
 		}
 	}
+}
+
+// runsText tells by how its name begins whether a procedure runs the text it is given.
+func runsText(procedure string) bool {
+	return scan.HasAnyPrefix(procedure, "sp_executesql", "sp_prepexec", "sp_msforeach", "sp_sqlexec")
 }
 
 // execute handles EXECUTE, EXEC, CALL and PERFORM: text built here, prepared
@@ -217,40 +221,36 @@ func (p *parser) execute(verb string, i, end int) {
 	}
 }
 
-// runsText are procedures that run the text they are given, by how their names begin.
-var runsText = [...]string{"sp_executesql", "sp_prepexec", "sp_msforeach", "sp_sqlexec"}
-
 // executesNamed handles a call of what has a name, and tells whether it is one: a name
 // may also be a variable that holds a text, or begin an expression that makes one.
 func (p *parser) executesNamed(verb string, i, j, end int) bool {
 	name, next := p.name(j, end)
-	procedure := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
-	for _, runs := range runsText {
-		if strings.HasPrefix(procedure, runs) {
-			p.dynamic(next, end, i)
-			return true
-		}
-	}
-	before := len(p.out.Facts)
-	if p.op(next, "(") {
-		p.functions(i, end)
-	}
-	if len(p.out.Facts) > before {
+	procedure := lastPart(strings.ToLower(name))
+	if runsText(procedure) {
+		p.dynamic(next, end, i)
 		return true
 	}
-	if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
+	if p.callActs(i, next, end) {
+		return true
+	}
+	if p.procedure(procedure, i, next, end) || verb == "call" {
 		p.functions(i, end)
 		return true
 	}
-	builds := (procedure == "format" || procedure == "concat") && p.op(next, "(")
+	builds := p.op(next, "(") && (procedure == "format" || procedure == "concat")
 	if _, variable := p.vars[strings.ToLower(name)]; variable || builds || p.op(next, "||") || p.op(next, "+") {
 		return false
 	}
-	if verb != "exec" && (p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0) {
+	if verb != "exec" && p.inText(i) {
 		p.add("dynamic", name, i, end)
 	}
 	p.out.Unknown = true
 	return true
+}
+
+// inText tells whether what is executed at i is a text rather than a prepared statement.
+func (p *parser) inText(i int) bool {
+	return p.routine != "" || p.via != "" || p.nesting > 0 || p.is(i+1, "immediate")
 }
 
 // dynamic runs a text expression as SQL.
@@ -298,13 +298,8 @@ var pureFunctions = func() map[string]bool {
 	return m
 }()
 
-func pureFunction(name string) bool { return pureFunctions[name] }
-
 // callBodies counts the body of a routine that this text creates and then calls.
 func (p *parser) callBodies() {
-	if p.nesting > 0 {
-		return
-	}
 	for k := range p.out.Facts {
 		f := &p.out.Facts[k]
 		if !f.Deferred {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // The SQL lexer knows no dialect. It cuts a text into tokens that join to the
@@ -54,31 +56,28 @@ type sqlToken struct {
 
 // keywordList holds every word the classifier looks at.
 const keywordList = `
-abort access account add admin advisor after alias all allow alter analyse analyze and any anonymous append array as
-asc assembly asymmetric attach attribute authorization backup before begin between binary bulk bypassrls by bucket cache call
-cascade case cast catalog certificate change channel character check checkpoint chunk class close cluster collation collection column columns
-comment commit concurrently connection connector constraint container conversion copy create createrole credential cross cursor
-data database databases dba dbcc deallocate declare default deferrable definer delete delimiter deny desc describe detach
-dictionary dimension directory disable discard disk distinct do domain drop dump dumpfile dynamic each edge elasticsearch
-else elseif elsif enable encryption end endpoint engine event except exchange exclusive exec execute exists exit explain
-expression external extension failed false family fetch file filegroup files filter first flashback flush for force foreign format
-from full fulltext function functions garbage generator global go grant graph group grants handler having header help hint history host
-identified if ignore ilike immediate import in index indexes infile inner inpath input insert install instance
-instead integration intersect into is isolation job join key keyspace keys kill language large last left level library like
-limit link lateral listener load local location lock locks log login logs loop mapping master match matched materialized member
-merge migration mode model modify move name names nested network next no nocheck node not nothing null of off offline offset on
-online only open operator optimize option or order out outfile outline output over overwrite owned owner package
-parameter partition partitions password permanent permanently persist pipe plan plugin pluggable plperlu plpython2u plpython3u
-plpythonu plsh pltclu policies policy pragma prepare primary print privileges procedure proc process processlist profile
-program projection property proxy public publication purge query quick quota raise raiserror read reassign rebuild
-reconfigure recover recovery recreate recycle references refresh regexp reindex relay release reload remote remove rename repair
-replace replica replication reset resource restart restore restrict resume return returning revoke right rlike role
-rollback roles routine row rows rule rules runscript savepoint schema schemas score sec secret security select sequence sequences server service session set
-share show shutdown similar sink skip slave soname some source sql stage start starts statistics status stdin stdout stop
-storage stream streams strict structure subscription superuser suspend symmetric synonym system table tables tablespace
-tag task temp template temporary text then to top topic tran transaction transform trigger true truncate trust type
-undo undrop union unique unload unlock unlogged unset unused update upsert use user users using vacuum valid validate value values version
-view view views volume warehouse where when while window with within without work workload xml xor xp_cmdshell xmin zone
+abort access account add admin advisor after alias all allow alter analyse analyze and anonymous any append array as asc assembly asymmetric attach
+attribute authorization backup before begin between binary bucket bulk by bypassrls cache call cascade case cast catalog certificate change channel
+character check checkpoint chunk class close cluster collation collection column columns comment commit concurrently connection connector constraint
+container conversion copy create createrole credential cross cursor data database databases dba dbcc deallocate declare default deferrable
+definer delete delimiter deny desc describe detach dictionary dimension directory disable discard disconnect disk distinct do domain drop dump
+dumpfile dynamic each edge elasticsearch else elseif elsif enable encryption end endpoint engine escape event except exchange exclude exclusive exec
+execute exists exit expire explain export expression extension external failed false family fetch file filegroup files filter first flashback flush for force
+foreign format from full fulltext function functions garbage generated generator global go grant grants graph group handler having header help hint
+history host identified if ignore ilike immediate import in index indexes infile inner inpath input insert install instance instead integration
+intersect into is isolation job join key keys keyspace kill language large last lateral left level library like limit link listener load local
+location lock locks log logged login logs loop mapping master match matched materialized member merge migration mode model modify move name names
+nested network next no nocheck node not nothing null of off offline offset on online only open operator optimize option or order out outfile outline
+output over overwrite owned owner package parameter partition partitions password permanent permanently persist pipe plan plperlu plpython2u
+plpython3u plpythonu plsh pltclu pluggable plugin policies policy pragma prepare primary print privileges proc procedure process processlist profile
+program projection property proxy public publication purge query quick quota raise raiserror read reassign rebuild reconfigure recover recovery
+recreate recycle references refresh regexp reindex relay release reload remote remove rename repair replace replica replication reset resource restart
+restore restrict resume return returning revoke right rlike role roles rollback routine row rows rule rules runscript savepoint schema schemas score
+search sec secret security select sequence sequences server service session set settings share show shutdown similar sink skip slave some soname
+source sql stage start starts statistics status stdin stdout stop storage stream streams strict structure subpartition subscription superuser suspend
+symmetric synonym system table tables tablespace tag task temp template temporary text then to top topic tran transaction transform trigger true
+truncate trust type undo undrop union unique unload unlock unlogged unset unused update upsert use user users using vacuum valid validate value values
+version view views volume warehouse when where while window with within without work workload xmin xml xor xp_cmdshell zone
 `
 
 var keywords = sync.OnceValue(func() map[string]string {
@@ -116,37 +115,17 @@ func tokensOf(text string, read Reading) []sqlToken {
 func (lx *lexer) next() sqlToken {
 	start := lx.pos
 	kind := lx.scan()
-	if lx.pos <= start { // cannot happen; keeps the loop finite if it did
-		lx.pos = start + 1
-	}
 	t := sqlToken{kind: kind, depth: lx.depth, Start: start, End: lx.pos}
 	switch kind {
 	case sqlSpace:
-		if strings.ContainsAny(lx.text[start:lx.pos], "\n\r") {
-			lx.lineStart = true
-		}
+		lx.lineStart = lx.lineStart || strings.ContainsAny(lx.text[start:lx.pos], "\n\r")
 		return t
 	case sqlComment:
 		return t
 	case sqlWord:
-		t.word = sqlKeyword(lx.text[start:lx.pos])
-		if t.word == "go" && lx.lineStart && lx.lineEnds() {
-			t.kind = sqlEnd
-		}
-		if t.word == "delimiter" && lx.fresh {
-			lx.setDelimiter()
-			t.kind, t.End = sqlMeta, lx.pos
-		}
+		lx.word(&t)
 	case sqlOp:
-		switch lx.text[start] {
-		case '(':
-			lx.depth++
-		case ')':
-			if lx.depth > 0 {
-				lx.depth--
-			}
-			t.depth = lx.depth
-		}
+		lx.nest(&t)
 	}
 	if t.kind == sqlEnd {
 		lx.depth, t.depth = 0, 0
@@ -157,20 +136,39 @@ func (lx *lexer) next() sqlToken {
 	return t
 }
 
+// word looks up a word that was read; two of them are commands of clients.
+func (lx *lexer) word(t *sqlToken) {
+	t.word = sqlKeyword(lx.text[t.Start:t.End])
+	switch {
+	case t.word == "go" && lx.lineStart && lx.lineEnds():
+		t.kind = sqlEnd
+	case t.word == "delimiter" && lx.fresh:
+		lx.setDelimiter()
+		t.kind, t.End = sqlMeta, lx.pos
+	}
+}
+
+// nest counts parentheses.
+func (lx *lexer) nest(t *sqlToken) {
+	switch lx.text[t.Start] {
+	case '(':
+		lx.depth++
+	case ')':
+		lx.depth = max(0, lx.depth-1)
+		t.depth = lx.depth
+	}
+}
+
 // scan moves pos behind the token and says what it is.
 func (lx *lexer) scan() sqlKind {
-	if lx.delimiter != "" && strings.HasPrefix(lx.text[lx.pos:], lx.delimiter) {
-		lx.pos += len(lx.delimiter)
+	if n := lx.endMark(); n > 0 {
+		lx.pos += n
 		return sqlEnd
 	}
-	rest := lx.text[lx.pos:]
-	c, next := rest[0], byte(0)
-	if len(rest) > 1 {
-		next = rest[1]
-	}
-	if kind, ok := lx.comment(c, next); ok {
+	if kind, ok := lx.comment(); ok {
 		return kind
 	}
+	c, next := lx.at(0), lx.at(1)
 	if kind, ok := lx.quotation(c); ok {
 		return kind
 	}
@@ -179,40 +177,79 @@ func (lx *lexer) scan() sqlKind {
 		return lx.scanSpace()
 	case c == '\\':
 		return lx.backslash()
-	case lx.fresh && lx.lineStart && (c == '!' || c == '.' && IsLetter(next)):
+	case lx.startsMeta(c, next):
 		lx.line()
 		return sqlMeta
 	case isDigit(c), c == '.' && isDigit(next):
 		return lx.number()
 	case IsLetter(c):
 		return lx.wordOrPrefixed()
-	case c == ';':
-		lx.pos++
-		return sqlEnd
+	}
+	return lx.sign(c, next)
+}
+
+// at is the byte n behind pos, 0 behind the text.
+func (lx *lexer) at(n int) byte {
+	if lx.pos+n >= len(lx.text) {
+		return 0
+	}
+	return lx.text[lx.pos+n]
+}
+
+// past is how far behind pos the bytes from n on end that are all so.
+func (lx *lexer) past(n int, so func(byte) bool) int {
+	for lx.pos+n < len(lx.text) && so(lx.text[lx.pos+n]) {
+		n++
+	}
+	return n
+}
+
+// take moves pos on by n bytes, which are a token of the kind.
+func (lx *lexer) take(n int, kind sqlKind) sqlKind {
+	lx.pos = min(lx.pos+n, len(lx.text))
+	return kind
+}
+
+// endMark is the length of what ends a statement here.
+func (lx *lexer) endMark() int {
+	if lx.delimiter != "" && strings.HasPrefix(lx.text[lx.pos:], lx.delimiter) {
+		return len(lx.delimiter)
+	}
+	if lx.at(0) == ';' {
+		return 1
+	}
+	return 0
+}
+
+// startsMeta: a client's command of one line begins with a sign.
+func (lx *lexer) startsMeta(c, next byte) bool {
+	return lx.fresh && lx.lineStart && (c == '!' || c == '.' && IsLetter(next))
+}
+
+// sign takes a parameter, a template's hole or an operator.
+func (lx *lexer) sign(c, next byte) sqlKind {
+	switch {
 	case c == '?', c == '@', c == ':' && IsLetter(next) && (lx.pos == 0 || lx.text[lx.pos-1] != ':'):
 		return lx.param()
 	case c == '{' && next == '{':
-		return lx.template()
+		if n := strings.Index(lx.text[lx.pos:], "}}"); n >= 0 {
+			return lx.take(n+2, sqlParam)
+		}
 	}
 	return lx.operator()
 }
 
 // comment takes a comment of the dialect that is read, or the end of one that MySQL
 // runs.
-func (lx *lexer) comment(c, next byte) (sqlKind, bool) {
-	switch {
-	case c == '-' && next == '-':
-		if third := lx.pos + 2; lx.read != MySQL || third >= len(lx.text) || lx.text[third] <= ' ' {
-			return lx.line(), true
-		}
-	case c == '#' && lx.read == MySQL, c == '/' && next == '/' && lx.read == Slash:
+func (lx *lexer) comment() (sqlKind, bool) {
+	switch mark := lx.text[lx.pos:min(lx.pos+2, len(lx.text))]; {
+	case mark == "--" && (lx.read != MySQL || lx.at(2) <= ' '), mark == "//" && lx.read == Slash, mark[0] == '#' && lx.read == MySQL:
 		return lx.line(), true
-	case c == '/' && next == '*':
+	case mark == "/*":
 		return lx.blockComment(), true
-	case c == '*' && next == '/' && lx.code > 0:
+	case mark == "*/" && lx.code > 0:
 		lx.code--
-		lx.pos += 2
-		return sqlComment, true
+		return lx.take(2, sqlComment), true
 	}
 	return 0, false
 }
@@ -243,8 +280,11 @@ func IsLetter(c byte) bool {
 
 // IsWordByte tells whether a byte may stand in a word of SQL.
 func IsWordByte(c byte) bool {
-	return IsLetter(c) || c >= '0' && c <= '9' || c == '$' || c >= utf8.RuneSelf
+	return IsLetter(c) || isDigit(c) || c == '$' || c >= utf8.RuneSelf
 }
+
+// isBlank: white space, of Unicode too, and what no screen shows.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' }
 
 // Keyword returns the interned lower-case keyword, or "" for another word.
 func sqlKeyword(w string) string {
@@ -272,11 +312,8 @@ func (lx *lexer) scanSpace() sqlKind {
 			lx.pos++
 			continue
 		}
-		if c < utf8.RuneSelf {
-			break
-		}
 		r, n := utf8.DecodeRuneInString(lx.text[lx.pos:])
-		if !unicode.IsSpace(r) && r != '\ufeff' && r != '\u200b' {
+		if c < utf8.RuneSelf || !isBlank(r) {
 			break
 		}
 		lx.pos += n
@@ -284,10 +321,7 @@ func (lx *lexer) scanSpace() sqlKind {
 	if lx.pos > start {
 		return sqlSpace
 	}
-	for lx.pos < len(lx.text) && IsWordByte(lx.text[lx.pos]) {
-		lx.pos++
-	}
-	return sqlWord
+	return lx.take(lx.past(0, IsWordByte), sqlWord)
 }
 
 // line takes the rest of the line, without its end.
@@ -313,22 +347,8 @@ func (lx *lexer) lineEnds() bool {
 func (lx *lexer) blockComment() sqlKind {
 	s := lx.text
 	lx.pos += 2
-	if lx.read == MySQL {
-		rest := s[lx.pos:]
-		mark := 0
-		if strings.HasPrefix(rest, "!") {
-			mark = 1
-		} else if len(rest) > 1 && (rest[0] == 'M' || rest[0] == 'm') && rest[1] == '!' {
-			mark = 2
-		}
-		if mark > 0 {
-			lx.pos += mark
-			for n := 0; n < 6 && lx.pos < len(s) && s[lx.pos] >= '0' && s[lx.pos] <= '9'; n++ {
-				lx.pos++
-			}
-			lx.code++
-			return sqlComment
-		}
+	if lx.read == MySQL && lx.executable() {
+		return sqlComment
 	}
 	nested := 1
 	for lx.pos < len(s) {
@@ -346,6 +366,22 @@ func (lx *lexer) blockComment() sqlKind {
 		}
 	}
 	return sqlComment
+}
+
+// executable takes the mark of a comment whose text MySQL or MariaDB runs, with the
+// version from which on it does.
+func (lx *lexer) executable() bool {
+	switch rest := lx.text[lx.pos:]; {
+	case strings.HasPrefix(rest, "!"):
+		lx.pos++
+	case strings.HasPrefix(rest, "M!"), strings.HasPrefix(rest, "m!"):
+		lx.pos += 2
+	default:
+		return false
+	}
+	lx.pos += min(6, lx.past(0, isDigit))
+	lx.code++
+	return true
 }
 
 // quoted takes a quoted token whose quote stands at open; a doubled quote
@@ -392,57 +428,48 @@ func (lx *lexer) bracket() sqlKind {
 	return sqlOp
 }
 
-// dollar takes $tag$…$tag$, a numbered parameter, or the sign alone.
+// dollar takes $tag$…$tag$, a numbered parameter, ${name} as a shell or a template left
+// it, or the sign alone.
 func (lx *lexer) dollar() sqlKind {
-	s, i := lx.text, lx.pos+1
-	if i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-			i++
+	if n := lx.past(1, isDigit); n > 1 {
+		return lx.take(n, sqlParam)
+	}
+	n := lx.past(1, func(c byte) bool { return IsLetter(c) || isDigit(c) })
+	rest := lx.text[lx.pos:]
+	switch {
+	case lx.read == ANSI && lx.at(n) == '$':
+		tag := rest[:n+1]
+		if end := strings.Index(rest[n+1:], tag); end >= 0 {
+			return lx.take(end+2*len(tag), sqlString)
 		}
-		lx.pos = i
-		return sqlParam
-	}
-	for i < len(s) && (IsLetter(s[i]) || s[i] >= '0' && s[i] <= '9') {
-		i++
-	}
-	if lx.read == ANSI && i < len(s) && s[i] == '$' {
-		tag := s[lx.pos : i+1]
-		if n := strings.Index(s[i+1:], tag); n >= 0 {
-			lx.pos = i + 1 + n + len(tag)
-		} else {
-			lx.pos = len(s)
-		}
-		return sqlString
-	}
-	if i < len(s) && s[i] == '{' { // ${name}, as a shell or a template left it
-		if n := strings.IndexByte(s[i:], '}'); n >= 0 {
-			lx.pos = i + n + 1
-			return sqlParam
+		return lx.take(len(rest), sqlString)
+	case lx.at(n) == '{':
+		if end := strings.IndexByte(rest[n:], '}'); end >= 0 {
+			return lx.take(n+end+1, sqlParam)
 		}
 	}
-	lx.pos = max(i, lx.pos+1)
-	if i > lx.pos-1 && i-1 > 0 && IsLetter(s[i-1]) {
-		return sqlParam
+	kind := sqlOp
+	if IsLetter(rest[n-1]) {
+		kind = sqlParam
 	}
-	return sqlOp
+	return lx.take(n, kind)
 }
+
+// runsBefore are commands of psql and mysql that end the statement before them.
+var runsBefore = scan.SetOf("g G gx gexec gset gdesc watch crosstabview")
 
 // backslash takes a client command: those that end a statement, or one line.
 func (lx *lexer) backslash() sqlKind {
-	s, i := lx.text, lx.pos+1
-	for i < len(s) && IsLetter(s[i]) {
-		i++
-	}
-	switch name := s[lx.pos+1 : i]; {
-	case name == "g" || name == "G" || name == "gx" || name == "gexec" || name == "gset" || name == "gdesc" || name == "watch" || name == "crosstabview":
+	n := lx.past(1, IsLetter)
+	switch name := lx.text[lx.pos+1 : lx.pos+n]; {
+	case runsBefore[name]:
 		lx.line()
 		return sqlEnd
-	case name != "" || i < len(s) && (s[i] == '!' || s[i] == '.' || s[i] == '?'):
+	case name != "", strings.IndexByte("!.?", lx.at(1)) >= 0:
 		lx.line()
 		return sqlMeta
 	}
-	lx.pos++
-	return sqlOp
+	return lx.take(1, sqlOp)
 }
 
 // setDelimiter reads the rest of a DELIMITER line.
@@ -457,85 +484,66 @@ func (lx *lexer) setDelimiter() {
 
 // number takes digits with everything that a numeral may hold.
 func (lx *lexer) number() sqlKind {
-	s, i := lx.text, lx.pos
-	for i < len(s) {
-		c := s[i]
-		if c >= '0' && c <= '9' || c == '.' || IsLetter(c) {
-			i++
-			continue
-		}
-		if (c == '+' || c == '-') && (s[i-1] == 'e' || s[i-1] == 'E') && !strings.HasPrefix(s[lx.pos:], "0x") {
-			i++
-			continue
-		}
-		break
-	}
-	lx.pos = i
-	return sqlNumber
+	hex, last := strings.HasPrefix(lx.text[lx.pos:], "0x"), byte(0)
+	return lx.take(lx.past(0, func(c byte) bool {
+		signs := !hex && (c == '+' || c == '-') && last|0x20 == 'e' // of an exponent
+		last = c
+		return signs || isDigit(c) || c == '.' || IsLetter(c)
+	}), sqlNumber)
 }
 
 // wordOrPrefixed takes a name, or a string with a prefix such as E'…'.
 func (lx *lexer) wordOrPrefixed() sqlKind {
+	n := lx.wordLength()
+	if n == 1 {
+		switch c := lx.at(0) | 0x20; {
+		case lx.at(1) == '\'' && strings.IndexByte("enxbrq", c) >= 0:
+			return lx.quoted(lx.pos+1, '\'', c == 'e' || lx.read != ANSI, sqlString)
+		case lx.at(1) == '&' && lx.at(2) == '\'' && c == 'u':
+			return lx.quoted(lx.pos+2, '\'', false, sqlString)
+		}
+	}
+	return lx.take(n, sqlWord)
+}
+
+// wordLength is how many bytes the word here has.
+func (lx *lexer) wordLength() int {
 	s, i := lx.text, lx.pos
 	for i < len(s) && IsWordByte(s[i]) {
 		if s[i] >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' {
+			if isBlank(r) {
 				break
 			}
 			i += n - 1
 		}
 		i++
 	}
-	w := s[lx.pos:i]
-	if i < len(s) && s[i] == '\'' && len(w) == 1 && strings.Contains("eEnNxXbBrRqQ", w) {
-		return lx.quoted(i, '\'', w == "e" || w == "E" || lx.read != ANSI, sqlString)
-	}
-	if len(w) == 1 && (w == "u" || w == "U") && strings.HasPrefix(s[i:], "&'") {
-		return lx.quoted(i+1, '\'', false, sqlString)
-	}
-	lx.pos = i
-	return sqlWord
+	return i - lx.pos
 }
 
 // param takes ?, :name, @name and @@name.
 func (lx *lexer) param() sqlKind {
-	s, i := lx.text, lx.pos+1
-	for i < len(s) && s[i] == '@' && i < lx.pos+2 {
-		i++
+	n := 1
+	if lx.at(1) == '@' {
+		n = 2
 	}
-	if s[lx.pos] != '?' {
-		for i < len(s) && IsWordByte(s[i]) {
-			i++
-		}
+	if lx.at(0) != '?' {
+		n = lx.past(n, IsWordByte)
 	}
-	lx.pos = i
-	if i == len(s) || s[lx.pos-1] != '@' {
-		return sqlParam
+	if lx.pos+n < len(lx.text) && lx.at(n-1) == '@' {
+		return lx.take(n, sqlOp)
 	}
-	return sqlOp
-}
-
-// template takes {{ name }}.
-func (lx *lexer) template() sqlKind {
-	if n := strings.Index(lx.text[lx.pos:], "}}"); n >= 0 {
-		lx.pos += n + 2
-		return sqlParam
-	}
-	lx.pos++
-	return sqlOp
+	return lx.take(n, sqlParam)
 }
 
 // operator takes one operator; those of two or three characters stay together
 // where their parts mean something else.
 func (lx *lexer) operator() sqlKind {
-	rest := lx.text[lx.pos:]
 	for _, op := range [...]string{"<=>", "->>", "!~*", "<>", "!=", "<=", ">=", "==", "::", ":=", "||", "&&", "->", "~*", "!~"} {
-		if strings.HasPrefix(rest, op) {
-			lx.pos += len(op)
-			return sqlOp
+		if strings.HasPrefix(lx.text[lx.pos:], op) {
+			return lx.take(len(op), sqlOp)
 		}
 	}
-	lx.pos++
-	return sqlOp
+	return lx.take(1, sqlOp)
 }

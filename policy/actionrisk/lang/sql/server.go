@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -36,7 +37,7 @@ var procedurePrefixes = []struct{ prefix, effect string }{
 // procedure names the effect of a system procedure, whose arguments stand in
 // [args,end).
 func (p *parser) procedure(name string, i, args, end int) bool {
-	first := p.argument(args, end, "")
+	first := p.firstArgument(args, end)
 	switch name {
 	case "xp_cmdshell":
 		p.programText(first, name, args, end)
@@ -72,26 +73,34 @@ func (p *parser) procedure(name string, i, args, end int) bool {
 	return known
 }
 
-// argument is the text of the argument @name or name => of a call in [lo,hi), or of
-// the first one.
+// argument is the text of the argument @name or name => of a call in [lo,hi).
 func (p *parser) argument(lo, hi int, name string) string {
 	for j := lo; j < hi; j++ {
-		at := j + 2 // @name = '…'
-		if p.op(j+1, "=") && p.op(j+2, ">") {
-			at++ // name => '…'
-		}
-		if name != "" && strings.TrimPrefix(p.raw(j), "@") == name && p.op(j+1, "=") || name == "" && j == lo && p.toks[j].kind == sqlParam && p.op(j+1, "=") {
-			text, _ := p.literal(at, p.commaOr(at, hi))
-			return text
+		if p.op(j+1, "=") && strings.TrimPrefix(p.raw(j), "@") == name {
+			return p.argumentValue(j, hi)
 		}
 	}
-	if name != "" {
-		return ""
+	return ""
+}
+
+// firstArgument is the text of the first argument of a call in [lo,hi).
+func (p *parser) firstArgument(lo, hi int) string {
+	if lo < hi && p.toks[lo].kind == sqlParam && p.op(lo+1, "=") {
+		return p.argumentValue(lo, hi)
 	}
 	if p.op(lo, "(") {
 		lo++
 	}
 	return p.stringAt(lo)
+}
+
+// argumentValue is the text behind @name = and name => at i.
+func (p *parser) argumentValue(i, hi int) string {
+	if i += 2; p.op(i, ">") {
+		i++
+	}
+	text, _ := p.literal(i, p.commaOr(i, hi))
+	return text
 }
 
 // programText hands text that the server gives a shell on.
@@ -135,7 +144,8 @@ var functionEffects = map[string]string{
 	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
 	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
 	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
-	"load_extension": "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
+	"aws_s3.query_export_to_s3": "server.export",
+	"load_extension":            "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
 	"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program", "dbms_java_test.funcall": "server.program", "dbms_java.grant_permission": "server.program", "aws_lambda.invoke": "server.program", "lambda_async": "server.program", "lambda_sync": "server.program",
 	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
 	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
@@ -173,23 +183,17 @@ func (p *parser) function(i, close int) {
 	if p.special(whole, i, close) {
 		return
 	}
-	effect, ok := functionEffects[whole]
-	if !ok {
-		effect = functionEffects[name]
-	}
-	if effect != "" {
+	effect := cmp.Or(functionEffects[whole], functionEffects[name])
+	switch {
+	case effect != "":
 		p.serverFile(effect, p.stringAt(i+2), i, close+1)
-		return
-	}
-	if textFunctions[name] || textFunctions[whole] {
-		for _, a := range p.list(i+2, close) {
-			if text, known := p.literal(a[0], a[1]); known && strings.IndexByte(text, ' ') > 0 {
+	case textFunctions[name] || textFunctions[whole]:
+		for _, text := range p.literals(i, close) {
+			if strings.IndexByte(text, ' ') > 0 {
 				p.nested(text, name, i, close+1)
 			}
 		}
-		return
-	}
-	if !pureFunction(name) && p.toks[i].word == "" {
+	case !pureFunctions[name] && p.toks[i].word == "":
 		p.out.ReadOnly = false
 	}
 }
@@ -207,70 +211,63 @@ func (p *parser) serverFile(effect, path string, i, end int) {
 
 // special judges the functions whose effect their arguments decide.
 func (p *parser) special(name string, i, close int) bool {
+	first := p.stringAt(i + 2)
 	switch name {
 	case "openrowset", "opendatasource":
-		if path := p.stringAt(i + 3); p.is(i+2, "bulk") && serverPath(path) {
-			p.add("server.file-read", path, i, close+1)
-			return true
-		}
-	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // of Neo4j's apoc
-		var parts []string
-		for _, a := range p.list(i+2, close) {
-			if text, ok := p.literal(a[0], a[1]); ok {
-				parts = append(parts, text)
-			}
-		}
-		p.nested(strings.Join(parts, " "), name, i, close+1)
-		return true
-	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
-		p.schedulerJob(i, close)
-		return true
-	case "edit": // SQLite's shell hands the first argument, in a file, to the second
-		list := p.list(i+2, close)
-		if len(list) != 2 {
+		path := p.stringAt(i + 3)
+		if !p.is(i+2, "bulk") || !serverPath(path) {
 			return false
 		}
-		text, _ := p.literal(list[0][0], list[0][1])
-		program, _ := p.literal(list[1][0], list[1][1])
-		p.fileUse(FileUse{Op: act.Overwrite, Path: "/tmp/edit", Writes: text, Via: "edit"}, i, close+1)
-		p.programText(program+" /tmp/edit", "edit", i, close+1)
-		return true
+		p.add("server.file-read", path, i, close+1)
+	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // of Neo4j's apoc
+		p.nested(strings.Join(p.literals(i, close), " "), name, i, close+1)
+	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
+		p.schedulerJob(i, close)
+	case "edit": // SQLite's shell hands the first argument, in a file, to the second
+		if texts := p.literals(i, close); len(texts) == 2 {
+			p.fileUse(FileUse{Op: act.Overwrite, Path: "/tmp/edit", Writes: texts[0], Via: "edit"}, i, close+1)
+			p.programText(texts[1]+" /tmp/edit", "edit", i, close+1)
+		}
 	case "utl_file.fopen":
-		effect := "server.file-read"
-		if list := p.list(i+2, close); len(list) > 2 && strings.ContainsAny(strings.ToLower(p.stringAt(list[2][0])), "wa") {
-			effect = "server.file-write"
-		}
-		p.add(effect, p.stringAt(i+2), i, close+1)
-		return true
+		p.opensFile(first, i, close)
 	case "set_config", "pg_catalog.set_config":
-		if list := p.list(i+2, close); len(list) > 1 {
-			return p.setting(strings.ToLower(p.stringAt(list[0][0])), p.stringAt(list[1][0]), i, close+1)
-		}
+		list := p.list(i+2, close)
+		return len(list) > 1 && p.setting(strings.ToLower(first), p.stringAt(list[1][0]), i, close+1)
 	case "executable":
-		command := p.stringAt(i + 2)
-		p.add("server.program", command, i, close+1)
-		p.programText(command, name, i+2, close)
-		return true
+		p.add("server.program", first, i, close+1)
+		p.programText(first, name, i+2, close)
 	case "file":
-		path := p.stringAt(i + 2)
-		if p.is(i-1, "function") && p.head == "insert" {
-			p.clientFile(path, true, i, close)
-		} else if path != "" {
-			p.clientFile(path, false, i, close)
-		}
+		p.clientFile(first, p.is(i-1, "function") && p.head == "insert", i, close)
 		p.out.ReadOnly = false
-		return true
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
-		path := p.stringAt(i + 2)
-		if path == "" && p.raw(i+2) == "getenv" { // getenv('HOME') || '/x'
-			if text, ok := p.literal(i+6, close); ok {
-				path = "~" + text
-			}
+		if text, ok := p.literal(i+6, close); ok && first == "" && p.raw(i+2) == "getenv" { // getenv('HOME') || '/x'
+			first = "~" + text
 		}
-		p.clientFile(path, false, i, close)
-		return true
+		p.clientFile(first, false, i, close)
+	default:
+		return false
 	}
-	return false
+	return true
+}
+
+// opensFile: Oracle's third argument says whether the file is written.
+func (p *parser) opensFile(file string, i, close int) {
+	effect := "server.file-read"
+	if list := p.list(i+2, close); len(list) > 2 && strings.ContainsAny(strings.ToLower(p.stringAt(list[2][0])), "wa") {
+		effect = "server.file-write"
+	}
+	p.add(effect, file, i, close+1)
+}
+
+// literals are the texts of the arguments that are known of the call at i.
+func (p *parser) literals(i, close int) []string {
+	var texts []string
+	for _, a := range p.list(i+2, close) {
+		if text, ok := p.literal(a[0], a[1]); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 // serverPath: a file of the server itself, not an object of a store.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Fact is one effect of one statement: the part of a rule id after "sql.".
@@ -84,9 +85,6 @@ type Client struct {
 
 // Readings drops the readings that cannot differ from another for the text.
 func readings(text string, reads Reading) Reading {
-	if reads == 0 {
-		reads = AnyReading
-	}
 	if reads&(reads-1) == 0 {
 		return reads
 	}
@@ -109,39 +107,37 @@ func classifyNested(text string, reads Reading, client Client, nesting int, left
 		}
 		p := parser{text: text, read: read, nesting: nesting, left: left, of: client}
 		p.run()
-		merged.Steps += len(p.toks) + p.out.Steps
+		p.out.Steps += len(p.toks)
 		if first {
-			steps := merged.Steps
 			merged, first = p.out, false
-			merged.Steps = steps
-			continue
+		} else {
+			merged.join(p.out)
 		}
-		for _, f := range p.out.Facts {
-			if !slices.Contains(merged.Facts, f) {
-				merged.Facts = append(merged.Facts, f)
-			}
-		}
-		for _, c := range p.out.Shell {
-			if !slices.Contains(merged.Shell, c) {
-				merged.Shell = append(merged.Shell, c)
-			}
-		}
-		for _, f := range p.out.Files {
-			if !slices.Contains(merged.Files, f) {
-				merged.Files = append(merged.Files, f)
-			}
-		}
-		for _, name := range p.out.Includes {
-			if !slices.Contains(merged.Includes, name) {
-				merged.Includes = append(merged.Includes, name)
-			}
-		}
-		merged.ReadOnly = merged.ReadOnly && p.out.ReadOnly
-		merged.Dumps = merged.Dumps || p.out.Dumps
-		merged.Unknown = merged.Unknown || p.out.Unknown
-		merged.TooDeep = merged.TooDeep || p.out.TooDeep
 	}
 	return merged
+}
+
+// join adds what another reading of the same text found.
+func (r *Result) join(other Result) {
+	r.Facts = addNew(r.Facts, other.Facts)
+	r.Shell = addNew(r.Shell, other.Shell)
+	r.Files = addNew(r.Files, other.Files)
+	r.Includes = addNew(r.Includes, other.Includes)
+	r.Steps += other.Steps
+	r.ReadOnly = r.ReadOnly && other.ReadOnly
+	r.Dumps = r.Dumps || other.Dumps
+	r.Unknown = r.Unknown || other.Unknown
+	r.TooDeep = r.TooDeep || other.TooDeep
+}
+
+// addNew adds those of more that are not there yet.
+func addNew[T comparable](have, more []T) []T {
+	for _, v := range more {
+		if !slices.Contains(have, v) {
+			have = append(have, v)
+		}
+	}
+	return have
 }
 
 // Parser walks the significant tokens of one reading.
@@ -169,6 +165,30 @@ type parser struct {
 
 func (p *parser) run() {
 	p.txStart = -1
+	p.cut()
+	p.glue()
+	p.pair()
+	p.out.ReadOnly = len(p.toks) > 0
+	for lo := 0; lo < len(p.toks); {
+		hi := p.segmentEnd(lo)
+		if hi > lo {
+			p.segment(lo, hi)
+		}
+		for lo = hi; lo < len(p.toks) && (p.toks[lo].kind == sqlEnd || p.toks[lo].kind == sqlMeta); lo++ {
+			p.client(lo)
+		}
+	}
+	if p.nesting == 0 {
+		p.callBodies()
+		p.clientLines(lineCommands[cmp.Or(sameLines[p.of.Name], p.of.Name)])
+	}
+	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || len(p.out.Files) > 0 || p.out.Unknown {
+		p.out.ReadOnly = false
+	}
+}
+
+// cut takes the tokens that mean something.
+func (p *parser) cut() {
 	for _, t := range tokensOf(p.text, p.read) {
 		if t.kind == sqlSpace || t.kind == sqlComment {
 			continue
@@ -178,28 +198,6 @@ func (p *parser) run() {
 			t.depth = maxSQLDepth
 		}
 		p.toks = append(p.toks, t)
-	}
-	p.glue()
-	p.pair()
-	p.out.ReadOnly = len(p.toks) > 0
-	lo := 0
-	for lo < len(p.toks) {
-		hi := p.segmentEnd(lo)
-		if hi > lo {
-			p.segment(lo, hi)
-		}
-		lo = hi
-		for lo < len(p.toks) && (p.toks[lo].kind == sqlEnd || p.toks[lo].kind == sqlMeta) {
-			p.client(lo)
-			lo++
-		}
-	}
-	p.callBodies()
-	if list := lineCommands[cmp.Or(sameLines[p.of.Name], p.of.Name)]; p.nesting == 0 && len(list) > 0 {
-		p.clientLines(list)
-	}
-	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || len(p.out.Files) > 0 || p.out.Unknown {
-		p.out.ReadOnly = false
 	}
 }
 
@@ -247,19 +245,25 @@ func (p *parser) segmentEnd(lo int) int {
 	blocks := 0
 	for i := lo; i < len(p.toks); i++ {
 		t := p.toks[i]
-		switch {
-		case t.kind == sqlMeta:
+		if t.kind == sqlMeta || t.kind == sqlEnd && (blocks == 0 || p.text[t.Start] != ';') {
 			return i
-		case t.kind == sqlEnd && (blocks == 0 || p.text[t.Start] != ';'):
-			return i
-		case !body || t.kind != sqlWord:
-		case t.word == "begin", t.word == "case" && !p.is(i-1, "end"):
-			blocks++
-		case t.word == "end" && !p.is(i+1, "if") && !p.is(i+1, "while") && p.raw(i+1) != "loop" && p.raw(i+1) != "repeat":
-			blocks = max(0, blocks-1)
+		}
+		if body {
+			blocks = max(0, blocks+p.opensBlock(i))
 		}
 	}
 	return len(p.toks)
+}
+
+// opensBlock is 1 where a block begins at token i, -1 where one ends, else 0.
+func (p *parser) opensBlock(i int) int {
+	switch {
+	case p.is(i, "begin"), p.is(i, "case") && !p.is(i-1, "end"):
+		return 1
+	case p.is(i, "end") && !p.isAny(i+1, "if", "while", "loop") && p.raw(i+1) != "repeat":
+		return -1
+	}
+	return 0
 }
 
 // createsRoutine reports whether CREATE at i makes something with a body of
@@ -319,31 +323,12 @@ func (p *parser) has(lo, hi int, words ...string) bool {
 func (p *parser) name(i, hi int) (string, int) {
 	var parts []string
 	for i < hi {
-		t := p.toks[i]
-		text := p.text[t.Start:t.End]
-		switch t.kind {
-		case sqlWord, sqlParam, sqlNumber:
-		case sqlName:
-			text = unquote(text)
-		case sqlString:
-			text = stringText(text)
-		case sqlOp:
-			if text != "*" && text != "#" {
-				return strings.Join(parts, "."), i
-			}
-			if text == "#" && i+1 < hi { // SQL Server's temporary tables
-				i++
-				if p.op(i, "#") {
-					i++
-				}
-				text = "#" + p.raw(i)
-			}
-		default:
-			return strings.Join(parts, "."), i
+		part, next := p.namePart(i, hi)
+		if next == i {
+			break
 		}
-		parts = append(parts, text)
-		i++
-		if !p.op(i, ".") {
+		parts = append(parts, part)
+		if i = next; !p.op(i, ".") {
 			break
 		}
 		for p.op(i, ".") {
@@ -351,6 +336,35 @@ func (p *parser) name(i, hi int) (string, int) {
 		}
 	}
 	return strings.Join(parts, "."), i
+}
+
+// textOf is token i as written.
+func (p *parser) textOf(i int) string { return p.text[p.toks[i].Start:p.toks[i].End] }
+
+// lastPart is a name without what it is qualified with.
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// namePart is one part of a name and the index behind it, which is i if there is none.
+func (p *parser) namePart(i, hi int) (string, int) {
+	text := p.textOf(i)
+	switch p.toks[i].kind {
+	case sqlWord, sqlParam, sqlNumber:
+		return text, i + 1
+	case sqlName:
+		return unquote(text), i + 1
+	case sqlString:
+		return stringText(text), i + 1
+	}
+	switch {
+	case p.op(i, "*"), p.op(i, "#") && i+1 >= hi:
+		return text, i + 1
+	case p.op(i, "#"): // SQL Server's temporary tables
+		if i++; p.op(i, "#") {
+			i++
+		}
+		return "#" + p.raw(i), i + 1
+	}
+	return "", i
 }
 
 // add records an effect of the tokens [lo,hi).
@@ -382,9 +396,6 @@ func stringText(s string) string {
 		return strings.TrimSuffix(s[min(n, len(s)):], s[:min(n, len(s))])
 	}
 	open := strings.IndexByte(s, '\'')
-	if open < 0 {
-		return s
-	}
 	escapes := open > 0 && (s[0] == 'e' || s[0] == 'E')
 	s = strings.TrimSuffix(s[open+1:], "'")
 	s = strings.ReplaceAll(s, "''", "'")
@@ -431,15 +442,11 @@ func (p *parser) bare(lo, hi int) {
 		return
 	}
 	name, next := p.name(lo, hi)
-	before := len(p.out.Facts)
-	if p.op(next, "(") {
-		p.functions(lo, hi)
-	}
-	if len(p.out.Facts) > before {
+	if p.callActs(lo, next, hi) {
 		return
 	}
-	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
-	if strings.HasPrefix(name, "sp_executesql") || strings.HasPrefix(name, "sp_msforeach") {
+	name = lastPart(strings.ToLower(name))
+	if runsText(name) {
 		p.dynamic(next, hi, lo)
 		return
 	}
@@ -448,13 +455,22 @@ func (p *parser) bare(lo, hi int) {
 	}
 }
 
+// callActs tells whether the call in [lo,hi) whose arguments begin at open has an effect.
+func (p *parser) callActs(lo, open, hi int) bool {
+	before := len(p.out.Facts)
+	if p.op(open, "(") {
+		p.functions(lo, hi)
+	}
+	return len(p.out.Facts) > before
+}
+
 // extent is where the statement begun at i ends: at a smaller depth, at the
 // next statement beside it, or at hi.
 func (p *parser) extent(i, lo, hi int) int {
 	head := p.head
 	defer func() { p.head = head }()
 	p.head = p.toks[i].word
-	if p.head == "with" || p.head == "explain" || p.head == "create" || p.head == "prepare" {
+	if p.under("with", "explain", "create", "prepare") {
 		return hi
 	}
 	for j := i + 1; j < hi; j++ {
@@ -468,16 +484,19 @@ func (p *parser) extent(i, lo, hi int) int {
 	return hi
 }
 
+// under tells whether the statement under way begins with one of the verbs.
+func (p *parser) under(verbs ...string) bool { return slices.Contains(verbs, p.head) }
+
 // Verbs may begin a statement where one is due.
 var Verbs = func() map[string]bool {
 	m := map[string]bool{}
 	for v := range strings.FieldsSeq(`select with values table show describe desc explain help insert update delete merge replace upsert
 		truncate drop create alter rename comment grant revoke deny reassign set reset use begin start commit end abort rollback
-		savepoint release prepare execute exec deallocate do call declare fetch open close copy load unload bulk import vacuum
+		savepoint release prepare execute exec deallocate do call declare fetch open close copy load unload bulk import export vacuum
 		analyze analyse optimize reindex cluster refresh lock unlock flush purge kill shutdown restart restore backup
-		recover attach detach pragma checkpoint discard listen notify print raiserror return if while loop reconfigure
-		undrop undo move install change stop system security dump exchange handler batch delimiter waitfor dbcc put get
-		list ls source repair check exit quit rebuild export clear remove msck cache uncache suspend resume go into enable disable history for raise perform elseif elsif else match runscript flashback`) {
+		recover attach detach pragma checkpoint discard print raiserror return if while loop reconfigure
+		undrop undo move install change stop system security dump exchange handler delimiter dbcc
+		source repair check exit rebuild remove cache suspend resume go into enable disable history for raise elseif elsif else match runscript flashback`) {
 		m[v] = true
 	}
 	return m
@@ -486,70 +505,52 @@ var Verbs = func() map[string]bool {
 // startsAt returns the verb if a statement begins at token i of the segment
 // [lo,hi): anywhere a statement is due, or by two words that begin one only.
 func (p *parser) startsAt(i, lo, hi int) string {
-	t := p.toks[i]
-	if t.kind != sqlWord || t.word == "" {
-		if i == lo && t.kind == sqlOp && p.op(i, "(") { // (SELECT …) UNION …
-			for i < hi && p.op(i, "(") {
-				i++
-			}
-			if p.isAny(i, "select", "with", "values") {
-				return "select"
-			}
+	word := p.toks[i].word
+	switch {
+	case i == lo && p.op(i, "("): // (SELECT …) UNION …
+		for i < hi && p.op(i, "(") {
+			i++
+		}
+		if p.isAny(i, "select", "with", "values") {
+			return "select"
 		}
 		return ""
-	}
-	if !Verbs[t.word] || p.op(i-1, ".") {
+	case p.toks[i].kind != sqlWord, !Verbs[word], p.op(i-1, "."):
 		return ""
-	}
-	if p.due(i, lo) {
-		if p.op(i+1, "(") && (t.word == "replace" || t.word == "insert" || t.word == "truncate") && i > lo {
-			return "" // functions of these names
+	case p.due(i, lo):
+		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // functions of these names
+			return ""
 		}
-		return t.word
-	}
-	switch p.head {
-	case "grant", "revoke", "deny", "comment", "show", "describe", "desc", "explain", "help":
+		return word
+	case p.under("grant", "revoke", "deny", "comment", "show", "describe", "desc", "explain", "help"), !p.opens(i, hi):
 		return ""
 	}
-	if p.opens(i, hi) {
-		return t.word
-	}
-	return ""
+	return word
+}
+
+// dueIn are words behind which a statement is due in some statements only.
+var dueIn = map[string][]string{
+	"as":      {"create", "prepare", "alter", "declare"},
+	"for":     {"declare", "prepare"},
+	"instead": {"create"}, "also": {"create"}, // rules
 }
 
 // due reports whether a statement is expected at token i.
 func (p *parser) due(i, lo int) bool {
-	if i == lo {
+	switch {
+	case i == lo, p.toks[i-1].kind == sqlEnd, // inside a routine's body
+		p.op(i-1, ">") && p.op(i-2, ">"): // <<label>>
 		return true
-	}
-	if p.op(i-1, "(") {
-		return p.isAny(i-2, "as", "materialized") && !p.isAny(i, "table")
-	}
-	if p.op(i-1, ">") && p.op(i-2, ">") { // <<label>>
-		return true
-	}
-	if p.toks[i-1].kind == sqlEnd { // inside a routine's body
-		return true
-	}
-	prev := p.toks[i-1]
-	if prev.kind != sqlWord {
-		return false
-	}
-	switch prev.word {
-	case "begin", "loop", "tran", "transaction":
+	case p.op(i-1, "("):
+		return p.isAny(i-2, "as", "materialized") && !p.is(i, "table")
+	case p.isAny(i-1, "begin", "loop", "tran", "transaction"):
 		return !p.isAny(i, "read", "isolation")
-	case "then", "else":
+	case p.isAny(i-1, "then", "else"):
 		return p.head != "merge" && !p.inCase(i, lo)
-	case "do":
+	case p.is(i-1, "do"):
 		return p.head != "insert"
-	case "as":
-		return p.head == "create" || p.head == "prepare" || p.head == "alter" || p.head == "declare"
-	case "instead", "also":
-		return p.head == "create" // rules
-	case "for":
-		return p.head == "declare" || p.head == "prepare"
 	}
-	return false
+	return p.under(dueIn[p.toks[i-1].word]...)
 }
 
 // inCase reports whether a CASE expression is open at token i.
@@ -576,43 +577,53 @@ var notBehind = map[string][]string{
 	"alter":   {"on", "instance"},
 }
 
+// opensBefore are words before which a verb begins a statement wherever it stands.
+var opensBefore = map[string][]string{
+	"truncate": {"table"},
+	"delete":   {"from", "top"},
+	"insert":   {"into", "overwrite"},
+	"merge":    {"into"},
+	"begin":    {"tran", "transaction"},
+	"commit":   {"tran", "transaction", "work"},
+	"rollback": {"tran", "transaction", "work"},
+}
+
 // opens reports whether the words at i begin a statement wherever they stand.
 func (p *parser) opens(i, hi int) bool {
 	next, verb := i+1, p.toks[i].word
 	if p.isAny(i-1, notBehind[verb]...) {
 		return false
 	}
+	if p.isAny(next, opensBefore[verb]...) {
+		return true
+	}
 	switch verb {
-	case "drop":
-		return p.opensDrop(i, hi)
-	case "truncate":
-		return p.is(next, "table")
+	case "drop", "create", "alter":
+		return p.defines(verb, i, hi)
 	case "delete":
-		return p.isAny(next, "from", "top") || p.is(next+1, "from") && p.head != "grant"
+		return p.is(next+1, "from")
 	case "update":
 		return p.find(next, min(hi, next+12), p.toks[i].depth, "set") > next
-	case "insert":
-		return p.isAny(next, "into", "overwrite")
-	case "merge":
-		return p.is(next, "into")
 	case "exec", "execute":
 		return next < hi && p.head != "create" && !p.isAny(next, "function", "procedure", "on", "as")
-	case "create", "alter":
-		return objectOf(p, next, hi) != "" && !(p.head == "create" && p.is(i-1, "or"))
 	case "select":
-		return p.toks[i].depth == 0 && (p.head == "with" || p.head == "if" || p.head == "declare" || p.head == "use")
+		return p.toks[i].depth == 0 && p.under("with", "if", "declare", "use")
 	case "commit", "rollback":
-		return next >= hi || p.isAny(next, "tran", "transaction", "work")
-	case "begin":
-		return p.isAny(next, "tran", "transaction")
+		return next >= hi
 	}
 	return false
 }
 
-// opensDrop: DROP that is no part of ALTER TABLE.
-func (p *parser) opensDrop(i, hi int) bool {
-	switch objectOf(p, i+1, hi) {
-	case "", "column", "partition":
+// defines reports whether a statement about an object begins at i: DROP may also be
+// part of ALTER TABLE, ALTER of CREATE OR ALTER.
+func (p *parser) defines(verb string, i, hi int) bool {
+	kind := objectOf(p, i+1, hi)
+	switch {
+	case kind == "":
+		return false
+	case verb != "drop":
+		return p.head != "create" || !p.is(i-1, "or")
+	case kind == "column" || kind == "partition":
 		return false
 	}
 	return p.head != "alter" || p.isAny(i+1, "table", "database", "schema") && !p.is(i-1, "or")
@@ -620,10 +631,5 @@ func (p *parser) opensDrop(i, hi int) bool {
 
 // HoldsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
 func HoldsSQL(low string) bool {
-	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_"} {
-		if strings.Contains(low, s) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAny(low, "drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_")
 }

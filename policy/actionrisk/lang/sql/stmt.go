@@ -1,10 +1,12 @@
 package sql
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // statement names the effects of the statement [i,end) that begins with verb.
@@ -13,8 +15,11 @@ func (p *parser) statement(verb string, i, end int) {
 	if !readVerbs[verb] {
 		p.out.ReadOnly = false
 	}
+	if to := p.sendsTo(verb, i, end); to != "" {
+		p.add("server.export", to, i, end)
+	}
 	switch verb {
-	case "select", "values", "table", "with", "show", "describe", "desc", "help", "use", "list", "ls":
+	case "select", "values", "table", "with", "show", "describe", "desc", "help", "use":
 		p.query(verb, i, end)
 	case "explain":
 		p.explain(i, end)
@@ -28,7 +33,7 @@ func (p *parser) statement(verb string, i, end int) {
 		p.mergeStatement(i, end)
 	case "truncate":
 		p.truncation(i, end)
-	case "drop":
+	case "drop", "remove":
 		p.drop(i, end)
 	case "create":
 		p.create(i, end)
@@ -38,13 +43,13 @@ func (p *parser) statement(verb string, i, end int) {
 		p.grant(verb, i, end)
 	case "begin", "start", "commit", "end", "abort", "rollback", "prepare":
 		p.transaction(verb, i, end)
-	case "execute", "exec", "call", "perform":
+	case "execute", "exec", "call":
 		p.execute(verb, i, end)
 	case "do":
 		p.block(i, end)
 	case "declare", "set":
 		p.set(verb, i, end)
-	case "copy", "load", "bulk", "import", "unload":
+	case "copy", "load", "bulk", "import", "unload", "export":
 		p.transfer(verb, i, end)
 	case "for":
 		p.aql(i, end)
@@ -62,7 +67,7 @@ func (p *parser) statement(verb string, i, end int) {
 var readVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
 	"describe": true, "desc": true, "help": true, "explain": true, "use": true, "begin": true, "start": true,
 	"commit": true, "end": true, "abort": true, "rollback": true, "savepoint": true, "release": true, "fetch": true,
-	"close": true, "print": true, "pragma": true, "declare": true, "open": true, "list": true, "ls": true, "listen": true, "go": true, "exit": true, "quit": true}
+	"close": true, "print": true, "pragma": true, "declare": true, "open": true, "go": true, "exit": true}
 
 // query records what a SELECT does beside reading, and CTEs that keep every row.
 func (p *parser) query(verb string, i, end int) {
@@ -75,21 +80,26 @@ func (p *parser) query(verb string, i, end int) {
 			p.selectsInto(verb, i, j, end)
 		case p.is(j, "for") && p.isAny(j+1, "update", "share", "no", "key"):
 			p.out.ReadOnly = false
-		case p.toks[j].kind == sqlParam && p.op(j+1, "=") && j+2 < end && verb == "select" && p.is(j-1, "select"):
+		case p.is(j-1, "select") && p.toks[j].kind == sqlParam && p.op(j+1, "=") && j+2 < end:
 			p.assign(p.raw(j), j+2, end)
 		}
 	}
 	p.functions(i, end)
-	if p.nesting > 0 || p.toks[i].depth > 0 {
-		return
+	if p.nesting == 0 && p.toks[i].depth == 0 {
+		p.shows(verb, i, end)
 	}
-	if p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
+}
+
+// shows notes what a query gives out: a whole table, or a text that is SQL itself.
+func (p *parser) shows(verb string, i, end int) {
+	if (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
 		p.out.Dumps = true
 	}
-	if verb == "select" {
-		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && HoldsSQL(strings.ToLower(text)) {
-			p.out.Printed = text
-		}
+	if verb != "select" {
+		return
+	}
+	if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && HoldsSQL(strings.ToLower(text)) {
+		p.out.Printed = text
 	}
 }
 
@@ -164,22 +174,16 @@ func (p *parser) explain(i, end int) {
 	for j < end {
 		switch {
 		case p.isAny(j, "analyze", "analyse"):
-			runs = !p.isAny(j+1, "false", "off") && p.raw(j+1) != "0"
+			runs = p.analyzes(j)
 			j++
 		case p.op(j, "("):
-			if p.isAny(j+1, "select", "with") {
-				return
-			}
 			close := p.closes(j, end)
-			if close < 0 {
+			if close < 0 || p.isAny(j+1, "select", "with") {
 				return
 			}
-			for k := j; k < close; k++ {
-				if p.isAny(k, "analyze", "analyse") && !p.isAny(k+1, "false", "off") && p.raw(k+1) != "0" {
-					runs = true
-				}
+			for ; j <= close; j++ {
+				runs = runs || p.analyzes(j)
 			}
-			j = close + 1
 		case Verbs[p.toks[j].word]:
 			if runs {
 				p.runInner(j, end)
@@ -191,6 +195,11 @@ func (p *parser) explain(i, end int) {
 	}
 }
 
+// analyzes tells whether token i is EXPLAIN's option that runs the statement.
+func (p *parser) analyzes(i int) bool {
+	return p.isAny(i, "analyze", "analyse") && !p.isAny(i+1, "false", "off") && p.raw(i+1) != "0"
+}
+
 // runInner classifies [j,end) as a segment of its own.
 func (p *parser) runInner(j, end int) {
 	head := p.head
@@ -199,21 +208,7 @@ func (p *parser) runInner(j, end int) {
 }
 
 func (p *parser) deletion(i, end int) {
-	j := i + 1
-	for p.isAny(j, "from", "top", "only", "quick", "ignore") || p.raw(j) == "low_priority" {
-		if p.is(j, "top") {
-			j++
-			if p.op(j, "(") {
-				j = p.closes(j, end)
-			}
-			if j < 0 {
-				j = i + 1
-				break
-			}
-		}
-		j++
-	}
-	target, next := p.name(j, end)
+	target, next := p.name(p.behindDelete(i, end), end)
 	for p.op(next, ",") { // DELETE a, b FROM …
 		_, next = p.name(next+1, end)
 	}
@@ -224,7 +219,7 @@ func (p *parser) deletion(i, end int) {
 		p.add("delete.scoped", target, i, end)
 		return
 	}
-	if target == "" && p.hidden(end) {
+	if p.hidden(target, end) {
 		return
 	}
 	p.selfJoined = p.joinsItself(i, end, target)
@@ -235,6 +230,24 @@ func (p *parser) deletion(i, end int) {
 	p.add("delete."+shape, target, i, end)
 	p.selfJoined = false
 	p.functions(i, end)
+}
+
+// behindDelete is where the name of the table begins.
+func (p *parser) behindDelete(i, end int) int {
+	for j := i + 1; ; j++ {
+		switch {
+		case p.is(j, "top"):
+			if p.op(j+1, "(") {
+				if j = p.closes(j+1, end); j < 0 {
+					return i + 1
+				}
+			} else {
+				j++
+			}
+		case !p.isAny(j, "from", "only", "quick", "ignore") && p.raw(j) != "low_priority":
+			return j
+		}
+	}
 }
 
 // joinsItself: DELETE FROM t … USING t v, or USING a query of all of t.
@@ -249,22 +262,18 @@ func (p *parser) joinsItself(i, end int, target string) bool {
 
 // hidden reports whether a # behind token end-1 made a comment of the name that
 // must follow: what is left is no statement in this reading.
-func (p *parser) hidden(end int) bool {
-	return p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
+func (p *parser) hidden(name string, end int) bool {
+	return name == "" && p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
 }
 
 func (p *parser) isTemporary(name string) bool {
 	n := strings.ToLower(name)
-	if strings.HasPrefix(n, "#") || strings.HasPrefix(n, "pg_temp.") || strings.HasPrefix(n, "tempdb.") || strings.HasPrefix(n, "@") {
-		return true
-	}
-	for _, t := range p.temporary {
-		if t == n {
-			return true
-		}
-	}
-	return false
+	return scan.HasAnyPrefix(n, "#", "pg_temp.", "tempdb.", "@") ||
+		slices.Contains(p.temporary, n)
 }
+
+// objectPairs are objects that two words name together.
+var objectPairs = map[[2]string]string{{"foreign", "key"}: "other", {"server", "role"}: "role", {"user", "mapping"}: "other", {"event", "trigger"}: "other"}
 
 func (p *parser) update(i, end int) {
 	if p.is(i+1, "statistics") {
@@ -272,7 +281,7 @@ func (p *parser) update(i, end int) {
 		return
 	}
 	j := i + 1
-	for p.isAny(j, "only", "ignore", "low", "or", "replace", "rollback", "abort") || p.raw(j) == "low_priority" {
+	for p.isAny(j, "only", "ignore", "or", "replace", "rollback", "abort") || p.raw(j) == "low_priority" {
 		j++
 	}
 	target, next := p.name(j, end)
@@ -393,34 +402,27 @@ var ObjectWords = map[string]string{
 
 // objectOf is the kind of object named behind CREATE, DROP or ALTER at i.
 func objectOf(p *parser, i, hi int) string {
-	for n := 0; i < hi && n < 6; n++ {
-		t := p.toks[i]
-		if t.kind != sqlWord {
-			return ""
+	for n := 0; i < hi && n < 6 && p.toks[i].kind == sqlWord; n++ {
+		word := p.raw(i)
+		if kind, ok := objectPairs[[2]string{word, p.raw(i + 1)}]; ok {
+			return kind
 		}
-		kind, ok := ObjectWords[p.raw(i)]
+		kind, ok := ObjectWords[word]
 		switch {
-		case !ok && (p.raw(i) == "definer" || p.raw(i) == "algorithm" || p.raw(i) == "sql") && n < 6:
-			for i < hi && !p.isAny(i, "view", "procedure", "function", "trigger", "event") {
-				i++
-			}
-			continue
-		case !ok:
-			return ""
-		case kind == "foreign" && p.is(i+1, "key"):
-			return "other"
-		case kind == "foreign", kind == "":
+		case word == "definer", word == "algorithm", word == "sql":
+			i = p.firstOf(i, hi, "view", "procedure", "function", "trigger", "event")
+		case kind == "foreign", ok && kind == "":
 			i++
-			continue
-		case kind == "server" && p.is(i+1, "role"):
-			return "role"
-		case p.raw(i) == "user" && p.raw(i+1) == "mapping", p.raw(i) == "event" && p.is(i+1, "trigger"):
-			return "other"
+		default:
+			return kind
 		}
-		return kind
 	}
 	return ""
 }
+
+// dropEffects are the effects of DROP by the kind of object that are no mere drop.other.
+var dropEffects = map[string]string{"database": "drop.database", "schema": "drop.schema", "owned": "drop.schema", "column": "drop.column",
+	"table": "drop.table", "tablespace": "drop.table", "partition": "drop.table", "stage": "drop.table"}
 
 // objectName is the name of the object behind CREATE, DROP or ALTER at i.
 func (p *parser) objectName(i, hi int) string {
@@ -441,42 +443,23 @@ func (p *parser) objectName(i, hi int) string {
 
 func (p *parser) drop(i, end int) {
 	target := p.objectName(i+1, end)
-	if target == "" && p.hidden(end) {
+	if p.hidden(target, end) {
 		return
 	}
-	if p.isTemporary(target) || p.isAny(i+1, "temporary", "temp") {
-		p.add("drop.other", target, i, end)
-		return
-	}
-	effect := "drop.other"
-	switch objectOf(p, i+1, end) {
-	case "database":
-		effect = "drop.database"
-	case "schema", "owned":
-		effect = "drop.schema"
-	case "table", "tablespace":
-		effect = "drop.table"
-	case "column":
-		effect = "drop.column"
-	case "partition":
-		effect = "drop.table"
-	case "series":
+	kind := objectOf(p, i+1, end)
+	effect := cmp.Or(dropEffects[kind], "drop.other")
+	switch {
+	case p.isTemporary(target), p.isAny(i+1, "temporary", "temp"):
+		effect = "drop.other"
+	case kind == "series":
 		effect = "delete." + p.whereShape(i, end, target)
-	case "stream":
-		if p.is(end-1, "topic") && p.has(i, end, "delete") {
-			effect = "drop.table"
-		}
-	case "stage":
+	case kind == "stream" && p.is(end-1, "topic") && p.has(i, end, "delete"):
 		effect = "drop.table"
-	case "role":
-		if p.is(end-1, "cascade") {
-			effect = "drop.schema" // Oracle drops everything the user owns
-		}
-	case "":
-		if p.op(i+1, "(") || i+1 >= end {
-			p.out.Unknown = true
-			return
-		}
+	case kind == "role" && p.is(end-1, "cascade"):
+		effect = "drop.schema" // Oracle drops everything the user owns
+	case kind == "" && (p.op(i+1, "(") || i+1 >= end):
+		p.out.Unknown = true
+		return
 	}
 	p.add(effect, target, i, end)
 }
@@ -486,56 +469,65 @@ func (p *parser) stringAt(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
 	}
-	t := p.toks[i]
-	switch {
-	case t.kind == sqlString:
-		return stringText(p.text[t.Start:t.End])
-	case t.kind == sqlName && p.text[t.Start] == '"':
-		return unquote(p.text[t.Start:t.End])
+	switch text := p.textOf(i); {
+	case p.toks[i].kind == sqlString:
+		return stringText(text)
+	case p.toks[i].kind == sqlName && text[0] == '"':
+		return unquote(text)
 	}
 	return ""
 }
 
 func (p *parser) transaction(verb string, i, end int) {
 	switch verb {
-	case "begin":
-		if i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred" {
-			p.functions(i, end) // a block
-			return
+	case "begin", "start":
+		p.begin(verb, i, end)
+	case "commit":
+		p.txStart = -1
+	case "end":
+		if p.toks[i].depth == 0 && i+1 >= end && !p.loop {
+			p.txStart = -1
 		}
-		p.txStart = len(p.out.Facts)
-	case "start":
-		if p.is(i+1, "transaction") {
-			p.txStart = len(p.out.Facts)
-			return
+	case "abort", "rollback":
+		if !p.has(i+1, i+3, "to") {
+			p.undo()
 		}
+	case "prepare":
+		p.prepare(i, end)
+	}
+}
+
+// begin opens a transaction, a block of statements, or starts a replica.
+func (p *parser) begin(verb string, i, end int) {
+	switch {
+	case verb == "start" && !p.is(i+1, "transaction"):
 		p.out.ReadOnly = false
 		if p.isAny(i+1, "slave", "replica") {
 			p.add("server.config", "", i, end)
 		}
-	case "commit", "end":
-		if verb == "commit" || p.toks[i].depth == 0 && i+1 >= end && p.txStart >= 0 && !p.loop {
-			p.txStart = -1
-		}
-	case "abort", "rollback":
-		if !p.is(i+1, "to") && !p.is(i+2, "to") {
-			p.undo()
-		}
-	case "prepare":
-		p.out.ReadOnly = false
-		if p.is(i+1, "transaction") {
-			p.txStart = -1
-			return
-		}
-		name, next := p.name(i+1, end)
-		if p.is(next, "from") {
-			p.assign(strings.ToLower(name), next+1, end)
-			if text := p.vars[strings.ToLower(name)]; text != "" {
-				p.nested(text, "prepare", i, end)
-			} else {
-				p.add("dynamic", name, i, end)
-			}
-		}
+	case verb == "begin" && i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred":
+		p.functions(i, end) // a block
+	default:
+		p.txStart = len(p.out.Facts)
+	}
+}
+
+// prepare names a text that runs later, or leaves a transaction to another session.
+func (p *parser) prepare(i, end int) {
+	p.out.ReadOnly = false
+	if p.is(i+1, "transaction") {
+		p.txStart = -1
+		return
+	}
+	name, next := p.name(i+1, end)
+	if !p.is(next, "from") {
+		return
+	}
+	p.assign(name, next+1, end)
+	if text := p.vars[strings.ToLower(name)]; text != "" {
+		p.nested(text, "prepare", i, end)
+	} else {
+		p.add("dynamic", name, i, end)
 	}
 }
 

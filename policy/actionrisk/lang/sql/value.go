@@ -1,10 +1,13 @@
 package sql
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What one side of a test is worth: a constant, a column, or something that does
@@ -30,36 +33,41 @@ const (
 
 // constant evaluates [lo,hi) if it is a literal, maybe signed, cast or a sum.
 func (p *parser) constant(lo, hi int) sqlConst {
-	lo, hi = p.peel(lo, hi)
-	if lo >= hi {
+	lo, hi = p.uncast(lo, hi)
+	switch {
+	case lo >= hi:
 		return sqlConst{}
-	}
-	if p.op(hi-2, "::") && hi-2 > lo {
-		hi -= 2
-	}
-	if p.is(lo, "select") && !p.has(lo, hi, "from", "where") { // (SELECT 1)
+	case p.is(lo, "select") && !p.has(lo, hi, "from", "where"): // (SELECT 1)
 		return p.constant(lo+1, hi)
-	}
-	if p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||") {
+	case p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||"):
 		return p.joinedStrings(lo, hi)
-	}
-	if p.is(lo, "cast") && p.op(lo+1, "(") {
+	case p.is(lo, "cast"):
 		if as := p.find(lo+2, hi, p.toks[lo].depth+1, "as"); as > 0 {
 			return p.constant(lo+2, as)
 		}
-	}
-	if hi-lo == 1 {
-		if c := p.literalToken(p.toks[lo]); c.kind != 0 {
+	case hi-lo == 1:
+		if c := p.literalToken(p.toks[lo]); c.kind != constNone {
 			return c
 		}
 	}
-	if hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1") {
-		return sqlConst{kind: constNumber} // whatever the column is
-	}
-	if n, ok := p.sum(lo, hi); ok {
+	if n, ok := p.sum(lo, hi); ok || p.vanishes(lo, hi) {
 		return sqlConst{kind: constNumber, number: n}
 	}
 	return sqlConst{}
+}
+
+// uncast drops the parentheses around [lo,hi) and the cast behind it.
+func (p *parser) uncast(lo, hi int) (int, int) {
+	lo, hi = p.peel(lo, hi)
+	if p.op(hi-2, "::") && hi-2 > lo {
+		hi -= 2
+	}
+	return lo, hi
+}
+
+// vanishes: x * 0 and x % 1 are zero, whatever the column is.
+func (p *parser) vanishes(lo, hi int) bool {
+	return hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1")
 }
 
 // joinedStrings is 'a' || 'b', if there is nothing else.
@@ -69,7 +77,7 @@ func (p *parser) joinedStrings(lo, hi int) sqlConst {
 		if p.toks[i].kind != sqlString || i > lo && !p.op(i-1, "||") {
 			return sqlConst{}
 		}
-		joined.text += stringText(p.text[p.toks[i].Start:p.toks[i].End])
+		joined.text += stringText(p.textOf(i))
 	}
 	return joined
 }
@@ -96,42 +104,43 @@ func (p *parser) literalToken(t sqlToken) sqlConst {
 func (p *parser) sum(lo, hi int) (float64, bool) {
 	value, op, have := 0.0, byte('+'), false
 	for i := lo; i < hi; i++ {
-		t := p.toks[i]
-		if t.kind == sqlNumber {
-			n, err := strconv.ParseFloat(p.text[t.Start:t.End], 64)
-			if err != nil {
-				if u, uerr := strconv.ParseUint(p.raw(i), 0, 63); uerr == nil {
-					n, err = float64(u), nil
-				}
-			}
-			if err != nil || have && op == 0 {
-				return 0, false
-			}
-			switch op {
-			case '-':
-				value -= n
-			case '*':
-				value *= n
-			default:
-				value += n
-			}
-			op, have = 0, true
-			continue
-		}
-		if t.kind != sqlOp || t.End-t.Start != 1 || !strings.Contains("+-*", p.text[t.Start:t.End]) || (have && op != 0) {
+		switch n, number := p.number(i); {
+		case number && op != 0:
+			value, op, have = calculate(value, op, n), 0, true
+		case (op == 0 || !have) && (p.op(i, "+") || p.op(i, "-") || p.op(i, "*")):
+			op = p.textOf(i)[0]
+		default:
 			return 0, false
 		}
-		op = p.text[t.Start]
 	}
 	return value, have && op == 0 && !math.IsNaN(value)
 }
 
+// number is the value of a token that is a number.
+func (p *parser) number(i int) (float64, bool) {
+	if p.toks[i].kind != sqlNumber {
+		return 0, false
+	}
+	if n, err := strconv.ParseFloat(p.textOf(i), 64); err == nil {
+		return n, true
+	}
+	u, err := strconv.ParseUint(p.raw(i), 0, 63)
+	return float64(u), err == nil
+}
+
+func calculate(a float64, op byte, b float64) float64 {
+	switch op {
+	case '-':
+		return a - b
+	case '*':
+		return a * b
+	}
+	return a + b
+}
+
 // column is the lower-case name of a plain column reference, "" for anything else.
 func (p *parser) column(part [2]int) string {
-	lo, hi := p.peel(part[0], part[1])
-	if p.op(hi-2, "::") && hi-2 > lo {
-		hi -= 2
-	}
+	lo, hi := p.uncast(part[0], part[1])
 	if lo >= hi || p.toks[lo].kind != sqlWord && p.toks[lo].kind != sqlName {
 		return ""
 	}
@@ -148,12 +157,12 @@ func (p *parser) column(part [2]int) string {
 // isKeyColumn tells whether a column names the row itself, so that a test such
 // as "> 0" holds for every row.
 func isKeyColumn(column string) bool {
-	column = column[strings.LastIndexByte(column, '.')+1:]
+	column = lastPart(column)
 	switch column {
 	case "id", "pk", "uid", "guid", "uuid", "oid", "ctid", "rowid", "_rowid_", "rownum", "_id", "key", "xmin":
 		return true
 	}
-	return strings.HasSuffix(column, "_id") || strings.HasSuffix(column, "_pk") || strings.HasSuffix(column, "_uuid")
+	return scan.HasAnySuffix(column, "_id", "_pk", "_uuid")
 }
 
 // alone judges a condition without comparison: a literal or a column.
@@ -171,13 +180,7 @@ func (p *parser) alone(lo, hi int) Truth {
 		}
 		return Rows(strings.EqualFold(c.text, "t") || strings.EqualFold(c.text, "true") || strings.EqualFold(c.text, "yes"))
 	}
-	if isKeyColumn(p.column([2]int{lo, hi})) {
-		return AllRows
-	}
-	if p.rowless(lo, hi) {
-		return AllRows
-	}
-	return SomeRows
+	return RowsIf(isKeyColumn(p.column([2]int{lo, hi})) || p.rowless(lo, hi))
 }
 
 // Rows says which rows a condition picks that is known to be true or false.
@@ -191,28 +194,26 @@ func Rows(all bool) Truth {
 // rowless reports whether an expression has no column, parameter or subquery:
 // what does not depend on the row is true for all of them or for none.
 func (p *parser) rowless(lo, hi int) bool {
-	calls := false
 	for i := lo; i < hi; i++ {
-		switch t := p.toks[i]; t.kind {
+		switch p.toks[i].kind {
 		case sqlParam, sqlName:
 			return false
 		case sqlWord:
-			switch {
-			case p.op(i+1, "("):
+			if p.op(i+1, "(") {
 				if p.isAny(i, "exists", "select", "any", "all", "some", "in") || strings.HasPrefix(p.raw(i), "rand") {
 					return false
 				}
-				calls = true
-			case p.isAny(i, "case", "when", "then", "else", "end", "true", "false", "null", "not", "and", "or", "is", "like", "in", "between", "as"):
-			case p.raw(i) == "current_timestamp" || p.raw(i) == "current_date" || p.raw(i) == "interval" || p.raw(i) == "date":
-				calls = true
-			default:
+			} else if !rowlessWords[p.raw(i)] {
 				return false
 			}
 		}
 	}
-	return calls || hi > lo
+	return hi > lo
 }
+
+// rowlessWords are words of an expression that name no column.
+var rowlessWords = scan.SetOf(`case when then else end true false null not and or is like in between as
+	current_timestamp current_date interval date`)
 
 func (p *parser) isTest(left, right [2]int) Truth {
 	negated := p.is(right[0], "not")
@@ -220,29 +221,31 @@ func (p *parser) isTest(left, right [2]int) Truth {
 		right[0]++
 	}
 	c := p.constant(left[0], left[1])
-	if p.is(right[0], "null") {
-		if c.kind != constNone {
-			return Rows((c.kind == constNull) != negated)
-		}
-		column := p.column(left)
-		if negated && column != "" && !marksRows(column) {
-			return AllRows
-		}
-		return SomeRows
-	}
-	if p.is(right[0], "distinct") && p.is(right[0]+1, "from") {
+	truth := c.kind == constTrue
+	switch {
+	case p.is(right[0], "null"):
+		return p.nullTest(left, c, negated)
+	case p.is(right[0], "distinct") && p.is(right[0]+1, "from"):
 		return RowsIf(negated && p.sameExpr(left, [2]int{right[0] + 2, right[1]}))
-	}
-	if p.isAny(right[0], "true", "false") && (c.kind == constTrue || c.kind == constFalse) {
-		return Rows((p.is(right[0], "true") == (c.kind == constTrue)) != negated)
+	case p.isAny(right[0], "true", "false") && (truth || c.kind == constFalse):
+		return Rows((p.is(right[0], "true") == truth) != negated)
 	}
 	return SomeRows
+}
+
+// nullTest judges IS NULL and, negated, IS NOT NULL, which most columns never are.
+func (p *parser) nullTest(left [2]int, c sqlConst, negated bool) Truth {
+	if c.kind != constNone {
+		return Rows((c.kind == constNull) != negated)
+	}
+	column := p.column(left)
+	return RowsIf(negated && column != "" && !marksRows(column))
 }
 
 // marksRows tells whether a column is filled only for some rows by its very
 // name (deleted_at, revoked_by): IS NOT NULL then picks rows.
 func marksRows(column string) bool {
-	column = column[strings.LastIndexByte(column, '.')+1:]
+	column = lastPart(column)
 	for _, suffix := range [...]string{"_at", "_on", "_by", "_date", "_time", "_ts", "_until", "_reason", "_error"} {
 		if strings.HasSuffix(column, suffix) && !strings.HasPrefix(column, "created") && !strings.HasPrefix(column, "updated") &&
 			!strings.HasPrefix(column, "inserted") {
@@ -255,29 +258,28 @@ func marksRows(column string) bool {
 // pattern judges LIKE and the regular expression operators: what matches anything.
 func (p *parser) pattern(left, right [2]int, operator string) Truth {
 	c := p.constant(right[0], right[1])
+	if strings.HasPrefix(operator, "not ") {
+		return RowsIf(c.kind == constText && c.text == "")
+	}
 	if c.kind != constText {
 		if n := p.find(right[0], right[1], p.toks[right[0]].depth, "escape"); n < 0 {
 			return SomeRows
 		}
 		c = p.constant(right[0], right[0]+1)
 	}
-	var any bool
+	l := p.constant(left[0], left[1])
+	return RowsIf(matchesAll(operator, c.text) || l.kind == constText && l.text == c.text)
+}
+
+// matchesAll tells whether a pattern fits every text, or every one that a row has.
+func matchesAll(operator, pattern string) bool {
 	switch operator {
 	case "like", "ilike", "similar":
-		any = c.text != "" && strings.Trim(c.text, "%_") == "" && strings.Contains(c.text, "%")
-		any = any || c.text == "%@%" || c.text == "%.%"
+		return strings.Trim(pattern, "%_") == "" && strings.Contains(pattern, "%") || pattern == "%@%" || pattern == "%.%"
 	case "glob":
-		any = c.text != "" && strings.Trim(c.text, "*?") == "" && strings.Contains(c.text, "*")
-	default:
-		any = slices.Contains([]string{"", ".", ".*", ".+", "^", "$", "^.*", "^.*$", ".*$", "^.+$", "^.", "(.*)", ".?"}, c.text)
+		return strings.Trim(pattern, "*?") == "" && strings.Contains(pattern, "*")
 	}
-	if any {
-		return AllRows
-	}
-	if l := p.constant(left[0], left[1]); l.kind == constText && l.text == c.text {
-		return AllRows
-	}
-	return SomeRows
+	return slices.Contains([]string{"", ".", ".*", ".+", "^", "$", "^.*", "^.*$", ".*$", "^.+$", "^.", "(.*)", ".?"}, pattern)
 }
 
 func (p *parser) between(left, right [2]int) Truth {
@@ -343,17 +345,11 @@ func compareConst(a, b sqlConst) (order int, ok bool) {
 	}
 	x, okx := a.value()
 	y, oky := b.value()
-	if !okx || !oky {
-		return 0, false
-	}
-	switch {
-	case x < y:
-		return -1, true
-	case x > y:
-		return 1, true
-	}
-	return 0, true
+	return cmp.Compare(x, y), okx && oky
 }
+
+// orders are the orders of two values in which an operator holds.
+var orders = map[string][]int{"=": {0}, "==": {0}, "<=>": {0}, "<>": {-1, 1}, "!=": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 
 func (c sqlConst) value() (float64, bool) {
 	switch c.kind {
@@ -369,38 +365,52 @@ func (c sqlConst) value() (float64, bool) {
 // compare judges left operator right.
 func (p *parser) compare(left, right [2]int, operator string) Truth {
 	l, r := p.constant(left[0], left[1]), p.constant(right[0], right[1])
+	switch {
+	case l.kind != constNone && r.kind != constNone, l.kind == constNull, r.kind == constNull:
+		return compareConsts(l, r, operator)
+	case p.boundary(left, right, operator):
+		return AllRows
+	case p.sameValue(left, right):
+		return Rows(holds(0, operator))
+	case r.kind != constNone:
+		return p.compareColumn(left, r, operator)
+	case l.kind != constNone:
+		return p.compareColumn(right, l, cmp.Or(mirror[operator], operator))
+	}
+	return RowsIf(p.beforeNow(left, right, operator) || p.rowless(left[0], left[1]) && p.rowless(right[0], right[1]))
+}
+
+// compareConsts judges a test that no row has a part in.
+func compareConsts(l, r sqlConst, operator string) Truth {
 	if l.kind == constNull || r.kind == constNull {
 		return NoRows
 	}
-	if l.kind != constNone && r.kind != constNone {
-		if order, ok := compareConst(l, r); ok {
-			return Rows(holds(order, operator))
-		}
-		return Rows(operator == "<>" || operator == "!=")
+	if order, ok := compareConst(l, r); ok {
+		return Rows(holds(order, operator))
 	}
-	if p.boundary(left, right, operator) {
-		return AllRows
-	}
-	if p.sameExpr(left, right) || sameColumn(p.column(left), p.column(right)) || p.selfJoined && sameKey(p.column(left), p.column(right)) {
-		return Rows(holds(0, operator))
-	}
-	if l.kind != constNone {
-		left, r = right, l
-		operator = mirrored(operator)
-	}
-	if r.kind != constNone {
-		return p.compareColumn(left, r, operator)
-	}
-	if c := p.column(left); (operator == "<" || operator == "<=") && strings.HasPrefix(c[strings.LastIndexByte(c, '.')+1:], "created") {
-		if f := p.raw(right[0]); right[1]-right[0] <= 3 && (f == "now" || f == "current_timestamp" || f == "current_date" || f == "getdate" || f == "sysdate") {
-			return AllRows // everything was created before now
-		}
-	}
-	if p.rowless(left[0], left[1]) && p.rowless(right[0], right[1]) {
-		return AllRows
-	}
-	return SomeRows
+	return Rows(operator == "<>" || operator == "!=")
 }
+
+// sameValue: the same expression, or one column under two names.
+func (p *parser) sameValue(left, right [2]int) bool {
+	a, b := p.column(left), p.column(right)
+	return p.sameExpr(left, right) || sameColumn(a, b) || p.selfJoined && sameKey(a, b)
+}
+
+// beforeNow: everything was created before now.
+func (p *parser) beforeNow(left, right [2]int, operator string) bool {
+	if operator != "<" && operator != "<=" || right[1]-right[0] > 3 || !strings.HasPrefix(lastPart(p.column(left)), "created") {
+		return false
+	}
+	switch p.raw(right[0]) {
+	case "now", "current_timestamp", "current_date", "getdate", "sysdate":
+		return true
+	}
+	return false
+}
+
+// mirror are operators that change when the sides do.
+var mirror = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // boundary: id >= (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
 func (p *parser) boundary(left, right [2]int, operator string) bool {
@@ -421,67 +431,37 @@ func sameColumn(a, b string) bool {
 	return a != "" && b != "" && (i < 0 || j < 0) && a[i+1:] == b[j+1:]
 }
 
-func holds(order int, operator string) bool {
-	switch operator {
-	case "=", "==", "<=>":
-		return order == 0
-	case "<>", "!=":
-		return order != 0
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case ">":
-		return order > 0
-	case ">=":
-		return order >= 0
-	}
-	return false
-}
-
-func mirrored(operator string) string {
-	switch operator {
-	case "<":
-		return ">"
-	case "<=":
-		return ">="
-	case ">":
-		return "<"
-	case ">=":
-		return "<="
-	}
-	return operator
-}
+func holds(order int, operator string) bool { return slices.Contains(orders[operator], order) }
 
 // compareColumn judges a test of a column against a constant that no row fails.
 func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
-	if p.op(lo+1, "(") && hi > lo && neverNegative[p.raw(lo)] {
-		key := isKeyColumn(p.column([2]int{lo + 2, hi - 1}))
-		return RowsIf(c.kind == constNumber && (operator == ">=" && c.number <= 0 || operator == ">" && (c.number < 0 || key && c.number == 0)))
-	}
-	if p.rowless(lo, hi) {
+	switch {
+	case p.op(lo+1, "(") && hi > lo && neverNegative[p.raw(lo)]:
+		return RowsIf(c.kind == constNumber && p.holdsForLengths(lo+2, hi-1, c.number, operator))
+	case p.rowless(lo, hi):
 		return AllRows
-	}
-	if !isKeyColumn(p.column(part)) {
+	case !isKeyColumn(p.column(part)):
 		return SomeRows
 	}
-	if c.kind == constText {
-		n, err := strconv.ParseFloat(c.text, 64)
-		if err != nil {
-			return RowsIf(c.text == "" && (operator == "<>" || operator == "!=" || operator == ">" || operator == ">="))
-		}
-		c = sqlConst{kind: constNumber, number: n}
+	n, number := c.value()
+	if !number {
+		return RowsIf(c.text == "" && slices.Contains([]string{"<>", "!=", ">", ">="}, operator))
 	}
 	switch operator { // keys count from 1
 	case ">", "<>", "!=":
-		return RowsIf(c.number <= 0)
+		return RowsIf(n <= 0)
 	case ">=":
-		return RowsIf(c.number <= 1)
+		return RowsIf(n <= 1)
 	case "<", "<=":
-		return RowsIf(c.number >= 1e9)
+		return RowsIf(n >= 1e9)
 	}
 	return SomeRows
+}
+
+// holdsForLengths: no length is below zero, and that of a key is none.
+func (p *parser) holdsForLengths(lo, hi int, n float64, operator string) bool {
+	return operator == ">=" && n <= 0 || operator == ">" && (n < 0 || n == 0 && isKeyColumn(p.column([2]int{lo, hi})))
 }
 
 // neverNegative are functions that give no number below zero.

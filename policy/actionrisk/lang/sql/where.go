@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,14 @@ const (
 	AllRows               // true for every row that matters
 	NoRows                // false for every row
 )
+
+// Not is what the negation of a condition says.
+func (t Truth) Not() Truth {
+	if t == SomeRows {
+		return SomeRows
+	}
+	return AllRows + NoRows - t
+}
 
 // whereShape judges the WHERE of the statement [lo,hi) at the verb's depth:
 // "unbounded", "tautology" or "scoped".
@@ -29,23 +38,27 @@ func (p *parser) whereShape(lo, hi int, target string) string {
 	if at < 0 {
 		return "unbounded"
 	}
-	end := at + 1
-	for end < hi && p.toks[end].depth >= depth {
-		if p.toks[end].depth == depth && p.isAny(end, "returning", "limit", "order", "option", "output", "group", "having", "settings", "if") {
-			break
-		}
-		end++
-	}
-	if end == at+1 {
+	end := p.clauseEnd(at+1, hi, depth, "returning", "limit", "order", "option", "output", "group", "having", "settings", "if")
+	switch {
+	case end == at+1:
 		return "unbounded"
-	}
-	if p.is(at+1, "current") || p.raw(at+1) == "current" && p.is(at+2, "of") {
+	case p.raw(at+1) == "current" && p.is(at+2, "of"): // the row that a cursor is on
 		return "scoped"
-	}
-	if p.judge(at+1, end, target) == AllRows {
+	case p.judge(at+1, end, target) == AllRows:
 		return "tautology"
 	}
 	return "scoped"
+}
+
+// clauseEnd is where the clause begun at lo ends: before one of the words, or where the
+// depth becomes smaller.
+func (p *parser) clauseEnd(lo, hi int, depth int16, words ...string) int {
+	for i := lo; i < hi; i++ {
+		if p.toks[i].depth < depth || p.toks[i].depth == depth && p.isAny(i, words...) {
+			return i
+		}
+	}
+	return hi
 }
 
 // limit is the row count of LIMIT n, TOP (n), FETCH FIRST n or ROWNUM <= n, or -1.
@@ -58,7 +71,7 @@ func (p *parser) limit(lo, hi int, depth int16) int {
 		if p.op(j, "(") {
 			j++
 		}
-		if j < hi && p.toks[j].kind == sqlNumber && !p.isAny(j+1, "percent") && p.raw(j+1) != "percent" && p.raw(j+2) != "percent" {
+		if j < hi && p.toks[j].kind == sqlNumber && p.raw(j+1) != "percent" && p.raw(j+2) != "percent" {
 			if n, err := strconv.Atoi(p.raw(j)); err == nil {
 				return n
 			}
@@ -82,33 +95,30 @@ func (p *parser) judge(lo, hi int, target string) Truth {
 		if p.complementary(parts) {
 			return AllRows
 		}
-		result := NoRows
-		for _, part := range parts {
-			switch p.judge(part[0], part[1], target) {
-			case AllRows:
-				return AllRows
-			case SomeRows:
-				result = SomeRows
-			}
-		}
-		return result
+		return p.joined(parts, target, AllRows)
 	}
 	if parts := p.split(lo, hi, "and", "&&"); len(parts) > 1 {
-		result := AllRows
-		for _, part := range parts {
-			switch p.judge(part[0], part[1], target) {
-			case NoRows:
-				return NoRows
-			case SomeRows:
-				result = SomeRows
-			}
-		}
-		return result
+		return p.joined(parts, target, NoRows)
 	}
 	if p.is(lo, "not") || p.op(lo, "!") {
 		return p.negation(lo, hi, target)
 	}
 	return p.test(lo, hi, target)
+}
+
+// joined judges the parts of an OR, of which one decides that holds for all rows, or of
+// an AND, of which one decides that holds for none.
+func (p *parser) joined(parts [][2]int, target string, decides Truth) Truth {
+	result := decides.Not()
+	for _, part := range parts {
+		switch p.judge(part[0], part[1], target) {
+		case decides:
+			return decides
+		case SomeRows:
+			result = SomeRows
+		}
+	}
+	return result
 }
 
 // negation judges what follows one or more NOT.
@@ -126,8 +136,8 @@ func (p *parser) negation(lo, hi int, target string) Truth {
 		}
 	}
 	result := p.judge(lo, hi, target)
-	if negated && result != SomeRows {
-		return AllRows + NoRows - result
+	if negated {
+		return result.Not()
 	}
 	return result
 }
@@ -144,26 +154,50 @@ func (p *parser) complementary(parts [][2]int) bool {
 		return false
 	}
 	for i, a := range parts {
-		alo, ahi := p.peel(a[0], a[1])
-		aat, aop, aw := p.comparison(alo, ahi)
-		if aat < 0 {
-			continue
-		}
 		for _, b := range parts[i+1:] {
-			blo, bhi := p.peel(b[0], b[1])
-			bat, bop, bw := p.comparison(blo, bhi)
-			if bat < 0 || opposites[aop] == "" || opposites[aop] != bop && !(aop == "=" && bop == "!=") {
-				if aop != "is" || bop != "is" || p.is(aat+1, "not") == p.is(bat+1, "not") || !p.sameExpr([2]int{alo, aat}, [2]int{blo, bat}) {
-					continue
-				}
-				return true
-			}
-			if p.sameExpr([2]int{alo, aat}, [2]int{blo, bat}) && p.sameExpr([2]int{aat + aw, ahi}, [2]int{bat + bw, bhi}) {
+			if p.opposite(a, b) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// opposite tells whether one of two tests holds for every row.
+func (p *parser) opposite(a, b [2]int) bool {
+	aleft, aop, aright := p.sides(p.peel(a[0], a[1]))
+	bleft, bop, bright := p.sides(p.peel(b[0], b[1]))
+	if aop == "" || bop == "" || !p.sameExpr(aleft, bleft) {
+		return false
+	}
+	if aop == "is" && bop == "is" {
+		return p.is(aright[0], "not") != p.is(bright[0], "not")
+	}
+	return (opposites[aop] == bop || aop == "=" && bop == "!=") && p.sameExpr(aright, bright)
+}
+
+// sides are the operator of the single test [lo,hi), "" if it has none, and what stands
+// on both sides of it.
+func (p *parser) sides(lo, hi int) (left [2]int, operator string, right [2]int) {
+	at, operator, width := p.comparison(lo, hi)
+	return [2]int{lo, at}, operator, [2]int{at + width, hi}
+}
+
+// outside gives the tokens of [lo,hi) that stand in no parentheses of it.
+func (p *parser) outside(lo, hi int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		open := 0
+		for i := lo; i < hi; i++ {
+			switch {
+			case p.op(i, "("):
+				open++
+			case p.op(i, ")"):
+				open--
+			case open == 0 && !yield(i):
+				return
+			}
+		}
+	}
 }
 
 // peel removes parentheses around the whole of [lo,hi).
@@ -185,18 +219,13 @@ func (p *parser) closes(i, hi int) int {
 // split cuts [lo,hi) at a connective outside parentheses, CASE and BETWEEN.
 func (p *parser) split(lo, hi int, word, sign string) [][2]int {
 	var parts [][2]int
-	open, cases, between, from := 0, 0, false, lo
-	for i := lo; i < hi; i++ {
+	cases, between, from := 0, false, lo
+	for i := range p.outside(lo, hi) {
 		switch {
-		case p.op(i, "("):
-			open++
-		case p.op(i, ")"):
-			open--
-		case open != 0:
 		case p.is(i, "case"):
 			cases++
-		case p.is(i, "end") && cases > 0:
-			cases--
+		case p.is(i, "end"):
+			cases = max(0, cases-1)
 		case cases > 0:
 		case p.is(i, "between"):
 			between = true
@@ -218,18 +247,17 @@ func (p *parser) test(lo, hi int, target string) Truth {
 	if p.is(lo, "exists") {
 		return p.subquery(lo+1, hi, "")
 	}
-	at, operator, width := p.comparison(lo, hi)
-	if at < 0 {
+	left, operator, right := p.sides(lo, hi)
+	if operator == "" {
 		return p.alone(lo, hi)
 	}
-	left, right := [2]int{lo, at}, [2]int{at + width, hi}
 	if left[0] >= left[1] || right[0] >= right[1] { // nothing stands on one side
 		return SomeRows
 	}
 	switch operator {
 	case "is":
 		return p.isTest(left, right)
-	case "like", "ilike", "similar", "regexp", "rlike", "~", "~*", "glob":
+	case "like", "ilike", "similar", "regexp", "rlike", "~", "~*", "glob", "not like", "not ilike":
 		return p.pattern(left, right, operator)
 	case "in":
 		return p.member(left, right, target)
@@ -237,46 +265,40 @@ func (p *parser) test(lo, hi int, target string) Truth {
 		return p.notMember(left, right)
 	case "between":
 		return p.between(left, right)
-	case "not like", "not ilike":
-		if c := p.constant(right[0], right[1]); c.kind == constText && c.text == "" {
-			return AllRows
-		}
-		return SomeRows
-	}
-	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.raw(right[0]+2) == "array" && p.op(right[0]+3, "(") {
-		return p.subquery(right[0]+3, right[1]-1, target)
-	}
-	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.is(right[0]+2, "select") {
-		return p.subquery(right[0]+1, right[1], target)
 	}
 	if p.isAny(right[0], "all", "any", "some") && p.op(right[0]+1, "(") {
-		right[0]++
+		return p.quantified(left, right, operator, target)
 	}
 	return p.compare(left, right, operator)
 }
 
+// quantified judges = ANY (…), which is another word for IN, and > ALL (…).
+func (p *parser) quantified(left, right [2]int, operator, target string) Truth {
+	open := right[0] + 1
+	switch all := p.is(right[0], "all"); {
+	case !all && p.raw(open+1) == "array" && p.op(open+2, "("):
+		return p.subquery(open+2, right[1]-1, target)
+	case !all && p.is(open+1, "select"):
+		return p.subquery(open, right[1], target)
+	}
+	return p.compare(left, [2]int{open, right[1]}, operator)
+}
+
 // comparison finds the operator of a single test, outside parentheses.
 func (p *parser) comparison(lo, hi int) (at int, operator string, width int) {
-	open := 0
-	for i := lo; i < hi; i++ {
-		t := p.toks[i]
-		switch {
-		case p.op(i, "("):
-			open++
-		case p.op(i, ")"):
-			open--
-		case open != 0:
-		case t.kind == sqlOp:
-			switch s := p.text[t.Start:t.End]; s {
+	for i := range p.outside(lo, hi) {
+		switch word := p.toks[i].word; {
+		case p.toks[i].kind == sqlOp:
+			switch s := p.textOf(i); s {
 			case "=", "==", "<>", "!=", "<", ">", "<=", ">=", "<=>", "~", "~*":
 				return i, s, 1
 			}
 		case p.isAny(i, "is", "like", "ilike", "similar", "regexp", "rlike", "in", "between"):
 			if i > lo && p.is(i-1, "not") {
-				return i - 1, "not " + t.word, 2
+				return i - 1, "not " + word, 2
 			}
-			return i, t.word, 1
-		case p.raw(i) == "glob" && i > lo:
+			return i, word, 1
+		case i > lo && p.raw(i) == "glob":
 			return i, "glob", 1
 		}
 	}
@@ -316,18 +338,9 @@ func (p *parser) notMember(left, right [2]int) Truth {
 // list cuts [lo,hi) at its commas outside parentheses.
 func (p *parser) list(lo, hi int) [][2]int {
 	var items [][2]int
-	open, from := 0, lo
-	for i := lo; i < hi; i++ {
-		switch {
-		case p.op(i, "("):
-			if end := p.closing[i]; end > i && end < hi {
-				i = end
-			} else {
-				open++
-			}
-		case p.op(i, ")"):
-			open--
-		case open == 0 && p.op(i, ","):
+	from := lo
+	for i := range p.outside(lo, hi) {
+		if p.op(i, ",") {
 			items = append(items, [2]int{from, i})
 			from = i + 1
 		}
@@ -392,11 +405,7 @@ func (p *parser) selectsNothing(lo, hi int) bool {
 	if at < 0 || p.find(lo, hi, depth, "union") >= 0 {
 		return false
 	}
-	end := at + 1
-	for end < hi && p.toks[end].depth >= depth && !(p.toks[end].depth == depth && p.isAny(end, "group", "having", "order", "limit", "fetch")) {
-		end++
-	}
-	return p.judge(at+1, end, "") == NoRows
+	return p.judge(at+1, p.clauseEnd(at+1, hi, depth, "group", "having", "order", "limit", "fetch"), "") == NoRows
 }
 
 // wholeTable reports whether nothing after FROM table narrows the rows.
@@ -413,6 +422,4 @@ func (p *parser) wholeTable(lo, hi int) bool {
 }
 
 // sameTable compares two table names without their schema.
-func sameTable(a, b string) bool {
-	return strings.EqualFold(a[strings.LastIndexByte(a, '.')+1:], b[strings.LastIndexByte(b, '.')+1:])
-}
+func sameTable(a, b string) bool { return strings.EqualFold(lastPart(a), lastPart(b)) }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -33,17 +32,8 @@ func ExpandClient(e *interp.Env, name, text string, client *act.Invocation) stri
 	if !ok {
 		return text
 	}
-	set := map[string]string{}
-	if client != nil {
-		for i := range client.Opts {
-			if o := &client.Opts[i]; o.Given && slices.Contains(how.Options, o.Name) {
-				if k, v, ok := strings.Cut(o.Value.Text, "="); ok && k != "" {
-					set[k] = v
-				}
-			}
-		}
-	}
-	if len(set) == 0 && !slices.ContainsFunc(how.Define, func(d string) bool { return strings.Contains(strings.ToLower(text), d) }) {
+	set := optionVariables(how.Options, client)
+	if len(set) == 0 && !scan.HasAny(strings.ToLower(text), how.Define...) {
 		return text
 	}
 	var out strings.Builder
@@ -59,6 +49,22 @@ func ExpandClient(e *interp.Env, name, text string, client *act.Invocation) stri
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+// optionVariables are the variables that options of the client set.
+func optionVariables(options []string, client *act.Invocation) map[string]string {
+	set := map[string]string{}
+	for _, name := range options {
+		if client == nil {
+			break
+		}
+		for _, w := range client.Values(name) {
+			if k, v, ok := strings.Cut(w.Text, "="); ok && k != "" {
+				set[k] = v
+			}
+		}
+	}
+	return set
 }
 
 // definition reads a line that sets a variable.

@@ -123,10 +123,7 @@ func WritesStartFile(sh *interp.Process, name act.Word, f act.Flow) {
 	if !ok || !name.Known() || !f.Known || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
 		return
 	}
-	client := c.clients
-	if i := strings.IndexByte(client, ' '); i > 0 {
-		client = client[:i]
-	}
+	client, _, _ := strings.Cut(c.clients, " ")
 	runStartFile(sh, &c, f.Word, &act.Invocation{Exe: client, Src: sh.Src, Stdin: act.Flow{Known: true}, Cwd: sh.Cwd})
 }
 

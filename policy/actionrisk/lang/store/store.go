@@ -53,13 +53,13 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 	result.Root = client != nil && client.Root
 	e.Statements(src, &result, words)
 	includedSQL(e, src, result.Includes, client)
-	if result.Printed == "" {
-		if result.Dumps {
-			return act.Flow{Taint: act.FromDump}
-		}
-		return act.Flow{}
+	switch {
+	case result.Printed != "":
+		return act.Flow{Known: true, Word: act.Word{Text: result.Printed, At: -1, Span: src.Span}}
+	case result.Dumps:
+		return act.Flow{Taint: act.FromDump}
 	}
-	return act.Flow{Known: true, Word: act.Word{Text: result.Printed, At: -1, Span: src.Span}}
+	return act.Flow{}
 }
 
 // includedSQL runs the files that a client is told to read, if the command itself
@@ -74,13 +74,11 @@ func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Inv
 		if !ok || src.Depth >= scan.MaxDepth || !e.Budget.Spend(4) {
 			continue
 		}
-		if !f.Known {
-			if f.Taint&act.FromNetwork != 0 {
-				e.See(act.UnknownStatement, src, 0, len(src.Text), name)
-			}
-			continue
+		if f.Known {
+			inner := src.Inside(f.Word, "include")
+			e.Read("sql", &inner, client)
+		} else if f.Taint&act.FromNetwork != 0 {
+			e.See(act.UnknownStatement, src, 0, len(src.Text), name)
 		}
-		inner := src.Inside(f.Word, "include")
-		e.Read("sql", &inner, client)
 	}
 }

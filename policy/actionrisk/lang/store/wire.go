@@ -20,7 +20,7 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 		return
 	}
 	if f := stores.RequestLine(text); f != nil {
-		wireRequest(e, sh, src, f, text, address)
+		wireRequest(sh, src, f, text, address)
 		return
 	}
 	if stores.IsRESP(text) {
@@ -28,10 +28,8 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 	}
 	text = strings.ReplaceAll(text, "\r", "")
 	first, _, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
-	port := address[strings.LastIndexByte(address, ':')+1:]
-	known := port == "6379" || port == "6380" || port == "6378" || port == "11211" || port == "26379" || port == "7000" || port == "7001"
 	switch {
-	case known, stores.WireStrong[first], wireVerbs[first] && stores.LooksWire(text):
+	case wirePorts[address[strings.LastIndexByte(address, ':')+1:]], stores.WireStrong[first], wireVerbs[first] && stores.LooksWire(text):
 		e.Redis(src, text, " "+address)
 	case stores.LooksSQL(text):
 		inner := *src
@@ -41,7 +39,7 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 }
 
 // wireRequest judges a request that is written out by hand.
-func wireRequest(e *interp.Env, sh *interp.Process, src *act.Source, f []string, text, address string) {
+func wireRequest(sh *interp.Process, src *act.Source, f []string, text, address string) {
 	host := strings.TrimSuffix(address, ":80")
 	head, body, _ := strings.Cut(strings.ReplaceAll(text, "\r", ""), "\n\n")
 	for line := range strings.Lines(head) {
@@ -57,9 +55,7 @@ func wireRequest(e *interp.Env, sh *interp.Process, src *act.Source, f []string,
 	for _, a := range argv {
 		v.Argv = append(v.Argv, act.Word{Text: a, At: -1, Span: src.Span})
 	}
-	inner := *sh
-	inner.Src = src
-	inner.Run(v)
+	sh.Reading(src).Run(v)
 }
 
 // Wire judges what a raw client is given on its input, and what an address of curl
@@ -172,6 +168,9 @@ func firstOfList(text string) string {
 	text, _, _ = strings.Cut(text, ",")
 	return text
 }
+
+// wirePorts are the usual ones of Redis and Memcached.
+var wirePorts = scan.SetOf("6378 6379 6380 7000 7001 11211 26379")
 
 // wireVerbs are first words by which a line to a server is known.
 var wireVerbs = scan.SetOf("flushall flushdb flush_all config slaveof replicaof eval evalsha module debug migrate restore script function acl cluster swapdb del unlink shutdown set hset get auth select delete incr ping info keys")

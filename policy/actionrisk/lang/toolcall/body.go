@@ -16,25 +16,19 @@ import (
 // RequestBodies judges what a client sends.
 func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
-	if e.In("git-hosts", v.Exe) {
+	switch {
+	case e.In("git-hosts", v.Exe):
 		apiFields(sh, v)
 		return false
-	}
-	if !e.In("http-clients", v.Exe) || v.Dry {
+	case v.Dry || !e.In("http-clients", v.Exe) || slices.ContainsFunc(v.Operands, searchAddress): // what is searched for is no statement
 		return false
 	}
-	if slices.ContainsFunc(v.Operands, searchAddress) {
-		return false // what is searched for is no statement
-	}
-	words := " " + v.Host
 	for _, w := range v.Operands {
 		if strings.Contains(w.Text, "?") {
 			parameters(sh, w)
 		}
-		if scheme, host, _, ok := hosts.Split(w.Text); ok && scheme != "" {
-			words += " " + host
-		}
 	}
+	words := hostsOf(v)
 	for i := range v.Opts {
 		if o := &v.Opts[i]; o.Given && isBodyOption(o.Name) {
 			optionBody(sh, v, o, words)
@@ -46,46 +40,47 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
+// hostsOf are the hosts that a client sends to.
+func hostsOf(v *act.Invocation) string {
+	words := " " + v.Host
+	for _, w := range v.Operands {
+		if scheme, host, _, ok := hosts.Split(w.Text); ok && scheme != "" {
+			words += " " + host
+		}
+	}
+	return words
+}
+
 // searchAddress: the path names a search.
 func searchAddress(w act.Word) bool {
 	address, _, _ := strings.Cut(strings.ToLower(w.Text), "?")
-	return strings.Contains(address, "/search") || strings.Contains(address, "/_search") || strings.Contains(address, "autocomplete") || strings.Contains(address, "suggest")
+	return scan.HasAny(address, "/search", "/_search", "autocomplete", "suggest")
 }
 
 func isBodyOption(name string) bool {
-	for _, o := range hosts.BodyOptions {
-		if o == name {
-			return true
-		}
-	}
-	return name == "--raw" || name == "-Body"
+	return slices.Contains(hosts.BodyOptions, name) || name == "--raw" || name == "-Body"
 }
 
 // optionBody judges the value of one option: a text, the input, or a file.
 func optionBody(sh *interp.Process, v *act.Invocation, o *act.Option, words string) {
-	text := o.Value
-	file, ok := strings.CutPrefix(text.Text, "@")
-	if o.Name == "--post-file" || o.Name == "--body-file" || o.Name == "-T" || o.Name == "--upload-file" {
-		file, ok = text.Text, true
-	}
-	if o.Name == "--data-raw" || o.Name == "--json" && !ok {
-		ok = false
+	body := act.Flow{Known: true, Word: o.Value}
+	file, named := strings.CutPrefix(o.Value.Text, "@")
+	switch o.Name {
+	case "--post-file", "--body-file", "-T", "--upload-file":
+		file, named = o.Value.Text, true
+	case "--data-raw":
+		named = false
 	}
 	switch {
-	case ok && (file == "-" || file == "." || file == "/dev/stdin"):
-		if !v.Stdin.Known {
-			return
-		}
-		text = v.Stdin.Word
-	case ok:
-		f := sh.Env.ReadFile(sh, act.Word{Text: file})
-		if !f.Known {
-			return
-		}
-		text = f.Word
+	case named && slices.Contains([]string{"-", ".", "/dev/stdin"}, file):
+		body = v.Stdin
+	case named:
+		body = sh.Env.ReadFile(sh, act.Word{Text: file})
 	}
-	src := sh.Src.Inside(text, v.Exe+" body")
-	runBody(sh.Env, &src, words)
+	if body.Known {
+		src := sh.Src.Inside(body.Word, v.Exe+" body")
+		runBody(sh.Env, &src, words)
+	}
 }
 
 // apiFields are those of gh api: -f query=text, -F query=@file.
@@ -172,21 +167,16 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 	if text == "" || src.Depth > scan.MaxDepth || !e.Budget.Spend(1+len(text)/8) {
 		return
 	}
-	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
+	switch {
+	case text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")):
 		e.See(act.EmptiesStore, src, 0, len(src.Text), "") // what was there is replaced by nothing
-		return
-	}
-	if text[0] == '{' || text[0] == '[' {
+	case text[0] == '{' || text[0] == '[':
 		if root, _ := tree.JSON(src.Text); root != nil {
 			w := bodyWalk{jsonWalk{e: e, src: src}, words}
 			w.node(root, "")
 		}
-		return
-	}
-	if runStatement(e, src) {
-		return
-	}
-	if strings.Contains(text, "=") {
+	case runStatement(e, src):
+	default:
 		form := *src
 		if strings.HasPrefix(text, "q=") { // of InfluxDB, which takes a form
 			form.Text, form.At = "query="+text[2:], -1

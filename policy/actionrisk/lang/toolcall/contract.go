@@ -87,27 +87,19 @@ func (w *jsonWalk) contractRun(n, args *tree.Node, to, name, data string) bool {
 
 // contractArgs are the arguments of a call as texts; lists and objects as they stand.
 func (w *jsonWalk) contractArgs(args *tree.Node) []string {
-	var out []string
-	add := func(k *tree.Node) {
-		switch {
-		case len(out) >= 32:
-		case k.Kind == '{' || k.Kind == '[':
-			out = append(out, w.src.Text[min(k.Start, len(w.src.Text)):min(max(k.End, k.Start), len(w.src.Text))])
-		default:
-			out = append(out, k.Text)
-		}
+	kids, listed := args.Kids, false
+	if list := args.Get(argumentKeys...); list != nil && (list.Kind == '[' || list.Kind == '{') {
+		kids, listed = list.Kids, true
 	}
-	list := args.Get(argumentKeys...)
-	switch {
-	case list != nil && (list.Kind == '[' || list.Kind == '{'):
-		for _, k := range list.Kids {
-			add(k)
-		}
-	default:
-		for _, k := range args.Kids {
-			if k.Kind == '"' || k.Kind == '0' || k.Kind == 't' || k.Kind == 'f' {
-				add(k)
-			}
+	var out []string
+	for _, k := range kids {
+		switch compound := k.Kind == '{' || k.Kind == '['; {
+		case len(out) >= 32:
+			return out
+		case compound && listed:
+			out = append(out, w.src.Text[min(k.Start, len(w.src.Text)):min(max(k.End, k.Start), len(w.src.Text))])
+		case !compound && (listed || k.Kind != 'n'):
+			out = append(out, k.Text)
 		}
 	}
 	return out

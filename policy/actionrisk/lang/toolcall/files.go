@@ -48,7 +48,7 @@ func (w *jsonWalk) files(name, class string, args *tree.Node) {
 	if w.src.Depth >= scan.MaxDepth {
 		return
 	}
-	posts := posts(facts.Verbs(), name)
+	posts := posts(name)
 	if w.moves(name, args) {
 		return
 	}
@@ -73,30 +73,34 @@ type fileJudge struct {
 // text judges one: a page's script, a patch, an address of files or of a machine's
 // credentials, a path.
 func (j *fileJudge) text(key string, v *tree.Node) {
-	w := j.w
-	if strings.HasPrefix(v.Text, "javascript:") {
-		w.page(v, "mcp:"+act.Printable(j.name))
-		return
+	scheme, host, rest, ok := hosts.Split(v.Text)
+	switch {
+	case strings.HasPrefix(v.Text, "javascript:"):
+		j.w.page(v, "mcp:"+act.Printable(j.name))
+	case j.mayWrite && j.patch(v):
+	case ok && scheme == "file":
+		j.w.does(v, act.ReadFile, "", filePath(host, rest))
+	case ok && hosts.MetadataHost(host):
+		j.w.does(v, act.Fetch, "", v.Text)
+	case j.paths <= 16 && namesFile(key, v.Text):
+		j.paths++
+		j.path(v)
 	}
-	if j.mayWrite && (strings.Contains(v.Text, "*** ") || strings.Contains(v.Text, "+++ ")) {
-		src := v.Source(w.src, "patch")
-		src.At = -1
-		if runPatch(w.e, &src) {
-			return
-		}
+}
+
+// namesFile tells whether a member's text is a path.
+func namesFile(key, text string) bool {
+	return pathKeys[tree.PlainKey(key)] && text != "" && len(text) <= 512 && !strings.Contains(text, "\n")
+}
+
+// patch runs a text that is one.
+func (j *fileJudge) patch(v *tree.Node) bool {
+	if !strings.Contains(v.Text, "*** ") && !strings.Contains(v.Text, "+++ ") {
+		return false
 	}
-	if scheme, host, rest, ok := hosts.Split(v.Text); ok && scheme == "file" {
-		w.does(v, act.ReadFile, "", filePath(host, rest))
-		return
-	} else if ok && hosts.MetadataHost(host) {
-		w.does(v, act.Fetch, "", v.Text)
-		return
-	}
-	if !pathKeys[tree.PlainKey(key)] || v.Text == "" || len(v.Text) > 512 || strings.Contains(v.Text, "\n") || j.paths > 16 {
-		return
-	}
-	j.paths++
-	j.path(v)
+	src := v.Source(j.w.src, "patch")
+	src.At = -1
+	return runPatch(j.w.e, &src)
 }
 
 // path judges what becomes of a file.
@@ -231,20 +235,14 @@ func filePath(host, rest string) string {
 
 // posts tells whether a tool of that name sends to others what it is given; one
 // that keeps secrets does not.
-func posts(t *facts.VerbTable, name string) bool {
-	found := false
-	for _, w := range facts.ToolWords(bareToolName(name)) {
-		if t.Keep[w] {
-			return false
-		}
-		found = found || t.Post[w]
-	}
-	return found
+func posts(name string) bool {
+	words := facts.ToolWords(bareToolName(name))
+	return facts.Says(words, "posts") && !facts.Says(words, "keeps")
 }
 
 // posted: credentials stand in what is sent to others.
 func (w *jsonWalk) posted(name, class string, args *tree.Node) {
-	if !posts(facts.Verbs(), name) || args == nil {
+	if !posts(name) || args == nil {
 		return
 	}
 	w.eachText(args, "", 0, func(_ string, v *tree.Node) {
@@ -260,25 +258,34 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 // showsSecret: a text holds what only a real credential looks like: a private key,
 // a token of a known service, a long value given to a name that means a secret.
 func showsSecret(text string) bool {
-	for _, s := range act.SecretsIn(text) {
+	return slices.ContainsFunc(act.SecretsIn(text), func(s act.Span) bool {
 		word := text[s.Start:s.End]
 		switch {
 		case strings.HasPrefix(word, "-----BEGIN"):
-			if strings.Contains(word, "PRIVATE KEY") {
-				return true
-			}
-		case strings.HasPrefix(word, "sk_test_") || strings.HasPrefix(word, "eyJ") || strings.HasPrefix(word, "0x") || len(word) == 64 && !act.AfterKeyWord(text[:s.Start]):
+			return strings.Contains(word, "PRIVATE KEY")
+		case scan.HasAnyPrefix(word, "sk_test_", "eyJ", "0x") || len(word) == 64 && !act.AfterKeyWord(text[:s.Start]):
+			return false
 		case act.SecretWord(word) || act.Embedded(word) >= 0:
 			return true
-		default:
-			if end := strings.IndexAny(text[s.Start:], " \t\n\"'`,;"); end > 0 {
-				word = text[s.Start : s.Start+end]
-			} else {
-				word = text[s.Start:]
-			}
-			if len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, s.Start-3):s.Start], "=:") {
-				return true
-			}
+		}
+		return longValue(text, s.Start)
+	})
+}
+
+// longValue: a long value that chance made is given to a name.
+func longValue(text string, at int) bool {
+	word := text[at:]
+	if end := strings.IndexAny(word, " \t\n\"'`,;"); end > 0 {
+		word = word[:end]
+	}
+	return len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, at-3):at], "=:")
+}
+
+// someMember tells whether a member is so by its name without signs; below too, if deep.
+func someMember(n *tree.Node, deep bool, so func(key string, k *tree.Node) bool) bool {
+	for i, k := range n.Kids {
+		if so(tree.PlainKey(n.KeysAt(i)), k) || deep && (k.Kind == '{' || k.Kind == '[') && someMember(k, deep, so) {
+			return true
 		}
 	}
 	return false
@@ -321,8 +328,8 @@ func mixed(word string) bool {
 
 // setting is a member that opens something to everybody or takes a guard away.
 type setting struct {
-	about  []string // words of the tool's name, one of which must stand there
-	unless string   // with this one nothing that was there before changes
+	about  string // a group of words, one of which the tool's name must have
+	unless string // with this one nothing that was there before changes
 	holds  func(args *tree.Node) bool
 	what   act.Sight
 }
@@ -330,14 +337,14 @@ type setting struct {
 // settings are the changes of repositories, stores and networks that a tool makes
 // by a member of its arguments.
 var settings = []setting{
-	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, act.OpensProject},
-	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, act.DropsBranchGuard},
-	{[]string{"merge"}, "", overridesRules, act.MergesAnyway},
-	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, act.OpensStore},
-	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, act.DropsGuard},
-	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, act.OpensNetwork},
-	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, act.ChangesAccess},
-	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, act.ChangesAccess},
+	{"repository", "create", becomesPublic, act.OpensProject},
+	{"branch-guard", "", dropsProtection, act.DropsBranchGuard},
+	{"merge", "", overridesRules, act.MergesAnyway},
+	{"storage", "", opensStore, act.OpensStore},
+	{"guarded", "create", unguards, act.DropsGuard},
+	{"network", "", opensNetwork, act.OpensNetwork},
+	{"access", "", givesAdmin, act.ChangesAccess},
+	{"deploy-key", "", addsWriteKey, act.ChangesAccess},
 }
 
 // changesSettings raises what the members of a writing tool change for everybody.
@@ -350,7 +357,7 @@ func (w *jsonWalk) changesSettings(name string, args *tree.Node) {
 		w.e.See(act.ChangesAccess, w.src, args.Start, args.End, act.Printable(name))
 	}
 	for _, s := range settings {
-		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
+		if facts.Says(words, s.about) && !slices.Contains(words, s.unless) && s.holds(args) {
 			w.e.See(s.what, w.src, args.Start, args.End, act.Printable(name))
 		}
 	}
@@ -363,62 +370,41 @@ func becomesPublic(args *tree.Node) bool {
 
 // overridesRules: a merge that does not wait for what protects the branch.
 func overridesRules(args *tree.Node) bool {
-	for i, k := range args.Kids {
-		if key := tree.PlainKey(args.KeysAt(i)); k.Kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force") {
-			return true
-		}
-	}
-	return false
+	return someMember(args, false, func(key string, k *tree.Node) bool {
+		return k.Kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force")
+	})
 }
 
 // dropsProtection: reviews, checks or rules for administrators are switched off.
 func dropsProtection(args *tree.Node) bool {
-	for i, k := range args.Kids {
-		key := tree.PlainKey(args.KeysAt(i))
+	return someMember(args, true, func(key string, k *tree.Node) bool {
 		switch {
 		case strings.HasPrefix(key, "allowforce") || strings.HasPrefix(key, "allowdelet"):
-			if k.Kind == 't' {
-				return true
-			}
+			return k.Kind == 't'
 		case strings.HasPrefix(key, "required") || strings.HasPrefix(key, "enforce"):
-			if k.Kind == 'n' || k.Kind == 'f' || k.Text == "0" || k.Text == "disabled" {
-				return true
-			}
-		case key == "enforcement" && k.Text == "disabled":
-			return true
+			return k.Kind == 'n' || k.Kind == 'f' || k.Text == "0" || k.Text == "disabled"
 		}
-		if k.Kind == '{' && dropsProtection(k) {
-			return true
-		}
-	}
-	return false
+		return false
+	})
 }
 
 func opensStore(args *tree.Node) bool {
-	for i, k := range args.Kids {
-		key := tree.PlainKey(args.KeysAt(i))
-		switch {
-		case strings.HasSuffix(key, "acl") && strings.HasPrefix(k.Text, "public"),
-			(key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.Kind == 't',
-			strings.HasPrefix(key, "blockpublic") && k.Kind == 'f',
-			k.Text == "allUsers" || k.Text == "allAuthenticatedUsers" || k.Text == "anyoneWithLink" || key == "type" && k.Text == "anyone",
-			(k.Kind == '{' || k.Kind == '[') && opensStore(k):
-			return true
+	return someMember(args, true, func(key string, k *tree.Node) bool {
+		switch key {
+		case "public", "publicaccess", "publiclyaccessible":
+			return k.Kind == 't'
 		}
-	}
-	return false
+		return strings.HasSuffix(key, "acl") && strings.HasPrefix(k.Text, "public") || strings.HasPrefix(key, "blockpublic") && k.Kind == 'f' ||
+			slices.Contains([]string{"allUsers", "allAuthenticatedUsers", "anyoneWithLink"}, k.Text) || key == "type" && k.Text == "anyone"
+	})
 }
 
 // unguards: what keeps data from being deleted is switched off.
 func unguards(args *tree.Node) bool {
-	for i, k := range args.Kids {
-		key := tree.PlainKey(args.KeysAt(i))
-		if k.Kind == 'f' && (strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")) ||
-			k.Text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.Text == "Suspended" {
-			return true
-		}
-	}
-	return false
+	return someMember(args, false, func(key string, k *tree.Node) bool {
+		off := strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")
+		return off && k.Kind == 'f' || k.Text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.Text == "Suspended"
+	})
 }
 
 // addsWriteKey: a key that may write to a repository.
@@ -481,13 +467,9 @@ func masterName(text string) string {
 func givesAdmin(args *tree.Node) bool {
 	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys[tree.PlainKey(k)] })
 	for i, k := range args.Kids {
-		key := tree.PlainKey(args.KeysAt(i))
-		text := strings.ToLower(k.Text)
-		switch {
-		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || cloudMasters[text]),
-			k.Kind == '"' && subject && isRight(key) && (masters[masterName(k.Text)] || strings.HasSuffix(text, "_admin")),
-			k.Kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters[masterName(k.Text)] }),
-			adminFlags[key] && k.Kind == 't' && subject,
+		switch key := tree.PlainKey(args.KeysAt(i)); {
+		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || cloudMasters[strings.ToLower(k.Text)]),
+			subject && givesRight(key, k),
 			(k.Kind == '[' || k.Kind == '{') && givesAdmin(k):
 			return true
 		}
@@ -495,14 +477,27 @@ func givesAdmin(args *tree.Node) bool {
 	return false
 }
 
+// givesRight: a member says that somebody is a master of all.
+func givesRight(key string, k *tree.Node) bool {
+	switch {
+	case k.Kind == 't':
+		return adminFlags[key]
+	case !isRight(key):
+		return false
+	case k.Kind == '"':
+		return masters[masterName(k.Text)] || strings.HasSuffix(strings.ToLower(k.Text), "_admin")
+	}
+	return k.Kind == '[' && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters[masterName(k.Text)] })
+}
+
 // promotes: the tool's own name says that it gives somebody all rights.
 func promotes(words []string) bool {
 	last := len(words) - 1
-	for i, w := range words {
-		switch w {
-		case "assign", "grant", "promote", "elevate", "escalate":
+	for i := range words {
+		switch {
+		case facts.Says(words[i:i+1], "promotes"):
 			return slices.ContainsFunc(words[i+1:], func(w string) bool { return masters[w] && w != "owner" && w != "owners" })
-		case "make", "set", "add":
+		case facts.Says(words[i:i+1], "sets"):
 			return i < last && masters[words[last]] && words[last] != "owner" && words[last] != "owners" && words[last] != "maintainer"
 		}
 	}
@@ -512,7 +507,7 @@ func promotes(words []string) bool {
 // pageData: what a page keeps for its user is sent to an address that the text names.
 func pageData(e *interp.Env, src *act.Source) {
 	holds := func(list ...string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(src.Text, s) })
+		return scan.HasAny(src.Text, list...)
 	}
 	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
 		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.Text) {

@@ -24,32 +24,37 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "maxpayment", "max_payment", "maxpaymentusd", "max_payment_usd", "maxprice", "max_usd", "budget", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
 	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
 	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
-	words := strings.ToLower(name)
-	if (strings.Contains(words, "approve") || strings.Contains(words, "allowance")) && (to != "" || symbol != "") {
-		return w.e.Money(w.src, args.Start, args.End, to, amounts.ApproveRule(amounts.CallAmount(value, amounts.AssetOf(symbol))))
-	}
+	money := func(ids ...string) bool { return w.e.Money(w.src, args.Start, args.End, to, ids...) }
+	name = strings.ToLower(name)
+	says := func(word string) bool { return strings.Contains(name, word) }
 	a, ok := paid(flat, value, symbol)
-	if !ok {
+	switch {
+	case to+symbol != "" && (says("approve") || says("allowance")):
+		return money(amounts.ApproveRule(amounts.CallAmount(value, amounts.AssetOf(symbol))))
+	case !ok:
 		return false
 	}
-	if times, loop := repetitions(flat); times != nil || loop {
-		if times != nil && a.Value != nil {
-			a.Value = new(big.Rat).Mul(a.Value, times)
-		}
-		if loop {
-			w.e.Money(w.src, args.Start, args.End, to, act.PaysAgain)
-		}
+	times, loop := repetitions(flat)
+	if times != nil && a.Value != nil {
+		a.Value = new(big.Rat).Mul(a.Value, times)
 	}
-	if url := firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"); url != "" || strings.Contains(words, "x402") {
-		ids := append([]string{a.PayRule(url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.AddressRules(url)...)
-		return w.e.Money(w.src, args.Start, args.End, to, ids...)
+	if loop {
+		money(act.PaysAgain)
 	}
-	sends := strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.IsLarge()
-	if amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || sends) {
-		return w.e.Money(w.src, args.Start, args.End, to, amounts.WithZero(to, a.TransferRule())...)
+	if url := firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"); url != "" || says("x402") {
+		onChain := firstOf(flat, "network", "chain", "chainid") != ""
+		return money(append([]string{a.PayRule(url != "" && onChain)}, amounts.AddressRules(url)...)...)
 	}
-	return false
+	return sendsMoney(a, to, says("transfer") || says("send")) && money(amounts.WithZero(to, a.TransferRule())...)
 }
+
+// sendsMoney: to an address of a chain, or in a currency that is no mere number of a bill.
+func sendsMoney(a amounts.Amount, to string, says bool) bool {
+	return amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || says || a.IsLarge())
+}
+
+// dollarKeys are members whose amount is in dollars.
+var dollarKeys = []string{"amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd"}
 
 // paid is the amount that the arguments name, of an asset where they tell it; false if
 // they name none.
@@ -58,18 +63,14 @@ func paid(flat map[string]string, value, symbol string) (amounts.Amount, bool) {
 	if number, unit, two := strings.Cut(value, " "); a.Asset == nil && two {
 		a.Value, a.Asset = amounts.ParseNumber(number), amounts.AssetOf(unit)
 	}
-	if a.Asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
+	if a.Asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, dollarKeys...) != "") {
 		a.Asset = amounts.AssetOf("usd")
 	}
-	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.Asset != nil && a.Value != nil {
+	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n == value && a.Asset != nil && a.Value != nil {
 		a.Value = amounts.Scaled(a.Value, a.Asset.Decimals)
 	}
-	switch {
-	case value == "all" || value == "max" || value == "everything":
-		a.All = true
-	case amounts.IsUnlimitedWord(value):
-		a.Unlimited = true
-	}
+	a.All = slices.Contains([]string{"all", "max", "everything"}, value)
+	a.Unlimited = !a.All && amounts.IsUnlimitedWord(value)
 	return a, a.All || a.Unlimited || a.Value != nil
 }
 
@@ -101,19 +102,24 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	}
 	words := facts.ToolWords(bareToolName(name))
 	function, data := contractFunction(args.Str(functionKeys[:len(functionKeys)-1]...))
-	about := facts.HasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
+	about, named := facts.Says(words, "chain"), camel(words)
 	switch {
 	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
 		return w.e.Money(w.src, args.Start, args.End, name, act.RunsContract)
-	case w.e.Calls().IsContractVerb(camel(words)) && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
-		function = camel(words)
-	case w.namedAfter(words, args) != "":
-		function = w.namedAfter(words, args)
+	case len(words) > 1 && w.isFunction(named) && !amounts.CommonNames[named]:
+		function = named
 	default:
-		return w.contractObject(args)
+		if function = w.namedAfter(words, args); function == "" {
+			return w.contractObject(args)
+		}
 	}
 	return w.contractRun(args, args, args.Str(receiverKeys...), function, data)
+}
+
+// isFunction tells whether contracts have a function of that name, and little else does.
+func (w *jsonWalk) isFunction(name string) bool {
+	return w.e.Calls().IsContractVerb(name) && !amounts.GeneralNames[name]
 }
 
 // namedAfter is the function of a contract that the last words of a tool's name are, if
@@ -125,7 +131,7 @@ func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 		return ""
 	}
 	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
-		if f := camel(words[i:]); w.e.Calls().IsContractVerb(f) && !amounts.GeneralNames[f] {
+		if f := camel(words[i:]); w.isFunction(f) {
 			return f
 		}
 	}
@@ -144,12 +150,10 @@ func camel(words []string) string {
 	return b.String()
 }
 
-// Members that hold the key of a wallet, and what is signed without being read; words of
-// tools that sign or send it.
+// Members that hold the key of a wallet, and what is signed without being read.
 var (
 	walletKeyKeys = scan.SetOf("privatekey mnemonic seedphrase secretkey recoveryphrase")
 	rawKeys       = scan.SetOf("psbt rawtx rawtransaction signedtx signedtransaction serializedtransaction txhex rawhex")
-	sendingWords  = scan.SetOf("sign broadcast send submit execute publish push")
 )
 
 // walletKeys raises a wallet's key that stands among the arguments, and the signature
@@ -159,37 +163,47 @@ func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 		return
 	}
 	words, raw := facts.ToolWords(name), args.Get("raw")
-	signs, asItIs := facts.HasWord(words, map[string]bool{"sign": true}), raw != nil && raw.Kind == 't'
+	sends, signs := facts.Says(words, "sends"), slices.Contains(words, "sign")
 	for i, k := range args.Kids {
-		key := tree.PlainKey(args.KeysAt(i))
-		digest := key == "hash" || key == "digest" || key == "message" && asItIs
-		switch {
+		switch key := tree.PlainKey(args.KeysAt(i)); {
 		case walletKeyKeys[key] && k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text):
 			w.e.Money(w.src, k.Start, k.End, "", act.KeyInView)
-		case rawKeys[key] && facts.HasWord(words, sendingWords),
-			digest && signs && strings.HasPrefix(k.Text, "0x") && len(k.Text) == 66:
+		case sends && rawKeys[key], signs && isDigest(key, k.Text, raw):
 			w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
 		}
 	}
 }
 
+// isDigest: 32 bytes that are signed as they are.
+func isDigest(key, text string, raw *tree.Node) bool {
+	asItIs := raw != nil && raw.Kind == 't'
+	return strings.HasPrefix(text, "0x") && len(text) == 66 && (key == "hash" || key == "digest" || key == "message" && asItIs)
+}
+
 // opensPolicy: a tool that sets what a wallet may spend takes the limit away.
 func opensPolicy(name, class string, args *tree.Node) bool {
-	if args != nil && args.Kind == '{' && class != "read" && args.Get("value", "val") != nil && amounts.OpensPayments(args.Str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(args.Get("value", "val").Text, "null")) {
+	if class == "read" || args == nil {
+		return false
+	}
+	value := args.Get("value", "val")
+	if value != nil && amounts.OpensPayments(args.Str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(value.Text, "null")) {
 		return true // {"key":"x402.maxAmount","value":"unlimited"}
 	}
 	words := facts.ToolWords(name)
-	spends := facts.HasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
-	limits := facts.HasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})
-	if !spends || !limits || class == "read" || args == nil {
-		return false
-	}
-	for _, k := range args.Kids {
-		if k.Kind == 'n' || k.Kind == 'f' || k.Kind == '"' && (amounts.IsUnlimitedWord(k.Text) || k.Text == "none" || k.Text == "*" || k.Text == "disabled" || k.Text == "off") || amounts.IsUnlimited(amounts.ParseNumber(k.Text), true) {
+	return facts.Says(words, "spending") && facts.Says(words, "spending-limits") && slices.ContainsFunc(args.Kids, isNoLimit)
+}
+
+// isNoLimit: a value that means that there is none.
+func isNoLimit(k *tree.Node) bool {
+	switch k.Kind {
+	case 'n', 'f':
+		return true
+	case '"':
+		if amounts.IsUnlimitedWord(k.Text) || slices.Contains([]string{"none", "*", "disabled", "off"}, k.Text) {
 			return true
 		}
 	}
-	return false
+	return amounts.IsUnlimited(amounts.ParseNumber(k.Text), true)
 }
 
 func flatten(n *tree.Node, into map[string]string, depth int) {
@@ -197,10 +211,8 @@ func flatten(n *tree.Node, into map[string]string, depth int) {
 		key := strings.ToLower(n.KeysAt(i))
 		switch k.Kind {
 		case '"', '0':
-			if key != "" {
-				if _, ok := into[key]; !ok {
-					into[key] = k.Text
-				}
+			if _, ok := into[key]; !ok {
+				into[key] = k.Text
 			}
 		case '{':
 			if depth < 3 {

@@ -25,10 +25,6 @@ func bareToolName(name string) string {
 	return name
 }
 
-// fillers are words of a tool's name that say that it runs a program, and are no
-// subcommand of it.
-var fillers = scan.SetOf("execute exec run call invoke use command commands cli generic operation tool cmd query api mcp")
-
 // programOf is the program that a tool is named after, and the other words of the
 // name; "" if it is none.
 func programOf(e *interp.Env, name string) (exe string, rest []string) {
@@ -43,7 +39,7 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
-		if !fillers[w] && i > 0 || i > 1 {
+		if i > 1 || i > 0 && !facts.Says(words[i:i+1], "fillers") { // words that say that it runs a program
 			break
 		}
 	}
@@ -52,6 +48,8 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {
+	exe                           string
+	container                     bool // it runs commands in containers
 	sub, options, operands, inner []string
 }
 
@@ -71,43 +69,48 @@ var mountKeys = scan.SetOf("volumes volume binds bind mounts mount")
 // program judges a tool that is named after a program as a call of that program:
 // its other words are subcommands, true members are options, the rest operands.
 func (w *jsonWalk) program(name string, args *tree.Node) bool {
-	e := w.e
 	if args == nil || w.src.Depth >= scan.MaxDepth {
 		return false
 	}
-	exe, rest := programOf(e, name)
+	exe, rest := programOf(w.e, name)
 	if exe == "" && opensHost(args) {
 		exe, rest = "docker", []string{"run"}
 	}
-	if exe == "" {
+	switch {
+	case exe == "":
 		return w.listProgram(name, args)
-	}
-	if args.Kind == '[' {
+	case args.Kind == '[':
 		return w.runWords(args, append([]string{exe}, strs(args)...))
-	}
-	if args.Kind != '{' {
+	case args.Kind != '{':
 		return false
 	}
-	container := slices.Contains(e.Groups["containers"], exe)
-	var p commandParts
-	w.collect(&p, exe, args, container, 0)
-	rest = slices.DeleteFunc(rest, func(word string) bool {
-		return fillers[word] && !(container && (word == "run" || word == "exec")) || container && (word == "container" || word == "containers")
-	})
-	if exe == "git" && len(rest) > 0 && rest[0] == "push" && args.Get("remote") == nil {
+	p := commandParts{exe: exe, container: w.e.In("containers", exe)}
+	w.collect(&p, args, 0)
+	return w.runWords(args, p.argv(rest, args.Get("remote") != nil))
+}
+
+// argv is the command: the program, the other words of the tool's name, what the members
+// gave.
+func (p *commandParts) argv(rest []string, remote bool) []string {
+	rest = slices.DeleteFunc(rest, p.isFiller)
+	if p.exe == "git" && len(rest) > 0 && rest[0] == "push" && !remote {
 		rest = append(rest, "origin")
 	}
-	if container && len(rest)+len(p.sub) == 0 { // the whole command line in one member
+	if p.container && len(rest)+len(p.sub) == 0 { // the whole command line in one member
 		p.sub, p.inner = p.inner, nil
 	}
-	if len(p.sub) > 0 && p.sub[0] == exe {
+	if len(p.sub) > 0 && p.sub[0] == p.exe {
 		p.sub = p.sub[1:]
 	}
-	argv := append([]string{exe}, rest...)
-	for _, part := range [...][]string{p.sub, p.options, p.operands, p.inner} {
-		argv = append(argv, part...)
+	return slices.Concat([]string{p.exe}, rest, p.sub, p.options, p.operands, p.inner)
+}
+
+// isFiller: a word of a tool's name that is no subcommand.
+func (p *commandParts) isFiller(word string) bool {
+	if p.container && (word == "run" || word == "exec") {
+		return false
 	}
-	return w.runWords(args, argv)
+	return p.container && (word == "container" || word == "containers") || facts.Says([]string{word}, "fillers")
 }
 
 // opensHost: the arguments start a container with rights over, or folders of, the
@@ -128,37 +131,52 @@ func opensHost(args *tree.Node) bool {
 // listProgram is {tool: "dd", args: ["if=…"]} with a name that is a verb as well.
 func (w *jsonWalk) listProgram(name string, args *tree.Node) bool {
 	list := args
-	if args.Kind == '{' {
+	if args != nil && args.Kind == '{' {
 		list = args.Get("args", "argv", "arguments")
 	}
 	name = bareToolName(name)
-	if list == nil || list.Kind != '[' || !tree.AllStrings(list) || !w.e.Acts(name) {
+	if !isWords(list) || !w.e.Acts(name) {
 		return false
 	}
 	return w.runWords(args, append([]string{name}, strs(list)...))
 }
 
+// isWords tells whether a member is there and a list of texts.
+func isWords(n *tree.Node) bool { return n != nil && n.Kind == '[' && tree.AllStrings(n) }
+
 // collect sorts the members of the arguments into the parts of a command.
-func (w *jsonWalk) collect(p *commandParts, exe string, args *tree.Node, container bool, depth int) {
+func (w *jsonWalk) collect(p *commandParts, args *tree.Node, depth int) {
 	dash := "--"
-	if o := w.e.Program(exe).Options; o != nil && o.Long {
+	if o := w.e.Program(p.exe).Options; o != nil && o.Long {
 		dash = "-"
 	}
 	for i, k := range args.Kids {
 		key := strings.ToLower(args.KeysAt(i))
 		switch {
-		case asideKeys[key], isService(key) && k.Kind != '"', container && p.ofContainer(exe, key, k):
-		case k.Kind == 't':
-			p.options = append(p.options, dash+strings.ReplaceAll(key, "_", "-"))
-		case k.Kind == '"':
-			p.text(exe, key, k.Text)
-		case k.Kind == '[' && (actionKeys[key] || commandKeys[key]):
-			p.sub = append(p.sub, strs(k)...)
-		case k.Kind == '[':
-			p.operands = append(p.operands, strs(k)...)
-		case k.Kind == '{' && depth < 2:
-			w.collect(p, exe, k, container, depth+1)
+		case asideKeys[key], isService(key) && k.Kind != '"', p.container && p.ofContainer(key, k):
+			continue
 		}
+		switch k.Kind {
+		case 't':
+			p.options = append(p.options, dash+strings.ReplaceAll(key, "_", "-"))
+		case '"':
+			p.text(key, k.Text)
+		case '[':
+			p.words(key, strs(k))
+		case '{':
+			if depth < 2 {
+				w.collect(p, k, depth+1)
+			}
+		}
+	}
+}
+
+// words takes a member that is a list.
+func (p *commandParts) words(key string, list []string) {
+	if actionKeys[key] || commandKeys[key] {
+		p.sub = append(p.sub, list...)
+	} else {
+		p.operands = append(p.operands, list...)
 	}
 }
 
@@ -167,7 +185,7 @@ func isService(key string) bool { return key == "service" || key == "service_nam
 
 // ofContainer takes a member that only calls of containers have: what is mounted, a
 // mode, the command inside, a name.
-func (p *commandParts) ofContainer(exe, key string, k *tree.Node) bool {
+func (p *commandParts) ofContainer(key string, k *tree.Node) bool {
 	mode, isMode := strings.CutSuffix(strings.TrimRight(key, "_-"), "mode")
 	switch {
 	case isService(key):
@@ -176,26 +194,30 @@ func (p *commandParts) ofContainer(exe, key string, k *tree.Node) bool {
 		for _, m := range mounts(k) {
 			p.options = append(p.options, "-v", m)
 		}
-	case isMode && k.Kind == '"':
-		p.options = append(p.options, "--"+strings.TrimRight(mode, "_-")+"="+k.Text)
+		return true
 	case commandKeys[key] && k.Kind == '[':
 		p.inner = append(p.inner, strs(k)...)
-	case commandKeys[key] && k.Kind == '"':
-		p.inner = append(p.inner, strings.Fields(strings.TrimPrefix(k.Text, exe+" "))...)
-	default:
-		return k.Kind == '"' && (key == "name" || key == "working_dir" || key == "workdir")
+		return true
+	case k.Kind != '"':
+		return false
+	case isMode:
+		p.options = append(p.options, "--"+strings.TrimRight(mode, "_-")+"="+k.Text)
+		return true
+	case commandKeys[key]:
+		p.inner = append(p.inner, strings.Fields(strings.TrimPrefix(k.Text, p.exe+" "))...)
+		return true
 	}
-	return true
+	return slices.Contains([]string{"name", "working_dir", "workdir"}, key)
 }
 
 // text takes a member that is a text.
-func (p *commandParts) text(exe, key, text string) {
+func (p *commandParts) text(key, text string) {
 	switch {
 	case isService(key):
 		p.sub = append([]string{text}, p.sub...)
 	case actionKeys[key] || commandKeys[key]:
-		p.sub = append(p.sub, strings.Fields(strings.TrimPrefix(text, exe+" "))...)
-	case key == "output" && exe == "kubectl":
+		p.sub = append(p.sub, strings.Fields(strings.TrimPrefix(text, p.exe+" "))...)
+	case key == "output" && p.exe == "kubectl":
 		p.options = append(p.options, "-o", text)
 	case key == "namespace":
 		p.options = append(p.options, "-n", text)
@@ -256,10 +278,11 @@ func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocat
 	return true
 }
 
-// headKeys name a program, tailKeys its arguments, where a command is written in
-// parts.
+// headKeys name a program, the first of them nothing else, tailKeys its arguments, where
+// a command is written in parts.
 var (
 	headKeys = []string{"program", "exe", "executable", "binary", "bin", "cmd", "command", "file", "path", "interpreter", "entrypoint"}
+	exeKeys  = []string{"program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint"}
 	tailKeys = scan.SetOf("args argv arguments options operands params parameters flags cmd command")
 )
 
@@ -267,24 +290,25 @@ var (
 func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	head := n.Get(headKeys...)
 	if head == nil {
-		list := n.Get("args", "argv") // {process: {args: ["rm", …]}}
-		return list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" && w.runWords(n, strs(list))
+		return w.commandAlone(n)
 	}
 	argv := oneProgram(head)
-	if argv == nil {
+	if argv == nil || n.Get(exeKeys...) != head && !w.e.Acts(argv[0]) {
 		return false
 	}
 	behind := len(argv)
 	for i, k := range n.Kids {
-		if k != head && k.Kind == '[' && tailKeys[strings.ToLower(n.KeysAt(i))] && tree.AllStrings(k) {
+		if k != head && isWords(k) && tailKeys[strings.ToLower(n.KeysAt(i))] {
 			argv = append(argv, strs(k)...)
 		}
 	}
-	plain := n.Get("program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint") == head
-	if len(argv) == behind || !plain && !w.e.Acts(argv[0]) {
-		return false
-	}
-	return w.start(n, "json", argv, beside(n, head))
+	return len(argv) > behind && w.start(n, "json", argv, beside(n, head))
+}
+
+// commandAlone runs {process: {args: ["rm", …]}}.
+func (w *jsonWalk) commandAlone(n *tree.Node) bool {
+	list := n.Get("args", "argv")
+	return isWords(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" && w.runWords(n, strs(list))
 }
 
 // oneProgram is the word, or the list of words, that names a program; nil if it does not.
@@ -292,7 +316,7 @@ func oneProgram(head *tree.Node) []string {
 	switch {
 	case head.Kind == '"' && head.Text != "" && !strings.ContainsAny(head.Text, " \n"):
 		return []string{head.Text}
-	case head.Kind == '[' && tree.AllStrings(head):
+	case isWords(head) && len(head.Kids) > 0:
 		return strs(head)
 	}
 	return nil

@@ -18,27 +18,28 @@ import (
 
 // WroteConfig judges what the command writes into such a file.
 func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
-	e := sh.Env
 	if !f.Known || f.Word.Text == "" || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
 		return
 	}
-	file := strings.ToLower(name.Text)
-	switch {
-	case strings.HasPrefix(scan.Base(file), ".env"):
+	e, file := sh.Env, strings.ToLower(name.Text)
+	switch base := scan.Base(file); {
+	case strings.HasPrefix(base, ".env"):
 		variablesFile(e, sh, f.Word)
-	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
+	case base == "package.json":
 		installScripts(e, sh, f.Word)
-	case strings.HasSuffix(file, ".json") && facts.HasWord(facts.ToolWords(file), amounts.SpendWords):
+	case strings.HasSuffix(file, ".json") && facts.Says(facts.ToolWords(file), "spending"):
 		paymentSettings(e, sh, file, f.Word)
-	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
-		if slices.ContainsFunc(e.Groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
-			agentSettings(e, sh, f.Word)
-		}
-	case strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml"):
-		if strings.Contains(file, ".github/workflows/") || strings.Contains(file, ".gitlab-ci") || strings.Contains(file, ".circleci/") || strings.Contains(file, "pipelines") {
-			buildJob(e, sh, f.Word)
-		}
+	case scan.HasAnySuffix(file, e.Groups["agent-settings"]...):
+		agentSettings(e, sh, f.Word)
+	case isBuildJob(file):
+		buildJob(e, sh, f.Word)
 	}
+}
+
+// isBuildJob: a file that says what a build service does.
+func isBuildJob(file string) bool {
+	return (strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")) &&
+		scan.HasAny(file, ".github/workflows/", ".gitlab-ci", ".circleci/", "pipelines")
 }
 
 // variablesFile: variables that programs read from a file of them.
@@ -119,7 +120,7 @@ func buildJob(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, "build job")
 	e.EachLine(src.Text, "\n", func(from, to int) {
 		line := strings.ReplaceAll(src.Text[from:to], " ", "")
-		whole := strings.Contains(line, "toJSON(secrets)") || strings.Contains(line, "toJson(secrets)") || strings.Contains(line, "printenv|") || strings.Contains(line, "env|base64") || strings.Contains(line, "env|curl")
+		whole := scan.HasAny(line, "toJSON(secrets)", "toJson(secrets)", "printenv|", "env|base64", "env|curl")
 		if whole && slices.ContainsFunc(e.Groups["netclients"], func(c string) bool { return strings.Contains(src.Text[from:to], c+" ") }) {
 			e.See(act.SendsSecret, &src, from, to, "")
 		}

@@ -15,10 +15,8 @@ import (
 
 // isMCPMethod: methods of the protocol that call no tool.
 func isMCPMethod(method string) bool {
-	for _, p := range [...]string{"resources/", "prompts/", "roots/", "sampling/", "logging/", "completion/", "notifications/", "elicitation/"} {
-		if strings.HasPrefix(method, p) {
-			return true
-		}
+	if scan.HasAnyPrefix(method, "resources/", "prompts/", "roots/", "sampling/", "logging/", "completion/", "notifications/", "elicitation/") {
+		return true
 	}
 	return method == "initialize" || method == "ping"
 }
@@ -84,18 +82,14 @@ func (w *jsonWalk) judge(n *tree.Node, name string, args *tree.Node, outer *act.
 // more about it.
 func callClass(name string, args *tree.Node) string {
 	class := facts.ToolClass(bareToolName(name))
-	if class == "write" || class == "unknown" {
+	if saysLittle(class) {
 		class = actionClass(name, class, args)
 	}
 	switch {
-	case class == "read" && offersForSale(name, args):
+	case class == "read" && offersForSale(name, args), saysLittle(class) && (sendsTo(name, args) || paysFor(name, args)):
 		return "money"
 	case class == "money" && (facts.PreparedOnly(name) && !sendsTo(name, args) && !facts.Confirmed(args) || !facts.SaysSum(name, args)):
 		return "write"
-	case (class == "write" || class == "unknown") && sendsTo(name, args):
-		return "money"
-	case (class == "write" || class == "unknown") && paysFor(name, args):
-		return "money"
 	}
 	return class
 }
@@ -128,39 +122,45 @@ func (w *jsonWalk) judgedBetter(name, class string, args *tree.Node, carried boo
 	case "money":
 		return w.payment(name, args)
 	case "write", "unknown":
-		return args.Get("spender") != nil && w.payment("approve", args) ||
-			(w.documents(name, args) || w.program(name, args) || carried) && found()
+		return w.approves(args) || (w.documents(name, args) || w.program(name, args) || carried) && found()
 	case "read":
-		if facts.HasWord(facts.ToolWords(name), paidWords) && w.payment(name, args) {
-			return true
-		}
-		if !w.documents(name, args) && (injectsOption(args) || w.readsSecrets(name)) {
-			w.program(name, args)
-		}
+		return w.readBetter(name, args)
 	case "destructive":
 		if w.onlyFile(name, args, before) {
 			return true
 		}
-		if args != nil {
-			w.listProgram(name, args)
-		}
+		w.listProgram(name, args)
 	}
 	return false
 }
 
-// paidWords: a tool that fetches and pays for it.
-var paidWords = scan.SetOf("x402 paid pay l402")
+// approves: a spender among the arguments is given an allowance.
+func (w *jsonWalk) approves(args *tree.Node) bool {
+	return args.Get("spender") != nil && w.payment("approve", args)
+}
+
+// readBetter is the same of a tool that reads: it may pay for what it reads, or read
+// with a program that shows secrets or takes a name for an option.
+func (w *jsonWalk) readBetter(name string, args *tree.Node) bool {
+	if facts.Says(facts.ToolWords(name), "paid") && w.payment(name, args) {
+		return true
+	}
+	if !w.documents(name, args) && (injectsOption(args) || w.readsSecrets(name)) {
+		w.program(name, args)
+	}
+	return false
+}
 
 // paysFor: what is booked or ordered is paid at once.
 func paysFor(name string, args *tree.Node) bool {
 	return args.Get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
-		facts.HasWord(facts.ToolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
+		facts.Says(facts.ToolWords(name), "orders")
 }
 
 // sendsTo: whatever the tool is called, its arguments are those of a transfer: an
 // address of a chain and an amount of something.
 func sendsTo(name string, args *tree.Node) bool {
-	if args == nil || args.Kind != '{' || facts.HasWord(facts.ToolWords(name), asksFor) {
+	if args == nil || args.Kind != '{' || facts.Says(facts.ToolWords(name), "asks-for") {
 		return false
 	}
 	flat := map[string]string{}
@@ -173,9 +173,6 @@ func sendsTo(name string, args *tree.Node) bool {
 func offersForSale(name string, args *tree.Node) bool {
 	return args.Get("price", "listPrice", "list_price", "startPrice", "listingPrice") != nil && args.Get("tokenId", "token_id", "mint", "nftId", "nft_id", "assetId") != nil && slices.Contains(facts.ToolWords(name), "list")
 }
-
-// asksFor are words of tools that only prepare, ask for or watch a transfer.
-var asksFor = scan.SetOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
 
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
@@ -193,16 +190,16 @@ func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
 
 // actionClass: a tool of many uses is told by a member what it shall do.
 func actionClass(name, class string, args *tree.Node) string {
-	if args == nil || args.Kind != '{' || facts.HasWord(facts.ToolWords(name), facts.Verbs().IsSmall) {
+	if args == nil || args.Kind != '{' || facts.Says(facts.ToolWords(name), "small") {
 		return class
 	}
 	for _, key := range [...]string{"action", "operation", "operation_name", "op", "method", "mode", "verb", "command"} {
 		text := args.Str(key)
-		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
+		if len(text) > 40 || strings.ContainsAny(text, " /") {
 			continue
 		}
 		words := facts.ToolWords(text)
-		if len(words) > 0 && strongVerbs[words[0]] && !facts.HasWord(words, facts.Verbs().IsSmall) {
+		if facts.Says(words[:min(1, len(words))], "strong") && !facts.Says(words, "small") {
 			return "destructive"
 		}
 		if c := facts.ToolClass(text); c == "money" && key != "method" {
@@ -211,9 +208,6 @@ func actionClass(name, class string, args *tree.Node) string {
 	}
 	return class
 }
-
-// strongVerbs destroy whatever they are said of.
-var strongVerbs = scan.SetOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
 
 // readsSecrets: the program behind the tool can show credentials, so what it reads
 // matters.
@@ -239,16 +233,10 @@ func injectsOption(args *tree.Node) bool {
 // addsServer: a tool that adds an MCP server, whose program then runs.
 func (w *jsonWalk) addsServer(name string, args *tree.Node) bool {
 	words := facts.ToolWords(name)
-	if args.Get("command", "package", "url") == nil || !slices.Contains(words, "mcp") && !slices.Contains(words, "mcpserver") {
+	if args.Get("command", "package", "url") == nil || !facts.Says(words, "mcp") || !facts.Says(words, "adds") {
 		return false
 	}
-	for _, word := range words {
-		switch word {
-		case "add", "install", "register", "create", "configure", "enable", "set", "connect":
-			return w.servers(&tree.Node{Kind: '{', Keys: []string{name}, Kids: []*tree.Node{args}, Start: args.Start, End: args.End})
-		}
-	}
-	return false
+	return w.servers(&tree.Node{Kind: '{', Keys: []string{name}, Kids: []*tree.Node{args}, Start: args.Start, End: args.End})
 }
 
 // documents judges a tool of a document database as the shell's method of that
@@ -265,7 +253,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 		return false
 	}
 	words := facts.ToolWords(bareToolName(name))
-	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
+	for len(words) > 1 && facts.Says(words[:1], "mongo") {
 		words = words[1:]
 	}
 	var list []string
@@ -322,32 +310,40 @@ func placeWords(args *tree.Node) string {
 
 // arguments runs what the arguments carry and tells whether any was program text.
 func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
-	if args == nil {
-		return false
-	}
 	via := "mcp:" + act.Printable(name)
-	if args.Kind == '"' {
+	switch {
+	case args == nil:
+		return false
+	case args.Kind == '"':
 		return w.textArgument(name, class, args, via)
-	}
-	if args.Kind != '{' {
+	case args.Kind != '{':
 		w.node(args, "")
 		return false
 	}
 	w.files(name, class, args)
-	if !(class == "read" && args.Get("to", "address", "contract", "contractAddress", "contract_address") != nil) && w.shape(args) {
+	if w.shapeOf(class, args) {
 		return true
 	}
-	if url := args.Get("url", "uri", "endpoint"); url != nil && url.Kind == '"' && methodByName(name) != "" {
+	if url := args.Get("url", "uri", "endpoint"); isText(url) && methodByName(name) != "" {
 		return w.request(args, url, methodByName(name))
 	}
 	carried := false
 	for i, k := range args.Kids {
 		carried = w.argument(name, class, args, args.Keys[i], k, via) || carried
 	}
-	if !carried && class == "shell" && len(args.Kids) == 1 && args.Kids[0].Kind == '"' {
-		carried = w.carry(args, args.Kids[0], "any", via)
+	return carried || class == "shell" && len(args.Kids) == 1 && isText(args.Kids[0]) && w.carry(args, args.Kids[0], "any", via)
+}
+
+// isText tells whether a member is there and a text.
+func isText(n *tree.Node) bool { return n != nil && n.Kind == '"' }
+
+// shapeOf recognises arguments as a whole; a tool that reads is given an account of a
+// chain, and no transfer to it.
+func (w *jsonWalk) shapeOf(class string, args *tree.Node) bool {
+	if class == "read" && args.Get("to", "address", "contract", "contractAddress", "contract_address") != nil {
+		return false
 	}
-	return carried
+	return w.shape(args)
 }
 
 // textArgument runs arguments that are one text.
@@ -360,20 +356,15 @@ func (w *jsonWalk) textArgument(name, class string, text *tree.Node, via string)
 	case lang != "":
 		return w.programText(text, lang, via)
 	}
-	return facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb) && w.carry(text, text, "any", via)
+	return facts.Says(facts.ToolWords(name)[:1], "shell-verbs") && w.carry(text, text, "any", via)
 }
 
 // argument runs one member if it is program text.
 func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, k *tree.Node, via string) bool {
 	key, lang := strings.ToLower(member), w.carrierOf(member)
 	if k.Kind == '"' {
-		switch {
-		case languageOf(name) != "" && (textKeys[key] || browserCode[key]):
-			return w.programText(k, languageOf(name), via)
-		case browserCode[tree.PlainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
-			return w.page(k, via)
-		case typedKeys[key] && inTerminal(name):
-			return w.carry(args, k, "any", via)
+		if judged, is := w.codeMember(name, class, args, key, k, via); is {
+			return judged
 		}
 	}
 	if class == "read" && searchedFor(name, lang, k) {
@@ -394,6 +385,21 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 	return false
 }
 
+// codeMember runs a text that the tool's own name says is code, of a page or not, or is
+// typed into a terminal.
+func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
+	lang := languageOf(name)
+	switch {
+	case lang != "" && (textKeys[key] || browserCode[key]):
+		return w.programText(k, lang, via), true
+	case browserCode[tree.PlainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
+		return w.page(k, via), true
+	case typedKeys[key] && inTerminal(name):
+		return w.carry(args, k, "any", via), true
+	}
+	return false, false
+}
+
 // linesOf are members that hold a line of a class of tools under a name that means
 // something else elsewhere.
 var linesOf = map[string]struct {
@@ -409,10 +415,6 @@ func searchedFor(name, lang string, k *tree.Node) bool {
 	return searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code")
 }
 
-// toolLanguages are languages by the words of tools that run texts of them.
-var toolLanguages = map[string]string{"python": "python", "python3": "python", "ipython": "python", "jupyter": "python", "py": "python", "pyodide": "python", "notebook": "python", "kernel": "python",
-	"node": "node", "nodejs": "node", "javascript": "node", "js": "node", "deno": "node", "typescript": "node", "ruby": "ruby", "irb": "ruby", "rails": "ruby", "php": "php", "perl": "perl"}
-
 // languageOf is the language of the texts that a tool runs, by its name.
 func languageOf(name string) string {
 	words := facts.ToolWords(bareToolName(name))
@@ -420,7 +422,7 @@ func languageOf(name string) string {
 		return ""
 	}
 	for _, w := range words {
-		if lang := toolLanguages[w]; lang != "" {
+		if lang := facts.Verbs().Languages[w]; lang != "" {
 			return lang
 		}
 	}
@@ -465,28 +467,16 @@ var browserCode = scan.SetOf("function script expression code js javascript page
 // typedKeys are members whose text is typed into a terminal.
 var typedKeys = scan.SetOf("keys text input data line value chars characters stdin content")
 
-// Words of tools that are about a terminal, type something, or work in a web page.
-var (
-	terminalWords = scan.SetOf("terminal tmux pty tty console shell screen process")
-	typingWords   = scan.SetOf("send write type input keys stdin paste feed interact")
-	browserWords  = scan.SetOf("browser puppeteer playwright page chrome devtools cdp")
-)
-
-// named tells whether one of the words stands in a set as it is.
-func named(words []string, set map[string]bool) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return set[w] })
-}
-
 // inTerminal tells whether a tool types into a terminal.
 func inTerminal(name string) bool {
 	words := facts.ToolWords(name)
-	return named(words, terminalWords) && named(words, typingWords)
+	return facts.Says(words, "terminal") && facts.Says(words, "types")
 }
 
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {
 	words := facts.ToolWords(strings.ReplaceAll(name, "__", "_"))
-	return named(words, browserWords) || slices.Contains(words, "javascript") && strings.Contains(name, "tab")
+	return facts.Says(words, "browser") || slices.Contains(words, "javascript") && strings.Contains(name, "tab")
 }
 
 // page runs text in a web page.
@@ -497,16 +487,10 @@ func (w *jsonWalk) page(k *tree.Node, via string) bool {
 	return true
 }
 
-// Words of tools that look for their query, and of those that run it.
-var (
-	searchWords = scan.SetOf("search find grep lookup list rg browse discover")
-	storeWords  = scan.SetOf("sql database db postgres mysql sqlite bigquery snowflake clickhouse table")
-)
-
 // searches tells whether a reading tool looks for its query rather than runs it.
 func searches(name string) bool {
 	words := facts.ToolWords(name)
-	return named(words, searchWords) && !named(words, storeWords)
+	return facts.Says(words, "searches") && !facts.Says(words, "databases")
 }
 
 // Phrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
@@ -514,22 +498,8 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 	if !e.Budget.Spend(len(src.Text) / 4) {
 		return false
 	}
-	p := amounts.ReadPhrase(src.Text)
-	if len(p.Words) < 3 || !toolPhrases[p.Words[0]] {
-		return false
-	}
-	i := 1
-	for i < len(p.Words) && slices.Contains([]string{"call", "tool", "the", "mcp", "use", "invoke", "run", "a", "named", "execute"}, p.Words[i]) {
-		i++
-	}
-	if i >= len(p.Words) || i == 1 && p.Words[0] != "call" && p.Words[0] != "tool" && p.Words[0] != "invoke" {
-		return false
-	}
-	if !p.Has("tool", "mcp") && p.Words[0] != "tool" && p.Words[0] != "mcp" {
-		return false
-	}
-	name := strings.Trim(p.Raw[i], "`\"'.,:;()")
-	if name == "" || strings.ContainsAny(name, "/") && strings.HasPrefix(name, "http") {
+	name := toolInPhrase(amounts.ReadPhrase(src.Text))
+	if name == "" || strings.Contains(name, "/") && strings.HasPrefix(name, "http") {
 		return false
 	}
 	n := &tree.Node{Kind: '{', Start: 0, End: len(src.Text)}
@@ -537,11 +507,7 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 	e.Ran = true
 	var args *tree.Node
 	if open := strings.IndexByte(src.Text, '{'); open >= 0 {
-		inner := *src
-		inner.Text = src.Text[open:]
-		if inner.At >= 0 {
-			inner.At += open
-		}
+		inner := behind(src, open)
 		if root, _ := tree.JSON(inner.Text); root != nil {
 			w.src, args = &inner, root
 			n.End = len(inner.Text)
@@ -550,9 +516,24 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 	return w.tool(n, name, args)
 }
 
+// toolInPhrase is the tool that a sentence asks to call, "" if it does not.
+func toolInPhrase(p *amounts.Phrase) string {
+	if len(p.Words) < 3 || !toolPhrases[p.Words[0]] || !p.Has("tool", "mcp") {
+		return ""
+	}
+	i := 1
+	for i < len(p.Words) && slices.Contains([]string{"call", "tool", "the", "mcp", "use", "invoke", "run", "a", "named", "execute"}, p.Words[i]) {
+		i++
+	}
+	if i == len(p.Words) || i == 1 && !slices.Contains([]string{"call", "tool", "invoke"}, p.Words[0]) {
+		return ""
+	}
+	return strings.Trim(p.Raw[i], "`\"'.,:;()")
+}
+
 // operations judges a text that a tool of operations is called with.
 func (w *jsonWalk) operations(src *act.Source, lang string) bool {
-	if !slices.ContainsFunc(operationMarks[lang], func(mark string) bool { return strings.Contains(src.Text, mark) }) {
+	if !scan.HasAny(src.Text, operationMarks[lang]...) {
 		return false
 	}
 	w.e.Ran, w.known = true, true
@@ -562,3 +543,6 @@ func (w *jsonWalk) operations(src *act.Source, lang string) bool {
 
 // toolPhrases begin a sentence that names a tool.
 var toolPhrases = scan.SetOf("call invoke tool use mcp execute")
+
+// saysLittle: a class of tools whose names leave open what is done.
+func saysLittle(class string) bool { return class == "write" || class == "unknown" }

@@ -22,18 +22,16 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	if !beginsJSON(text) || !e.Budget.Spend(len(src.Text)/4) {
 		return false
 	}
-	inner := *src
-	inner.Text = text
-	if inner.At >= 0 {
-		inner.At += len(src.Text) - len(text)
-	}
 	root, strict := tree.JSON(text)
 	if root == nil {
 		return false
 	}
-	if !strict && root.End < len(text) && strings.TrimSpace(text[root.End:]) != "" && len(root.Kids) == 0 {
+	end := min(root.End, len(text))
+	rest := strings.TrimSpace(text[end:])
+	if !strict && rest != "" && len(root.Kids) == 0 {
 		return false
 	}
+	inner := behind(src, len(src.Text)-len(text))
 	e.Ran = true
 	if !strict {
 		e.Unparsed = true
@@ -47,17 +45,22 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	if !w.known {
 		e.Unproven = true
 	}
-	if rest := strings.TrimSpace(text[min(root.End, len(text)):]); rest != "" && rest[0] == '{' { // JSON lines
-		inner.Text = text[root.End:]
-		if inner.At >= 0 {
-			inner.At += root.End
-		}
-		inner.Depth++
-		if inner.Depth <= scan.MaxDepth {
-			JSON(e, &inner)
-		}
+	if strings.HasPrefix(rest, "{") && src.Depth < scan.MaxDepth { // JSON lines
+		next := behind(&inner, end)
+		next.Depth++
+		JSON(e, &next)
 	}
 	return true
+}
+
+// behind is a source from its byte n on.
+func behind(src *act.Source, n int) act.Source {
+	out := *src
+	out.Text = src.Text[n:]
+	if out.At >= 0 {
+		out.At += n
+	}
+	return out
 }
 
 // beginsJSON tells whether a text begins as a list or an object does, and not as a
@@ -90,26 +93,36 @@ func (w *jsonWalk) node(n *tree.Node, key string) {
 	}
 	switch n.Kind {
 	case '[':
-		if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // ["rm", "-rf", "/"]
-			w.known = w.runWords(n, strs(n)) || w.known
-			return
-		}
-		for _, k := range n.Kids {
-			if key == "steps" && k.Kind == '"' && w.e.ActsText(k.Text) {
-				w.carry(n, k, "any", "json")
-				continue
-			}
+		w.list(n, key)
+	case '{':
+		w.object(n)
+	}
+}
+
+// list looks at the elements of a list: the words of one command, the steps of a job, or
+// anything.
+func (w *jsonWalk) list(n *tree.Node, key string) {
+	if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // ["rm", "-rf", "/"]
+		w.known = w.runWords(n, strs(n)) || w.known
+		return
+	}
+	for _, k := range n.Kids {
+		if key == "steps" && k.Kind == '"' && w.e.ActsText(k.Text) {
+			w.carry(n, k, "any", "json")
+		} else {
 			w.node(k, key)
 		}
-	case '{':
-		if w.shape(n) {
-			w.known = true
-			return
-		}
-		for i, k := range n.Kids {
-			if !w.carrier(n, n.Keys[i], k, "json") {
-				w.node(k, n.Keys[i])
-			}
+	}
+}
+
+func (w *jsonWalk) object(n *tree.Node) {
+	if w.shape(n) {
+		w.known = true
+		return
+	}
+	for i, k := range n.Kids {
+		if !w.carrier(n, n.Keys[i], k, "json") {
+			w.node(k, n.Keys[i])
 		}
 	}
 }
@@ -203,26 +216,34 @@ func (w *jsonWalk) namedCall(n *tree.Node) (judged, is bool) {
 // that are typed, a signed authorization (EIP-7702), a command in parts, a transaction,
 // a request.
 func (w *jsonWalk) plainAction(n *tree.Node) (judged, is bool) {
-	if kind := n.Str("type", "op", "kind"); kind != "" && n.Get("path", "file_path", "filename", "file") != nil && facts.ToolClass(kind) == "destructive" {
+	kind, text := n.Str("type", "op", "kind"), n.Get("text", "keys")
+	switch {
+	case kind != "" && n.Get("path", "file_path", "filename", "file") != nil && facts.ToolClass(kind) == "destructive":
 		w.files(kind, "destructive", n)
 		return true, true
-	}
-	if text := n.Get("text", "keys"); text != nil && text.Kind == '"' && (n.Str("type") == "type" || n.Str("action") == "type") && strings.HasSuffix(text.Text, "\n") && w.e.ActsText(text.Text) {
+	case (n.Str("type") == "type" || n.Str("action") == "type") && w.typesLine(text):
 		return w.carry(n, text, "any", "typed"), true
-	}
-	if n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil {
+	case isDelegation(n):
 		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), act.ChangesOwner), true
-	}
-	if w.commandInParts(n) {
+	case w.commandInParts(n):
 		return true, true
-	}
-	if to := n.Str("to"); strings.HasPrefix(to, "0x") && (n.Get("data") != nil || n.Get("value") != nil) {
+	case strings.HasPrefix(n.Str("to"), "0x") && n.Get("data", "value") != nil:
 		return w.transaction(n), true
 	}
 	if url := requestTo(n); url != nil {
 		return w.request(n, url, n.Str(methodKeys...)), true
 	}
 	return false, false
+}
+
+// isDelegation: an account lets a contract act for it.
+func isDelegation(n *tree.Node) bool {
+	return n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil
+}
+
+// typesLine tells whether what is typed is a command, with the key that runs it.
+func (w *jsonWalk) typesLine(text *tree.Node) bool {
+	return isText(text) && strings.HasSuffix(text.Text, "\n") && w.e.ActsText(text.Text)
 }
 
 // toolNameOf is the name of the tool that an object calls, whatever the member is
@@ -297,7 +318,7 @@ func (w *jsonWalk) storeCall(n *tree.Node, operation string) bool {
 		return true
 	}
 	words := facts.ToolWords(operation)
-	if len(words) == 0 || !strongVerbs[words[0]] || strings.HasSuffix(operation, "One") || strings.HasSuffix(operation, "_one") {
+	if len(words) == 0 || !facts.Says(words[:1], "strong") || strings.HasSuffix(operation, "One") || strings.HasSuffix(operation, "_one") {
 		return false
 	}
 	return w.e.Match(&act.Item{Kind: act.KindTool, Name: "destructive", Src: w.src, From: n.Start, To: n.End, Target: act.Printable(operation), Words: placeWords(n)})
@@ -306,9 +327,7 @@ func (w *jsonWalk) storeCall(n *tree.Node, operation string) bool {
 // methodByName is the HTTP method that a tool's name says: http_post, put_request.
 func methodByName(name string) string {
 	words := facts.ToolWords(name)
-	if !slices.ContainsFunc(words, func(w string) bool {
-		return w == "http" || w == "request" || w == "rest" || w == "web" || w == "fetch" || w == "url"
-	}) {
+	if !facts.Says(words, "web") {
 		return ""
 	}
 	for _, w := range words {
@@ -402,32 +421,37 @@ var (
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) bool {
 	lang := w.carrierOf(key)
-	if lang == "" && v.Kind == '"' && textKeys[tree.PlainKey(key)] && n.Str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.Get("path", "title", "name", "file_path", "description", "filename") == nil {
-		lang = "code"
+	if lang == "" && v.Kind == '"' {
+		switch {
+		case textKeys[tree.PlainKey(key)] && namesLanguage(n):
+			lang = "code"
+		case encodedKey(key):
+			return w.encoded(n, v, key, via)
+		}
 	}
-	if lang == "" && v.Kind == '"' && encodedKey(key) {
-		return w.encoded(n, v, key, via)
-	}
-	if lang == "" {
-		return false
-	}
-	if lang == "manifest?" && v.Kind != '"' { // an object, or a change of one
+	switch {
+	case lang == "":
+	case lang == "manifest?" && v.Kind != '"': // an object, or a change of one
 		w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, v, &act.Invocation{Exe: "tool", Src: w.src})
-		return false
-	}
-	switch v.Kind {
-	case '"':
-		if tree.PlainKey(key) == "shell" && shellName(v.Text) {
-			return false // the shell that the text beside it is for
-		}
+	case v.Kind == '[':
+		return w.carryList(n, v, lang, via)
+	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // but for the shell that the text beside it is for
 		return w.carry(n, v, lang, via)
-	case '[':
-		if args := n.Get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && tree.AllStrings(v) {
-			return w.words(v, n, via)
-		}
-		return w.each(n, v, lang, via)
 	}
 	return false
+}
+
+// namesLanguage: an object says in which language its text is, and gives it no title.
+func namesLanguage(n *tree.Node) bool {
+	return n.Str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.Get("path", "title", "name", "file_path", "description", "filename") == nil
+}
+
+// carryList runs a list: the words of one command, or a text each.
+func (w *jsonWalk) carryList(n, list *tree.Node, lang, via string) bool {
+	if n.Get("args", "arguments") == nil && (lang == "any" || lang == "argv") && tree.AllStrings(list) {
+		return w.words(list, n, via)
+	}
+	return w.each(n, list, lang, via)
 }
 
 // each runs every text of a list in its language.
@@ -556,7 +580,7 @@ func codeLanguage(n *tree.Node, text string) string {
 		return said
 	}
 	for _, l := range codeWords {
-		if slices.ContainsFunc(l.words, func(word string) bool { return strings.Contains(text, word) }) {
+		if scan.HasAny(text, l.words...) {
 			return l.lang
 		}
 	}

@@ -1,6 +1,8 @@
 package windows
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -10,7 +12,7 @@ import (
 
 // cmdRun runs one command of cmd with its words, and gives what it prints.
 func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) act.Flow {
-	if strings.IndexByte(args[0].Text, scan.Hole) >= 0 && strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
+	if strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
 		w.e.Unproven = true
 		if w.forTaint()&act.FromNetwork != 0 {
 			w.see(act.RunsNetworkText, c)
@@ -30,16 +32,8 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 			w.posix(c, append(words("cd"), w.argWord(dirs[0].Text, 0)), act.Flow{})
 		}
 		return act.Flow{Known: true}
-	case "call":
-		if len(args) > 1 && !strings.HasPrefix(args[1].Text, ":") {
-			return w.cmdRun(c, args[1:], strings.TrimSpace(rest), in)
-		}
-		return act.Flow{}
-	case "start":
-		if inner := afterStart(args, text); len(inner) > 0 {
-			return w.cmdRun(c, inner, inner[0].Text, in)
-		}
-		return act.Flow{}
+	case "call", "start":
+		return w.cmdStarts(c, args, text, in)
 	case "forfiles":
 		w.forFiles(args)
 	case "copy":
@@ -47,6 +41,23 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 			return act.Flow{}
 		}
 	}
+	return w.cmdProgram(c, name, args, in)
+}
+
+// cmdStarts runs what call or start is given.
+func (w *winShell) cmdStarts(c *psCall, args []act.Word, text string, in act.Flow) act.Flow {
+	if strings.EqualFold(args[0].Text, "call") {
+		if len(args) > 1 && !strings.HasPrefix(args[1].Text, ":") {
+			return w.cmdRun(c, args[1:], strings.TrimSpace(text[len(args[0].Text):]), in)
+		}
+	} else if inner := afterStart(args, text); len(inner) > 0 {
+		return w.cmdRun(c, inner, inner[0].Text, in)
+	}
+	return act.Flow{}
+}
+
+// cmdProgram judges a program, or a command that is part of cmd.
+func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Flow) act.Flow {
 	if w.e.Other["program "+name] != nil {
 		w.sh.Src = w.src
 		Program(w.sh, &act.Invocation{Src: w.src, From: c.from, To: c.to, Exe: name, Argv: args})
@@ -222,18 +233,12 @@ func (w *winShell) cmdInternal(c *psCall, spec *facts.Cmdlet, args []act.Word, i
 			}
 		}
 	}
-	for _, off := range spec.Off {
-		if c.on(off) {
-			return act.Flow{Known: true}
-		}
+	if slices.ContainsFunc(spec.Off, c.on) {
+		return act.Flow{Known: true}
 	}
-	whole := c.on("/s")
-	for i := range paths { // del /s C:\*.* empties the drive
-		if t := paths[i].text; whole && strings.HasSuffix(t, "*") {
-			if t = strings.TrimSuffix(strings.TrimSuffix(t, "*.*"), "*"); t == "" {
-				t = "*"
-			}
-			paths[i].text = t
+	for i, p := range paths {
+		if before := strings.TrimSuffix(strings.TrimSuffix(p.text, "*.*"), "*"); before != p.text && c.on("/s") { // del /s C:\*.* empties the drive
+			paths[i].text = cmp.Or(before, "*")
 		}
 	}
 	c.params = append(c.params, psParam{name: "path", value: psListOf(paths), has: true})

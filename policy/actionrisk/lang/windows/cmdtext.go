@@ -45,9 +45,7 @@ func (w *winShell) runCmd(text string) {
 // command is the next command of the text, as written.
 func (r *cmdReader) command() (cmdCall, bool) {
 	for r.i < len(r.text) && strings.IndexByte(" \t\r\n&|@;,=)", r.text[r.i]) >= 0 {
-		if r.text[r.i] == ')' {
-			r.deep = max(r.deep-1, 0)
-		}
+		r.close(r.text[r.i])
 		r.i++
 	}
 	if r.i >= len(r.text) {
@@ -58,160 +56,166 @@ func (r *cmdReader) command() (cmdCall, bool) {
 		r.deep++
 		return cmdCall{from: r.i, to: r.i}, true
 	}
-	c := cmdCall{from: r.i}
-	low := strings.ToLower(r.text[r.i:min(r.i+4, len(r.text))])
-	if low == "for " || strings.HasPrefix(low, "if ") { // its body is part of it
-		c.to = r.lineEnd()
-	} else {
-		c.to = r.simpleEnd()
-	}
+	c := cmdCall{from: r.i, to: r.end()}
 	c.text = r.text[c.from:c.to]
 	if r.i = c.to; r.i < len(r.text) {
-		if c.next = r.text[r.i]; c.next == '|' && r.i+1 < len(r.text) && r.text[r.i+1] == '|' {
+		c.next = r.text[r.i]
+		r.close(c.next)
+		if strings.HasPrefix(r.text[r.i:], "||") {
 			c.next = '&'
 			r.i++
-		}
-		if c.next == ')' {
-			r.deep = max(r.deep-1, 0)
 		}
 		r.i++
 	}
 	return c, true
 }
 
-// simpleEnd is where the command at i ends.
-func (r *cmdReader) simpleEnd() int {
-	quoted := false
-	for j := r.i; j < len(r.text); j++ {
-		switch c := r.text[j]; {
-		case c == '"':
-			quoted = !quoted
-		case c == '^' && !quoted:
-			j++
-		case c == '\n':
-			return j
-		case quoted:
-		case c == '&' && j > 0 && (r.text[j-1] == '>' || r.text[j-1] == '<'): // 2>&1
-		case c == '&' || c == '|' || c == ')' && r.deep > 0:
-			return j
-		}
+// close notes a parenthesis that is closed.
+func (r *cmdReader) close(c byte) {
+	if c == ')' {
+		r.deep = max(r.deep-1, 0)
 	}
-	return len(r.text)
 }
 
-// lineEnd is where the line at i ends, parentheses and quotes aside.
-func (r *cmdReader) lineEnd() int {
+// end is where the command at i ends; the bodies of for and if are part of it.
+func (r *cmdReader) end() int {
+	low := strings.ToLower(r.text[r.i:min(r.i+4, len(r.text))])
+	long := low == "for " || strings.HasPrefix(low, "if ")
 	quoted, open := false, 0
 	for j := r.i; j < len(r.text); j++ {
 		switch c := r.text[j]; {
 		case c == '"':
 			quoted = !quoted
-		case quoted:
+		case quoted && (c != '\n' || long):
 		case c == '^':
 			j++
-		case c == '(':
+		case long && c == '(':
 			open++
-		case c == ')':
-			if open--; open < 0 && r.deep > 0 {
-				return j
-			}
-		case c == '\n' && open <= 0:
+		case long && c == ')' && open > 0:
+			open--
+		case open <= 0 && r.ends(j, long):
 			return j
 		}
 	}
 	return len(r.text)
 }
 
+// ends: the byte at j stands behind a command; of a long one, which goes to the end of its
+// line, only that or a bracket does, and of no other 2>&1.
+func (r *cmdReader) ends(j int, long bool) bool {
+	switch r.text[j] {
+	case '\n':
+		return true
+	case ')':
+		return r.deep > 0
+	case '|':
+		return !long
+	case '&':
+		return !long && (j == 0 || strings.IndexByte("<>", r.text[j-1]) < 0)
+	}
+	return false
+}
+
 // cmdCommand runs one command and gives what it prints.
 func (w *winShell) cmdCommand(c cmdCall, in act.Flow) act.Flow {
-	e := w.e
 	text := strings.TrimSpace(c.text)
 	if text == "" {
 		return act.Flow{}
 	}
-	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16) {
-		e.TooDeep = true
+	if !w.mayRun(16) {
 		return act.Flow{}
 	}
-	low := strings.ToLower(text)
-	switch {
-	case strings.HasPrefix(low, "rem ") || low == "rem" || strings.HasPrefix(low, ":"):
+	switch first, _, _ := strings.Cut(strings.ToLower(text), " "); {
+	case first == "rem" || text[0] == ':':
 		return act.Flow{Known: true}
-	case strings.HasPrefix(low, "for "):
+	case first == "for":
 		w.cmdFor(text)
 		return act.Flow{}
-	case strings.HasPrefix(low, "if "):
+	case first == "if":
 		w.cmdIf(text)
 		return act.Flow{}
 	}
 	expanded := w.cmdExpand(text)
-	if expanded != text && strings.ContainsAny(expanded, "&|") && !strings.ContainsAny(text, "&|") && w.running < scan.MaxDepth {
-		w.running++
-		w.runCmd(expanded)
-		w.running--
+	if strings.ContainsAny(expanded, "&|") && !strings.ContainsAny(text, "&|") {
+		w.cmdInside(expanded)
 		return act.Flow{}
 	}
-	call, args, files := w.cmdWords(expanded)
+	args, files := w.cmdWords(expanded)
 	if len(args) == 0 {
 		return act.Flow{}
 	}
-	pc := &psCall{name: call, from: c.from, to: c.to}
+	pc := &psCall{name: args[0].Text, from: c.from, to: c.to}
 	if len(w.src.Text) != len(w.cmdText) {
 		pc.from, pc.to = 0, len(w.src.Text)
 	}
 	for _, f := range files {
 		if f.Op == "<" {
-			in = e.ReadFile(w.sh, f.File)
+			in = w.e.ReadFile(w.sh, f.File)
 		}
 	}
 	out := w.cmdRun(pc, args, expanded, in)
+	w.cmdWrite(files, out)
+	return out
+}
+
+// cmdWrite writes what a command prints to its files.
+func (w *winShell) cmdWrite(files []act.Redir, out act.Flow) {
 	for _, f := range files {
-		if f.Op != "<" && !strings.EqualFold(f.File.Text, "nul") && f.File.Text != "" && f.File.Text[0] != '&' {
+		if name := f.File.Text; f.Op != "<" && name != "" && name[0] != '&' && name != "/dev/null" {
 			at := *w.src
 			w.sh.Src = &at
 			w.sh.Write(f, out)
 		}
 	}
-	return out
 }
 
-// cmdWords cuts a command into its name, its words and its redirections.
-func (w *winShell) cmdWords(text string) (string, []act.Word, []act.Redir) {
-	var args []act.Word
-	var files []act.Redir
+// cmdInside runs a text of cmd inside of another, as deep as there is room for.
+func (w *winShell) cmdInside(text string) {
+	if w.running < scan.MaxDepth {
+		w.running++
+		w.runCmd(text)
+		w.running--
+	}
+}
+
+// cmdWords cuts a command into its words and its redirections.
+func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 	op := ""
 	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
-		case c == ' ' || c == '\t' || len(args) <= 1 && op == "" && (c == ',' || c == ';' || c == '='):
+		switch c := text[i]; {
+		case c == ' ' || c == '\t' || len(args) <= 1 && op == "" && strings.IndexByte(",;=", c) >= 0:
 			i++
-			continue
 		case c == '>' || c == '<':
-			op = string(c)
-			if i++; i < len(text) && text[i] == '>' {
-				op, i = ">>", i+1
+			op, i = redirection(text, i)
+		case isDigit(c) && i+1 < len(text) && strings.IndexByte("<>", text[i+1]) >= 0 && (i == 0 || text[i-1] == ' '):
+			i++ // which output
+		default:
+			word, next := cmdWord(text, i, len(args) == 0 && op == "")
+			if i = next; op == "" {
+				args = append(args, act.Word{Text: word, At: -1, Glob: strings.ContainsAny(word, "*?")})
+				continue
 			}
-			if i < len(text) && text[i] == '&' {
-				op, i = "", min(i+2, len(text))
-			}
-			continue
-		case c >= '0' && c <= '9' && i+1 < len(text) && (text[i+1] == '>' || text[i+1] == '<') && (i == 0 || text[i-1] == ' '):
-			i++
-			continue
-		}
-		word, next := cmdWord(text, i, len(args) == 0 && op == "")
-		if i = next; op != "" {
 			files = append(files, act.Redir{Op: op, File: w.argWord(word, 0)})
 			op = ""
-			continue
 		}
-		args = append(args, act.Word{Text: word, At: -1, Glob: strings.ContainsAny(word, "*?")})
 	}
-	if len(args) == 0 {
-		return "", nil, files
-	}
-	return args[0].Text, args, files
+	return args, files
 }
+
+// redirection is the sign of one at i, and the index behind it; of one to another output
+// the sign is none.
+func redirection(text string, i int) (string, int) {
+	op := text[i : i+1]
+	if i++; i < len(text) && text[i] == '>' {
+		op, i = ">>", i+1
+	}
+	if i < len(text) && text[i] == '&' {
+		return "", min(i+2, len(text))
+	}
+	return op, i
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // cmdWord reads a word at i. The name of a command also ends where an option
 // begins: del/s, cd\.
@@ -219,28 +223,36 @@ func cmdWord(text string, i int, name bool) (string, int) {
 	var b strings.Builder
 	quoted := false
 	for ; i < len(text); i++ {
-		c := text[i]
-		switch {
+		switch c := text[i]; {
 		case c == '"':
 			quoted = !quoted
 			continue
 		case quoted:
 		case c == '^' && i+1 < len(text):
-			i++
-			if text[i] != '\n' && text[i] != '\r' {
-				b.WriteByte(text[i])
+			if i++; text[i] == '\n' || text[i] == '\r' {
+				continue
 			}
-			continue
-		case strings.IndexByte(" \t><", c) >= 0, name && strings.IndexByte(",;=(", c) >= 0:
-			return b.String(), i
-		case name && c == '/' && b.Len() > 0 && !strings.ContainsAny(b.String(), `:/\.`):
-			return b.String(), i
-		case name && (c == '\\' || c == '.') && strings.EqualFold(b.String(), "cd"), name && c == '.' && strings.EqualFold(b.String(), "echo"):
+		case strings.IndexByte(" \t><", c) >= 0, name && endsName(b.String(), c):
 			return b.String(), i
 		}
-		b.WriteByte(c)
+		b.WriteByte(text[i])
 	}
 	return b.String(), i
+}
+
+// endsName: the name of a command, of which so much is read, ends with this byte.
+func endsName(name string, c byte) bool {
+	switch c {
+	case ',', ';', '=', '(':
+		return true
+	case '/':
+		return name != "" && !strings.ContainsAny(name, `:/\.`)
+	case '\\':
+		return strings.EqualFold(name, "cd")
+	case '.':
+		return strings.EqualFold(name, "cd") || strings.EqualFold(name, "echo")
+	}
+	return false
 }
 
 // cmdExpand replaces variables: %A%, !A!, %A:~1,2%, %A:x=y%.
@@ -250,22 +262,17 @@ func (w *winShell) cmdExpand(text string) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text) && b.Len() < scan.MaxText; i++ {
-		c := text[i]
-		if c == '%' && i+1 < len(text) && text[i+1] == '%' { // %%i of a loop in a file
+		if strings.HasPrefix(text[i:], "%%") { // %%i of a loop in a file
 			i++
-			if i+1 < len(text) && (scan.IsNameByte(text[i+1]) || text[i+1] == '~') {
-				i--
-				text = text[:i] + text[i+1:]
-			}
 		}
-		if c == '%' || c == '!' {
+		if c := text[i]; c == '%' || c == '!' {
 			if v, n := w.cmdVariable(text[i:], c); n > 0 {
 				b.WriteString(v)
 				i += n - 1
 				continue
 			}
 		}
-		b.WriteByte(c)
+		b.WriteByte(text[i])
 	}
 	return b.String()
 }
@@ -305,15 +312,14 @@ func (w *winShell) cmdNamed(inner string, mark byte) (string, bool) {
 
 // cmdParameter is the value of %i, %~fi or %1.
 func (w *winShell) cmdParameter(text string) (string, int) {
-	j := 1
-	if j < len(text) && text[j] == '~' {
-		for j++; j < len(text) && strings.IndexByte("fdpnxsatz", text[j]) >= 0; j++ {
-		}
-		if j < len(text) && (text[j] >= '0' && text[j] <= '9') {
+	j, how := 1, strings.HasPrefix(text, "%~")
+	if how {
+		rest := strings.TrimLeft(text[2:], "fdpnxsatz")
+		if j = len(text) - len(rest); rest != "" && isDigit(rest[0]) {
 			return ".", j + 1
 		}
-		if text[j-1] != '~' && (j >= len(text) || !scan.IsNameByte(text[j])) {
-			j--
+		if j > 2 && (rest == "" || !scan.IsNameByte(rest[0])) {
+			j-- // the last of the letters is the name
 		}
 	}
 	if j >= len(text) || !scan.IsNameByte(text[j]) {
@@ -322,7 +328,7 @@ func (w *winShell) cmdParameter(text string) (string, int) {
 	if v, ok := w.vars["%"+text[j:j+1]]; ok {
 		return v.str(), j + 1
 	}
-	if alone := j+1 >= len(text) || !scan.IsNameByte(text[j+1]); alone && text[j] >= '0' && text[j] <= '9' {
+	if alone := j+1 >= len(text) || !scan.IsNameByte(text[j+1]); alone && isDigit(text[j]) {
 		return string(scan.Hole), j + 1
 	}
 	return "", 0
@@ -330,10 +336,10 @@ func (w *winShell) cmdParameter(text string) (string, int) {
 
 // cmdValue is the value of a variable of cmd.
 func (w *winShell) cmdValue(name string) (string, bool) {
-	name = strings.ToLower(name)
-	if v, ok := w.state().env[name]; ok {
-		return v.str(), true
+	if v, ok := w.sh.Vars[w.variable(name)]; ok && len(v) == 1 {
+		return v[0].Text, true
 	}
+	name = strings.ToLower(name)
 	if v, ok := w.e.Windows.Env[name]; ok {
 		return strings.ReplaceAll(v, "/", `\`), true
 	}
@@ -379,36 +385,83 @@ func cmdSlice(v, how string) string {
 // cmdFor runs the body of a loop, for the values that are known or once.
 func (w *winShell) cmdFor(text string) {
 	open := strings.IndexByte(text, '(')
-	low := strings.ToLower(text)
-	do := -1
-	if open >= 0 {
-		end := matchingParen(text, open)
-		if i := strings.Index(low[min(end, len(low)):], "do"); i >= 0 {
-			do = min(end, len(low)) + i
-		}
+	if open < 0 {
+		return
 	}
+	low, end := strings.ToLower(text), matchingParen(text, open)
+	do := strings.Index(low[min(end, len(low)):], "do")
 	if do < 0 || w.running >= scan.MaxDepth {
 		return
 	}
-	head, list, body := low[:open], strings.TrimSpace(text[open+1:matchingParen(text, open)]), text[do+2:]
-	name := ""
+	head, list, body := low[:open], strings.TrimSpace(text[open+1:end]), strings.TrimSpace(text[end+do+2:])
+	name := byte(0)
 	if i := strings.LastIndexByte(head, '%'); i >= 0 && i+1 < len(head) {
-		name = text[i+1 : i+2]
+		name = text[i+1]
 	}
-	values := w.cmdForValues(head, list)
-	w.running++
+	values := w.cmdForWords(head, list)
+	if strings.Contains(head, "/f") {
+		values = w.cmdForLines(head, list)
+	}
 	for i, v := range values {
 		if i > 0 && !w.round() {
 			break
 		}
 		for n, one := range v.list() { // tokens=1,2 fill %a, %b
-			if name != "" {
-				w.vars["%"+string(name[0]+byte(n%26))] = one
+			if name != 0 {
+				w.vars["%"+string(name+byte(n%26))] = one
 			}
 		}
-		w.runCmd(strings.TrimSpace(body))
+		w.cmdInside(body)
 	}
-	w.running--
+}
+
+// unknownOutput is what a loop goes through that nobody knows.
+func unknownOutput(t act.Taint) psValue {
+	v := psUnknown(t)
+	v.output = true
+	return v
+}
+
+// cmdForWords are the values of a loop through words, or files below a folder.
+func (w *winShell) cmdForWords(head, list string) (out []psValue) {
+	folder := ""
+	if _, rest, ok := strings.Cut(head, "/r"); ok {
+		if f := strings.Fields(rest); len(f) > 0 && f[0][0] != '%' && f[0] != "." {
+			folder = strings.Trim(f[0], `"`) + `\`
+		}
+	}
+	for _, t := range strings.FieldsFunc(w.cmdExpand(list), func(r rune) bool { return strings.ContainsRune(" ,;\t", r) }) {
+		if t = strings.Trim(t, `"`); !strings.Contains(t, `\`) {
+			t = folder + t
+		}
+		out = append(out, psString(t))
+	}
+	if strings.Contains(head, "/l") || len(out) == 0 {
+		return []psValue{unknownOutput(0)}
+	}
+	return out
+}
+
+// cmdForLines are the values of a loop through the lines of a text, of what a command
+// prints, or of a file.
+func (w *winShell) cmdForLines(head, list string) []psValue {
+	var f act.Flow
+	switch {
+	case len(list) > 1 && (list[0] == '\'' || list[0] == '`'):
+		f = w.cmdOutput(strings.Trim(list, "'`"))
+	case len(list) > 1 && list[0] == '"' && !strings.Contains(head, "usebackq"):
+		f = act.Flow{Known: true, Word: act.Word{Text: strings.Trim(w.cmdExpand(list), `"`)}}
+	default:
+		f = w.e.ReadFile(w.sh, w.argWord(strings.Trim(list, `"`), 0))
+	}
+	if !f.Known || strings.TrimSpace(f.Word.Text) == "" {
+		if f.Known {
+			f.Taint = 0
+		}
+		v := unknownOutput(f.Taint)
+		return []psValue{psListOf([]psValue{v, v, v})}
+	}
+	return cmdTokens(head, f.Word.Text)
 }
 
 // matchingParen is where the parenthesis at i is closed.
@@ -433,60 +486,12 @@ func matchingParen(text string, i int) int {
 	return len(text)
 }
 
-// cmdForValues are the values of a loop: words, lines of text, what a command
-// prints, files below a folder.
-func (w *winShell) cmdForValues(head, list string) []psValue {
-	unknown := psUnknown(0)
-	unknown.output = true
-	if !strings.Contains(head, "/f") {
-		var out []psValue
-		folder := "."
-		if i := strings.Index(head, "/r"); i >= 0 {
-			if f := strings.Fields(head[i+2:]); len(f) > 0 && f[0][0] != '%' {
-				folder = strings.Trim(f[0], `"`)
-			}
-		}
-		for _, t := range strings.FieldsFunc(w.cmdExpand(list), func(r rune) bool { return r == ' ' || r == ',' || r == ';' || r == '\t' }) {
-			if t = strings.Trim(t, `"`); folder != "." && !strings.Contains(t, `\`) {
-				t = folder + `\` + t
-			}
-			out = append(out, psString(t))
-		}
-		if strings.Contains(head, "/l") || len(out) == 0 {
-			return []psValue{unknown}
-		}
-		return out
-	}
-	text, known := "", false
-	switch {
-	case len(list) > 1 && (list[0] == '\'' || list[0] == '`'):
-		out := w.cmdOutput(strings.Trim(list, "'`"))
-		if text, known = out.Word.Text, out.Known; !known {
-			unknown.taint = out.Taint
-		}
-	case len(list) > 1 && list[0] == '"' && !strings.Contains(head, "usebackq"):
-		text, known = strings.Trim(w.cmdExpand(list), `"`), true
-	default:
-		f := w.e.ReadFile(w.sh, w.argWord(strings.Trim(list, `"`), 0))
-		if text, known = f.Word.Text, f.Known; !known {
-			unknown.taint = f.Taint
-		}
-	}
-	if !known || strings.TrimSpace(text) == "" {
-		return []psValue{psListOf([]psValue{unknown, unknown, unknown})}
-	}
-	return cmdTokens(head, text)
-}
-
 // cmdTokens parts lines by "tokens=… delims=…".
 func cmdTokens(head, text string) []psValue {
 	delims, tokens := " \t", "1"
 	if _, rest, ok := strings.Cut(head, "delims="); ok {
-		rest, _, _ = strings.Cut(rest, `"`)
-		delims = rest
-		if i := strings.Index(rest, " tokens="); i >= 0 {
-			delims = rest[:i]
-		}
+		delims, _, _ = strings.Cut(rest, `"`)
+		delims, _, _ = strings.Cut(delims, " tokens=")
 	}
 	if _, rest, ok := strings.Cut(head, "tokens="); ok {
 		tokens, _, _ = strings.Cut(strings.TrimRight(rest, `"`), " ")
@@ -498,19 +503,23 @@ func cmdTokens(head, text string) []psValue {
 		if delims != "" {
 			parts = strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(delims, r) })
 		}
-		var chosen []psValue
-		for t := range strings.SplitSeq(tokens, ",") {
-			if n, ok := psString(t).int(); ok && n >= 1 && n <= len(parts) {
-				chosen = append(chosen, psString(parts[n-1]))
-			} else if strings.HasSuffix(t, "*") {
-				chosen = append(chosen, psString(line))
-			}
-		}
-		if len(chosen) > 0 && len(out) < scan.MaxLoop {
+		if chosen := chooseTokens(tokens, parts, line); len(chosen) > 0 && len(out) < scan.MaxLoop {
 			out = append(out, psListOf(chosen))
 		}
 	}
 	return out
+}
+
+// chooseTokens are those parts of a line that "1,3" or "*" name.
+func chooseTokens(tokens string, parts []string, line string) (chosen []psValue) {
+	for t := range strings.SplitSeq(tokens, ",") {
+		if n, ok := psString(t).int(); ok && n >= 1 && n <= len(parts) {
+			chosen = append(chosen, psString(parts[n-1]))
+		} else if strings.HasSuffix(t, "*") {
+			chosen = append(chosen, psString(line))
+		}
+	}
+	return chosen
 }
 
 // cmdOutput runs a command for what it prints.
@@ -539,27 +548,25 @@ func (w *winShell) cmdIf(text string) {
 			rest = strings.TrimSpace(rest[len(word):])
 		}
 	}
-	first, next := cmdWord(rest, 0, false)
-	rest = strings.TrimSpace(rest[next:])
+	first, rest := nextWord(rest)
+	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(first) {
 	case "exist", "defined", "errorlevel", "cmdextversion":
-		_, next = cmdWord(rest, 0, false)
-		rest = rest[next:]
+		_, rest = nextWord(rest)
 	default:
 		if !strings.Contains(first, "==") { // a == b, a equ b
-			_, next = cmdWord(rest, 0, false)
-			rest = strings.TrimSpace(rest[next:])
-			_, next = cmdWord(rest, 0, false)
-			rest = rest[next:]
+			_, rest = nextWord(rest)
+			_, rest = nextWord(rest)
 		} else if strings.HasSuffix(first, "==") {
-			_, next = cmdWord(rest, 0, false)
-			rest = rest[next:]
+			_, rest = nextWord(rest)
 		}
 	}
-	if w.running >= scan.MaxDepth {
-		return
-	}
-	w.running++
-	w.runCmd(strings.ReplaceAll(scan.ReplaceFold(rest, ") else ", ") & "), ")else", ") & "))
-	w.running--
+	w.cmdInside(strings.ReplaceAll(scan.ReplaceFold(rest, ") else ", ") & "), ")else", ") & "))
+}
+
+// nextWord is the word that a text begins with, and what stands behind it.
+func nextWord(text string) (string, string) {
+	text = strings.TrimSpace(text)
+	word, next := cmdWord(text, 0, false)
+	return word, text[next:]
 }

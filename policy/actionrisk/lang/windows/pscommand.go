@@ -16,14 +16,15 @@ import (
 // winShell is the state of a PowerShell or cmd session: what is set in one
 // statement holds in the next, and in the texts that are run from there.
 type winShell struct {
-	e       *interp.Env
-	src     *act.Source
-	sh      *interp.Process // judges what is the same elsewhere
-	vars    map[string]psValue
-	funcs   map[string]psValue
-	aliases map[string]string
-	running int    // blocks and texts being run
-	cmdText string // the whole text, for places in it
+	e        *interp.Env
+	src      *act.Source
+	sh       *interp.Process // judges what is the same elsewhere
+	vars     map[string]psValue
+	funcs    map[string]psValue
+	aliases  map[string]string
+	specials map[string]func(*winShell, *psCall) psValue // made when one is first asked for
+	running  int                                         // blocks and texts being run
+	cmdText  string                                      // the whole text, for places in it
 }
 
 // psItem is an argument as written: a parameter, or a value.
@@ -143,14 +144,14 @@ func (v psValue) deepTexts() []string {
 
 // bind sorts the arguments into parameters and values.
 func (w *winShell) bind(c *psCall, spec *facts.Cmdlet) {
-	var loose []psValue
+	c.args = nil
 	for i := 0; i < len(c.items); i++ {
 		item := &c.items[i]
 		if item.name == "" {
-			loose = append(loose, item.value)
+			c.args = append(c.args, item.value)
 			continue
 		}
-		p := psParam{name: item.name, value: item.value, has: item.given}
+		p := psParam{value: item.value, has: item.given}
 		takes := false
 		p.name, takes = w.parameter(item.name, spec)
 		if takes && !item.given && i+1 < len(c.items) && c.items[i+1].name == "" {
@@ -160,47 +161,67 @@ func (w *winShell) bind(c *psCall, spec *facts.Cmdlet) {
 		c.params = append(c.params, p)
 	}
 	if spec != nil {
-		for _, name := range spec.Pos {
-			if _, ok := c.param(name); !ok && len(loose) > 0 {
-				c.params = append(c.params, psParam{name: name, value: loose[0], has: true})
-				loose = loose[1:]
-			}
-		}
-		if len(loose) > 0 && len(spec.Pos) > 0 { // more than it takes: all that it is about
-			last := spec.Pos[0]
-			for i := range c.params {
-				if c.params[i].name == last {
-					c.params[i].value = psListOf(append(slices.Clone(c.params[i].value.list()), loose...))
-				}
-			}
+		c.place(spec.Pos)
+	}
+}
+
+// place gives values without a name to the parameters that may go without theirs. What is
+// more than these take is what the command is about, as the first of them.
+func (c *psCall) place(names []string) {
+	for _, name := range names {
+		if _, ok := c.param(name); !ok && len(c.args) > 0 {
+			c.params = append(c.params, psParam{name: name, value: c.args[0], has: true})
+			c.args = c.args[1:]
 		}
 	}
-	c.args = loose
+	for i := range c.params {
+		if p := &c.params[i]; len(c.args) > 0 && len(names) > 0 && p.name == names[0] {
+			p.value = psListOf(append(slices.Clone(p.value.list()), c.args...))
+		}
+	}
 }
 
 // parameter is the whole name of an abbreviated parameter, and whether it takes a value.
 func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
-	t := w.e.Windows
+	t, least := w.e.Windows, 3
 	if spec != nil {
+		least = 0
 		for _, list := range [...][]string{spec.Pos, spec.Params} {
-			for _, full := range list {
-				if strings.HasPrefix(full, name) && !(t.IsSwitch[name] && full != name) {
-					return full, true
-				}
+			if i := slices.IndexFunc(list, func(full string) bool {
+				return full == name || strings.HasPrefix(full, name) && !t.IsSwitch[name]
+			}); i >= 0 {
+				return list[i], true
 			}
 		}
 	}
-	for _, full := range t.Options {
-		if name == full || len(name) > 5 && strings.HasPrefix(full, name) {
-			return full, true
-		}
+	if full, ok := abbreviated(t.Options, name, 6); ok {
+		return full, true
 	}
-	for _, full := range t.Switches {
-		if name == full || strings.HasPrefix(full, name) && (spec != nil || len(name) > 2) {
-			return full, false
-		}
+	if full, ok := abbreviated(t.Switches, name, least); ok {
+		return full, false
 	}
 	return name, spec == nil
+}
+
+// abbreviated is the first of the names that this one is, or begins with so many letters.
+func abbreviated(names []string, name string, least int) (string, bool) {
+	i := slices.IndexFunc(names, func(full string) bool {
+		return full == name || len(name) >= least && strings.HasPrefix(full, name)
+	})
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
+}
+
+// mayRun counts a command, and tells whether it is still looked at.
+func (w *winShell) mayRun(cost int) bool {
+	w.e.Invocations++
+	if w.e.Invocations > scan.MaxInvocations || !w.e.Budget.Spend(cost) {
+		w.e.TooDeep = true
+		return false
+	}
+	return true
 }
 
 // canonical is the name that a command is known by.
@@ -220,13 +241,11 @@ func (w *winShell) canonical(name string) string {
 
 // run judges one command and gives its output.
 func (w *winShell) run(c *psCall) psValue {
-	e := w.e
-	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(c.items)) {
-		e.TooDeep = true
+	if !w.mayRun(16 + 2*len(c.items)) {
 		return psUnknown(0)
 	}
-	e.Ran = true
-	if c.target.kind == psBlock || c.target.kind == psObject && c.target.text == "scriptblock" {
+	w.e.Ran = true
+	if c.target.isBlock() {
 		return w.runBlock(c.target, c)
 	}
 	if strings.IndexByte(scan.Base(c.name), scan.Hole) >= 0 || c.target.kind == psObject {
@@ -237,12 +256,12 @@ func (w *winShell) run(c *psCall) psValue {
 		w.bind(c, nil)
 		return w.runBlock(f, c)
 	}
-	if strings.EqualFold(name, "rem") || strings.HasPrefix(name, "::") {
+	if name == "rem" || strings.HasPrefix(name, "::") {
 		return psValue{}
 	}
-	spec := e.Windows.ByCmdlet[name]
+	spec := w.e.Windows.ByCmdlet[name]
 	verb, noun, _ := strings.Cut(name, "-")
-	if spec == nil && (noun == "" || !e.Windows.IsVerb[verb]) {
+	if w.meansProgram(c, spec) || spec == nil && (noun == "" || !w.e.Windows.IsVerb[verb]) {
 		return w.finish(c, w.native(c))
 	}
 	c.name, c.verb, c.noun = name, verb, noun
@@ -251,6 +270,25 @@ func (w *winShell) run(c *psCall) psValue {
 		return psThing(name, 0)
 	}
 	return w.finish(c, w.cmdlet(c, spec))
+}
+
+// meansProgram: the name is PowerShell's for something of its own and that of a program
+// elsewhere, and the options are the program's: rm -rf.
+func (w *winShell) meansProgram(c *psCall, spec *facts.Cmdlet) bool {
+	if spec == nil || !w.e.In("programs-that-powershell-renames", strings.ToLower(c.name)) {
+		return false
+	}
+	return slices.ContainsFunc(c.items, func(item psItem) bool {
+		if item.name == "" {
+			return len(item.raw) > 2 && strings.HasPrefix(item.raw, "--")
+		}
+		name, takes := w.parameter(item.name, spec)
+		if takes && name != item.name { // of a parameter and a switch, which PowerShell refuses
+			_, both := abbreviated(w.e.Windows.Switches, item.name, 0)
+			return both
+		}
+		return !takes && name == item.name && !w.e.Windows.IsSwitch[name]
+	})
 }
 
 // finish writes the output of a command to its file, if it has one.
@@ -268,32 +306,37 @@ func (w *winShell) finish(c *psCall, out psValue) psValue {
 
 // cmdlet judges a command of PowerShell.
 func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
-	special, ok := w.state().specials[c.name]
-	if !ok {
+	if w.specials == nil {
+		w.specials = psSpecials()
+	}
+	special := w.specials[c.name]
+	if special == nil {
 		w.blocks(c)
 	}
 	w.defaults(c)
 	matched := w.match("cmdlet", c.verb, c)
-	if ok {
+	switch {
+	case special != nil:
 		return special(w, c)
-	}
-	if spec != nil && spec.Write != "" {
+	case spec == nil:
+		if !matched && !quietVerbs[c.verb] {
+			w.e.Unproven, w.e.Loose = true, true
+		}
+		return w.gives(c, "", act.Flow{})
+	case spec.Write != "":
 		w.writeBy(c, spec)
 		return psValue{}
+	case len(spec.Run) > 0:
+		return w.gives(c, spec.Gives, w.posix(c, w.template(c, spec.Run), w.inputFlow(c)))
 	}
-	if spec != nil && len(spec.Run) > 0 {
-		out := w.posix(c, w.template(c, spec.Run), w.inputFlow(c))
-		return w.gives(c, spec.Gives, out)
-	}
-	if !matched && c.verb != "get" && c.verb != "test" && c.verb != "format" && c.verb != "select" && c.verb != "measure" && c.verb != "sort" && spec == nil {
-		w.e.Unproven, w.e.Loose = true, true
-	}
-	gives := ""
-	if spec != nil {
-		gives = spec.Gives
-	}
-	return w.gives(c, gives, act.Flow{})
+	return w.gives(c, spec.Gives, act.Flow{})
 }
+
+// quietVerbs are those of commands that change nothing, whatever they are about.
+var quietVerbs = scan.SetOf("get test format select measure sort")
+
+// givenTaints is where the output of a command comes from, by the word of the table.
+var givenTaints = map[string]act.Taint{"network": act.FromNetwork, "secret": act.FromSecret, "environ": act.FromEnviron}
 
 // defaults adds what $PSDefaultParameterValues says.
 func (w *winShell) defaults(c *psCall) {
@@ -324,7 +367,6 @@ func (w *winShell) match(kind, name string, c *psCall) bool {
 
 // gives is the output of a command.
 func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
-	t := out.Taint | out.Word.Taint
 	switch what {
 	case "input":
 		return c.input
@@ -338,15 +380,10 @@ func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
 		if vs := c.values(); len(vs) > 0 {
 			return psValue{text: vs[0].str(), taint: vs[0].taints()}
 		}
-	case "network":
-		t |= act.FromNetwork
-	case "secret":
-		t |= act.FromSecret
-	case "environ":
-		t |= act.FromEnviron
 	case "nothing":
 		return psValue{}
 	}
+	t := out.Taint | out.Word.Taint | givenTaints[what]
 	if out.Known {
 		return psValue{text: out.Word.Text, taint: t}
 	}
@@ -512,52 +549,49 @@ func (w *winShell) native(c *psCall) psValue {
 // start starts a program, or a script that the command itself wrote.
 func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
+	f, written := act.Flow{}, false
 	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
-		if _, ok := w.e.Files[paths.FileKey(w.sh.Cwd, name+suffix)]; ok {
+		if f, written = w.e.Files[paths.FileKey(w.sh.Cwd, name+suffix)]; written {
 			name += suffix
 			break
 		}
 	}
 	argv[0].Text = name
-	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
-		if f, ok := w.e.Files[paths.FileKey(w.sh.Cwd, name)]; ok && f.Known {
-			f.Word.Taint |= f.Taint
-			src := w.src.Inside(f.Word, name)
-			src.At = -1
-			runLanguage(w.e, w.sh, &src, lang)
-			return act.Flow{}
-		}
+	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" && f.Known {
+		f.Word.Taint |= f.Taint
+		src := w.src.Inside(f.Word, name)
+		src.At = -1
+		runLanguage(w.sh, &src, lang)
+		return act.Flow{}
 	}
-	switch f := w.e.Files[paths.FileKey(w.sh.Cwd, name)]; {
-	case hosts.ForeignShare(name):
-		w.see(act.RunsDownload, c)
-	case f.Taint&act.FromNetwork != 0:
+	switch {
+	case hosts.ForeignShare(name), f.Taint&act.FromNetwork != 0:
 		w.see(act.RunsDownload, c)
 	case f.Taint&act.FromDecoder != 0:
 		w.see(act.RunsDecoded, c)
 	}
-	for i := range argv {
-		if i > 0 && strings.Contains(argv[i].Text, `:\`) || strings.HasPrefix(argv[i].Text, `.\`) || strings.HasPrefix(argv[i].Text, `~\`) {
-			argv[i] = w.argWord(argv[i].Text, argv[i].Taint)
+	for i, a := range argv {
+		if i > 0 && strings.Contains(a.Text, `:\`) || strings.HasPrefix(a.Text, `.\`) || strings.HasPrefix(a.Text, `~\`) {
+			argv[i] = w.argWord(a.Text, a.Taint)
 		}
 	}
 	return w.posix(c, argv, in)
 }
 
 // scriptSuffixes say in which language a file is.
-var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "other", ".js": "other", ".wsf": "other", ".hta": "other"}
+var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "strings", ".js": "strings", ".wsf": "strings", ".hta": "strings"}
 
-// runLanguage runs a text of a language that Windows knows.
-func runLanguage(e *interp.Env, sh *interp.Process, src *act.Source, lang string) {
-	if src.Depth > scan.MaxDepth {
-		e.TooDeep = true
-		return
-	}
-	if lang == "powershell" || lang == "cmd" {
+// runLanguage runs a text of a language that Windows knows. What a script of a shell sets
+// holds behind it.
+func runLanguage(sh *interp.Process, src *act.Source, lang string) {
+	switch {
+	case src.Depth > scan.MaxDepth:
+		sh.Env.TooDeep = true
+	case lang == "strings" || sh.Vars == nil:
 		sh.Read(lang, src, nil)
-		return
+	default:
+		run(sh.Env, src, lang, sh.Vars)
 	}
-	sh.Read("strings", src, nil)
 }
 
 // write writes a value to a file.

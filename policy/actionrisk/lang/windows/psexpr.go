@@ -21,22 +21,16 @@ func (r *psReader) step(n int) { r.i = min(r.i+n, len(r.text)) }
 // blank goes over blanks and comments, and over ends of lines if lines is set.
 func (r *psReader) blank(lines bool) {
 	for r.i < len(r.text) {
-		c := r.text[r.i]
-		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v', lines && (c == '\n' || c == ';'):
+		switch c := r.text[r.i]; {
+		case strings.IndexByte(" \t\r\f\v", c) >= 0, lines && (c == '\n' || c == ';'):
 			r.step(1)
-		case c == '`' && r.i+1 < len(r.text) && (r.text[r.i+1] == '\n' || r.text[r.i+1] == '\r'):
+		case c == '`' && strings.IndexByte("\r\n", r.following()) >= 0:
 			r.step(2)
 		case c == '#' && (r.i == 0 || strings.IndexByte(" \t\r\n;(){}|", r.text[r.i-1]) >= 0):
-			for r.i < len(r.text) && r.text[r.i] != '\n' {
-				r.step(1)
-			}
-		case c == '<' && strings.HasPrefix(r.text[r.i:], "<#"):
-			n := strings.Index(r.text[r.i:], "#>")
-			if n < 0 {
-				n = len(r.text) - r.i - 2
-			}
-			r.step(n + 2)
+			r.until("\n")
+		case r.at("<#"):
+			_, rest, _ := strings.Cut(r.text[r.i:], "#>")
+			r.i = len(r.text) - len(rest)
 		default:
 			return
 		}
@@ -81,11 +75,10 @@ var psOperators = map[string]int{
 
 // operator is the operator that comes next, and how long it is.
 func (r *psReader) operator() (string, int) {
-	switch c := r.peek(); {
-	case c == '-' && isLetter(r.following()):
+	switch c, next := r.peek(), r.following(); {
+	case c == '-' && isLetter(next):
 		return r.wordOperator()
-	case c == '+' || c == '-' || c == '*' || c == '/' || c == '%':
-		next := r.following()
+	case strings.IndexByte("+-*/%", c) >= 0:
 		if next == '=' || next == c && (c == '+' || c == '-') {
 			return "", 0
 		}
@@ -180,20 +173,13 @@ func (r *psReader) unary() psValue {
 	switch c := r.peek(); {
 	case c == '!' || c == '+' || c == ',':
 		r.step(1)
-		v := r.unary()
-		if c == ',' {
-			return psListOf([]psValue{v})
-		}
-		return v
+		return r.unary()
 	case c == '-':
 		switch op := r.word(); op {
 		case "-join":
 			r.step(len(op))
 			v, _ := r.w.made("-join", psValue{}, r.unary())
 			return v
-		case "-split":
-			r.step(len(op))
-			return psSplit(r.unary(), psValue{}, false)
 		case "-not", "-bnot":
 			r.step(len(op))
 			r.unary()
@@ -217,18 +203,10 @@ func (r *psReader) bracket() psValue {
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "`", ""), " ", "")
 	r.i = min(end+1, len(r.text))
 	t := psValue{kind: psType, text: strings.TrimPrefix(name, "system.")}
-	switch c := r.peek(); {
-	case c == '.' || r.at("::"):
+	if r.peek() == '.' || r.at("::") {
 		return r.postfix(t)
-	case c == 0 || strings.IndexByte(")];,|}\n=", c) >= 0:
-		return t
 	}
-	from := r.i
-	r.blank(false)
-	if op, _ := r.operator(); op != "" && op != "-join" && op != "-" && op != "+" || r.peek() == '=' || strings.IndexByte(")]};|\n", r.peek()) >= 0 {
-		return t
-	}
-	if r.i == from && scan.IsNameByte(r.peek()) && r.peek() > '9' { // [void]name( in a class
+	if r.typeAlone() {
 		return t
 	}
 	v := r.unary()
@@ -236,6 +214,19 @@ func (r *psReader) bracket() psValue {
 		return r.w.dynamicBlock(v)
 	}
 	return cast(t.text, v)
+}
+
+// typeAlone: nothing follows that a type would be a cast of.
+func (r *psReader) typeAlone() bool {
+	if c := r.peek(); c == 0 || isLetter(c) || strings.IndexByte(")];,|}\n=", c) >= 0 { // or [void]name( in a class
+		return true
+	}
+	r.blank(false)
+	switch op, _ := r.operator(); op {
+	case "", "-join", "-", "+":
+		return strings.IndexByte("=)]};|\n", r.peek()) >= 0
+	}
+	return true
 }
 
 // matching is where the bracket that opens at i is closed, quotes and comments aside.
@@ -266,21 +257,19 @@ func matching(text string, i int) int {
 
 // quotedEnd is the place of the quote that closes the one at i.
 func quotedEnd(text string, i int) int {
-	q := text[i]
+	q := text[i : i+1]
 	if i > 0 && text[i-1] == '@' { // a here-string
-		if n := strings.Index(text[i+1:], "\n"+string(q)+"@"); n >= 0 {
+		if n := strings.Index(text[i+1:], "\n"+q+"@"); n >= 0 {
 			return i + 1 + n + 2
 		}
 	}
 	for j := i + 1; j < len(text); j++ {
 		switch {
-		case text[j] == '`' && q == '"':
+		case text[j] == '`' && q == `"`, strings.HasPrefix(text[j:], q+q):
 			j++
-		case text[j] == q && j+1 < len(text) && text[j+1] == q:
-			j++
-		case text[j] == q:
+		case text[j] == q[0]:
 			return j
-		case q == '"' && text[j] == '$' && j+1 < len(text) && text[j+1] == '(':
+		case q == `"` && strings.HasPrefix(text[j:], "$("):
 			j = matching(text, j+1)
 		}
 	}
@@ -293,23 +282,23 @@ func (r *psReader) primary() psValue {
 		r.i = len(r.text)
 		return psUnknown(0)
 	}
-	switch c := r.peek(); {
-	case c == '\'' || c == '"':
+	c := r.peek()
+	switch c {
+	case '\'', '"':
 		return r.quoted()
-	case c == '$':
+	case '$':
 		return r.variable()
-	case c == '(':
-		r.step(1)
-		v := r.statements(')')
-		r.step(1)
-		return v
-	case c == '{':
+	case '(':
+		return r.group()
+	case '{':
 		return r.blockValue()
-	case c == '@':
+	case '@':
 		return r.literal()
-	case c >= '0' && c <= '9' || c == '.' && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9':
+	}
+	switch {
+	case isDigit(c) || c == '.' && isDigit(r.following()):
 		return r.number()
-	case c == '&' || scan.IsNameByte(c) || c == '\\':
+	case scan.IsNameByte(c) || strings.IndexByte(`&\`, c) >= 0:
 		return r.command(psValue{}, false)
 	}
 	return psValue{}
@@ -325,9 +314,6 @@ func (r *psReader) number() psValue {
 	if n, err := strconv.ParseInt(t, 0, 64); err == nil {
 		return psNumber(int(n))
 	}
-	if n, err := strconv.ParseInt(t, 10, 64); err == nil {
-		return psNumber(int(n))
-	}
 	return psValue{text: t, number: true}
 }
 
@@ -336,16 +322,11 @@ func (r *psReader) literal() psValue {
 	r.step(1)
 	switch r.peek() {
 	case '(':
-		r.step(1)
-		v := r.statements(')')
-		r.step(1)
-		return psListOf(v.list())
+		return psListOf(r.group().list())
 	case '{':
 		return r.hash()
 	case '\'', '"':
-		q := r.peek()
-		from := r.i + 1
-		end := quotedEnd(r.text, r.i)
+		q, from, end := r.peek(), r.i+1, quotedEnd(r.text, r.i)
 		body := strings.TrimLeft(r.text[min(from, len(r.text)):max(min(end-1, len(r.text)), min(from, len(r.text)))], " \t\r\n")
 		r.i = min(end+1, len(r.text))
 		if r.peek() == '@' {
@@ -432,7 +413,7 @@ func (r *psReader) expand(body string) psValue {
 		case c == '"' && strings.HasPrefix(body[inner.i:], `""`):
 			b.WriteByte('"')
 			inner.step(2)
-		case c == '$' && inner.i+1 < len(body) && (scan.IsNameByte(body[inner.i+1]) || strings.IndexByte("({", body[inner.i+1]) >= 0):
+		case c == '$' && beginsName(inner.following()):
 			v := inner.dollar()
 			out.taint |= v.taints()
 			b.WriteString(v.str())
@@ -460,7 +441,7 @@ func psEscape(c byte) string {
 
 // variable reads $name in an expression.
 func (r *psReader) variable() psValue {
-	if r.i+1 < len(r.text) && (r.text[r.i+1] == '?' || r.text[r.i+1] == '$' || r.text[r.i+1] == '^') {
+	if strings.IndexByte("?$^", r.following()) >= 0 {
 		r.step(2)
 		return psUnknown(0)
 	}
@@ -472,10 +453,7 @@ func (r *psReader) dollar() psValue {
 	r.step(1)
 	switch r.peek() {
 	case '(':
-		r.step(1)
-		v := r.statements(')')
-		r.step(1)
-		return v
+		return r.group()
 	case '{':
 		end := strings.IndexByte(r.text[r.i:], '}')
 		if end < 0 {
@@ -486,7 +464,7 @@ func (r *psReader) dollar() psValue {
 		return r.w.lookup(strings.ToLower(strings.ReplaceAll(name, "`", "")))
 	}
 	name := r.name()
-	if r.peek() == ':' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && !r.at("::") {
+	if r.peek() == ':' && scan.IsNameByte(r.following()) {
 		r.step(1)
 		name += ":" + r.name()
 	}
@@ -500,7 +478,7 @@ func (r *psReader) postfix(v psValue) psValue {
 		case r.at("::"):
 			r.step(2)
 			v = r.memberOf(v)
-		case r.at("?.") && v.kind != psText, r.peek() == '.' && !r.at("..") && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) || strings.IndexByte("$('\"`", r.text[r.i+1]) >= 0):
+		case r.at("?.") && v.kind != psText, r.peek() == '.' && (scan.IsNameByte(r.following()) || strings.IndexByte("$('\"`", r.following()) >= 0):
 			r.step(1 + strings.IndexByte(r.text[r.i:], '.'))
 			v = r.memberOf(v)
 		case r.peek() == '[':
@@ -528,9 +506,7 @@ func (r *psReader) memberOf(v psValue) psValue {
 	case c == '$':
 		name = r.dollar().str()
 	case c == '(':
-		r.step(1)
-		name = r.statements(')').str()
-		r.step(1)
+		name = r.group().str()
 	default:
 		for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '`') {
 			r.step(1)
@@ -589,21 +565,7 @@ func (r *psReader) argumentValue() psValue {
 		}
 		r.step(n)
 		r.blank(true)
-		right := r.unary()
-		for r.blankThenTighter(op) && r.w.e.Budget.Spend(1) {
-			next, m := r.operator()
-			r.step(m)
-			r.blank(true)
-			right = r.w.binary(next, right, r.unary())
-		}
-		left = r.w.binary(op, left, right)
+		left = r.w.binary(op, left, r.unary())
 	}
 	return left
-}
-
-// blankThenTighter: the operator that comes next binds more than op.
-func (r *psReader) blankThenTighter(op string) bool {
-	r.blank(true)
-	next, _ := r.operator()
-	return next != "" && psOperators[next] > psOperators[op]
 }

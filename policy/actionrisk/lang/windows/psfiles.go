@@ -1,6 +1,8 @@
 package windows
 
 import (
+	"cmp"
+	"path"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -32,42 +34,42 @@ func (w *winShell) resolve(path string) string {
 // removeItem deletes files, folders, registry keys; what is piped in comes from a
 // listing.
 func (w *winShell) removeItem(c *psCall) psValue {
-	path, ok := c.param("path")
-	if lit, given := c.param("literalpath"); given {
-		path, ok = lit, true
-	}
+	path, ok := c.path()
 	if !ok && c.piped {
 		path = c.input
 	}
 	for _, v := range path.list() {
 		if root, listed := v.member("root"); listed || v.kind == psObject {
 			w.removeListed(c, v, root)
-			continue
-		}
-		p := w.resolve(v.str())
-		switch d, _ := drive(p); {
-		case registryPath(p):
-			w.posix(c, append(words("reg", "delete"), act.Word{Text: p, At: -1}), act.Flow{})
-		case d == "cert":
-			if strings.Contains(p, "*") || c.on("recurse") || !strings.Contains(strings.ToLower(p), "currentuser") {
-				w.see(act.RemovesService, c) // what services of the machine show to others
-			}
-		case d == "env" || d == "function" || d == "alias" || d == "variable":
-		default:
-			argv := words("rm")
-			if c.on("recurse") {
-				argv = append(argv, words("-rf")...)
-			} else if c.piped {
-				argv = append(argv, words("-f")...)
-			}
-			if v.output && c.on("recurse") || v.output && c.piped { // what a loop goes through
-				argv = words("rm", "-rf")
-			}
-			w.posix(c, append(argv, words("--")[0], w.argWord(p, v.taint)), act.Flow{})
+		} else {
+			w.removePath(c, v)
 		}
 	}
 	return psValue{}
 }
+
+// removePath deletes what one path names.
+func (w *winShell) removePath(c *psCall, v psValue) {
+	p, recurse := w.resolve(v.str()), c.on("recurse")
+	switch d, _ := drive(p); {
+	case registryPath(p):
+		w.posix(c, append(words("reg", "delete"), act.Word{Text: p, At: -1}), act.Flow{})
+	case d == "cert":
+		if strings.Contains(p, "*") || recurse || !strings.Contains(strings.ToLower(p), "currentuser") {
+			w.see(act.RemovesService, c) // what services of the machine show to others
+		}
+	case itemDrives[d]:
+	default:
+		argv := words("rm", "--")
+		if recurse || c.piped && v.output { // what a loop goes through
+			argv = words("rm", "-rf", "--")
+		}
+		w.posix(c, append(argv, w.argWord(p, v.taint)), act.Flow{})
+	}
+}
+
+// itemDrives hold no files, but what the session knows.
+var itemDrives = scan.SetOf("env function alias variable")
 
 // removeListed: Get-ChildItem … | Remove-Item is find … -delete.
 func (w *winShell) removeListed(c *psCall, v, root psValue) {
@@ -75,31 +77,19 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 		w.posix(c, words("rm", "-rf", string(scan.Hole)), act.Flow{})
 		return
 	}
-	if len(root.list()) > 0 && registryPath(root.str()) {
+	if registryPath(root.str()) {
 		w.posix(c, append(words("reg", "delete"), act.Word{Text: root.str(), At: -1}), act.Flow{})
 		return
 	}
-	filter := ""
-	for _, name := range [...]string{"filter", "include"} {
-		if f, ok := v.member(name); ok && strings.Trim(f.str(), "*.") != "" {
-			filter = f.texts()[0]
-		}
-	}
-	if _, ok := v.member("filtered"); ok && filter == "" {
-		filter = "filtered*"
-	}
+	filter := listFilter(v)
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
 		if filter != "" && paths.KindOfFile(filter)&paths.IsData != 0 && w.e.ClassOf(word, w.sh.Cwd)&paths.IsAbsolute != 0 {
 			w.see(act.RemovesBackup, c) // databases and backups, wherever they are kept
 		}
 		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter of its own
-			if i := strings.LastIndexByte(word.Text, '/'); strings.Trim(word.Text[i+1:], "*.") != "" {
-				filter = word.Text[i+1:]
-				word.Text = word.Text[:max(i, 0)]
-				if word.Text == "" {
-					word.Text = "."
-				}
+			if folder, last := path.Split(word.Text); strings.Trim(last, "*.") != "" {
+				filter, word.Text = last, cmp.Or(strings.TrimSuffix(folder, "/"), ".")
 			}
 		}
 		argv := append(words("find"), word)
@@ -108,6 +98,19 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 		}
 		w.posix(c, append(argv, words("-delete")...), act.Flow{})
 	}
+}
+
+// listFilter is which of the files a listing names, "" for all.
+func listFilter(v psValue) (filter string) {
+	for _, name := range [...]string{"filter", "include"} {
+		if f, ok := v.member(name); ok && strings.Trim(f.str(), "*.") != "" {
+			filter = f.texts()[0]
+		}
+	}
+	if _, ok := v.member("filtered"); ok && filter == "" {
+		return "filtered*"
+	}
+	return filter
 }
 
 // web: a request of PowerShell's own clients is one of curl's.
@@ -120,44 +123,23 @@ func (w *winShell) web(c *psCall) psValue {
 		}
 		argv = append(argv, act.Word{Text: option, At: -1}, word)
 	}
-	if m, ok := c.param("method"); ok {
-		add("-X", psString(strings.ToUpper(m.str())))
-	} else if m, ok := c.param("custommethod"); ok {
-		add("-X", psString(strings.ToUpper(m.str())))
-	}
-	if v, ok := c.param("infile"); ok {
+	for _, o := range webOptions {
+		v, ok := c.param(o.param)
 		if root, listed := v.member("root"); listed {
 			v = root
 		}
-		add("-T", v)
-	}
-	if v, ok := c.param("outfile"); ok {
-		add("-o", v)
-	}
-	for _, name := range [...]string{"body", "form"} {
-		v, ok := c.param(name)
-		if !ok {
-			continue
+		switch {
+		case !ok:
+		case o.option == "-X":
+			add("-X", psString(strings.ToUpper(v.str())))
+		case v.kind != psHash:
+			add(o.option, v)
+		default:
+			webTable(o.param, v, add)
 		}
-		if v.kind == psHash {
-			for i := range v.items {
-				if item := v.items[i]; name == "form" && item.kind == psText {
-					add("-F", psValue{text: v.keys[i] + "=@" + strings.ReplaceAll(item.str(), `\`, "/"), taint: item.taints()})
-				} else {
-					add("-d", psValue{text: v.keys[i] + "=" + item.str(), taint: item.taints()})
-				}
-			}
-			continue
-		}
-		add("-d", v)
 	}
 	if t := c.input.taints() & (act.FromSecret | act.FromEnviron | act.FromDump); c.piped && t != 0 { // the body is made of what is piped in
 		add("-d", psUnknown(t))
-	}
-	if h, ok := c.param("headers"); ok && h.kind == psHash {
-		for i := range h.items {
-			add("-H", psValue{text: h.keys[i] + ": " + h.items[i].str()}) // that is what tokens are for
-		}
 	}
 	uri := w.value(c, "uri")
 	argv = append(argv, act.Word{Text: uri.str(), At: -1, Taint: uri.taints()})
@@ -165,4 +147,32 @@ func (w *winShell) web(c *psCall) psValue {
 	v := psThing(c.name, out.Taint&act.FromNetwork)
 	v.output = true
 	return v
+}
+
+// webOptions are curl's options for the parameters of PowerShell's clients.
+var webOptions = []struct{ param, option string }{
+	{"method", "-X"}, {"custommethod", "-X"}, {"infile", "-T"}, {"outfile", "-o"}, {"body", "-d"}, {"form", "-d"}, {"headers", "-H"},
+}
+
+// webTable adds the members of a table: fields of a body or a form, whose texts may be
+// files, or headers, where tokens belong.
+func webTable(param string, v psValue, add func(string, psValue)) {
+	for i, item := range v.items {
+		switch {
+		case param == "headers":
+			add("-H", psString(v.keys[i]+": "+item.str()))
+		case param == "form" && item.kind == psText:
+			add("-F", psValue{text: v.keys[i] + "=@" + strings.ReplaceAll(item.str(), `\`, "/"), taint: item.taints()})
+		default:
+			add("-d", psValue{text: v.keys[i] + "=" + item.str(), taint: item.taints()})
+		}
+	}
+}
+
+// path is what a command is told to act on, as a pattern or literally.
+func (c *psCall) path() (psValue, bool) {
+	if v, ok := c.param("literalpath"); ok {
+		return v, true
+	}
+	return c.param("path")
 }

@@ -18,22 +18,8 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 	if v.kind == psText {
 		c.noun = "text"
 	}
-	if v.kind == psText || v.kind == psList {
-		if out, ok := w.textMember(v, name, args); ok {
-			return out
-		}
-	}
-	if out, ok := w.blockMember(v, name, c); ok {
+	if out, ok := w.computed(v, name, c); ok {
 		return out
-	}
-	if v.kind == psType && v.text == "array" && name == "reverse" {
-		w.reverse(from, to)
-		return psValue{}
-	}
-	if v.kind == psType || strings.HasPrefix(v.text, "text.encoding") {
-		if out, ok := w.static(v.text, name, args); ok {
-			return out
-		}
 	}
 	matched := w.match("member", name, c)
 	for _, m := range w.e.Windows.ByMember[name] {
@@ -43,20 +29,38 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 			return w.member(m, c)
 		}
 	}
-	for _, a := range args { // .ForEach({…}), .Where({…}), a callback
-		if a.kind == psBlock {
-			w.set("_", w.element(v))
-			return w.runBlock(a, &psCall{from: from, to: to})
-		}
+	if i := slices.IndexFunc(args, func(a psValue) bool { return a.kind == psBlock }); i >= 0 { // a callback
+		w.set("_", w.element(v))
+		return w.runBlock(args[i], &psCall{from: from, to: to})
 	}
 	if !matched && v.kind != psText {
 		w.e.Unproven = true
 	}
 	out := psUnknown(v.taints() | c.taints())
 	if v.kind == psType || v.kind == psObject {
-		out = psThing(v.text, v.taints()|c.taints())
+		out.kind, out.text = psObject, v.text
 	}
 	return out
+}
+
+// computed is what a member gives that only makes, moves or runs text.
+func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
+	if v.kind == psText || v.kind == psList {
+		if out, ok := w.textMember(v, name, c.args); ok {
+			return out, true
+		}
+	}
+	if out, ok := w.blockMember(v, name, c); ok {
+		return out, true
+	}
+	switch {
+	case v.kind == psType && v.text == "array" && name == "reverse":
+		w.reverse(c.from, c.to)
+		return psValue{}, true
+	case v.kind == psType, strings.HasPrefix(v.text, "text.encoding"):
+		return w.static(v.text, name, c.args)
+	}
+	return psValue{}, false
 }
 
 // reverse turns the array in the variable that stands in text[from:to] around.
@@ -73,21 +77,12 @@ func (w *winShell) reverse(from, to int) {
 
 // member does what the table says about a member.
 func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
-	for i, a := range c.args {
-		c.params = append(c.params, psParam{name: string(rune('0' + i%10)), value: a, has: true})
-	}
-	if c.noun == "text" {
-		c.params = append(c.params, psParam{name: "self", value: c.input, has: true})
-	}
-	for i, k := range c.input.keys { // what was set before the call
-		c.params = append(c.params, psParam{name: k, value: c.input.items[i], has: true})
-	}
+	c.takeInput()
 	switch {
 	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // each of many
 		w.posix(c, words("rm", "-rf", string(scan.Hole)), act.Flow{})
 	case len(m.Run) > 0:
-		out := w.posix(c, w.template(c, m.Run), act.Flow{})
-		return w.gives(c, m.Gives, out)
+		return w.gives(c, m.Gives, w.posix(c, w.template(c, m.Run), act.Flow{}))
 	case len(m.Line) > 0:
 		line := psValue{}
 		for _, word := range w.template(c, m.Line) {
@@ -96,13 +91,10 @@ func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 		if line.text != "" {
 			w.runLine(line, c.name, c)
 		}
+	case m.Text == "powershell" && len(c.args) > 0:
+		return w.runText(c.args[0], c.name, c)
 	case m.Text != "" && len(c.args) > 0:
-		if m.Text == "powershell" {
-			return w.runText(c.args[0], c.name, c)
-		}
-		word := act.Word{Text: c.args[0].str(), At: -1, Span: w.wholeSpan(), Taint: c.args[0].taints()}
-		src := w.src.Inside(word, c.name)
-		runLanguage(w.e, w.sh, &src, m.Text)
+		w.readText("strings", c.args[0], c.name)
 	case m.Write != "" && len(c.args) > 1:
 		w.write(c.args[0].str(), c.args[1], m.Write, c.to)
 	}
@@ -113,34 +105,58 @@ func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 	return out
 }
 
+// takeInput makes parameters of what a member is called with: its arguments by their
+// number, the text that it is called on, what was set before the call.
+func (c *psCall) takeInput() {
+	for i, a := range c.args {
+		c.params = append(c.params, psParam{name: string(rune('0' + i%10)), value: a, has: true})
+	}
+	if c.noun == "text" {
+		c.params = append(c.params, psParam{name: "self", value: c.input, has: true})
+	}
+	for i, k := range c.input.keys {
+		c.params = append(c.params, psParam{name: k, value: c.input.items[i], has: true})
+	}
+}
+
+// readText judges a text of another language that stands in the command.
+func (w *winShell) readText(lang string, v psValue, via string) {
+	src := w.src.Inside(act.Word{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}, via)
+	w.sh.Read(lang, &src, nil)
+}
+
 // blockMember calls members of script blocks, and of what runs one for each.
 func (w *winShell) blockMember(v psValue, name string, c *psCall) (psValue, bool) {
+	first := psListOf(c.args).flatFirst()
 	switch name {
 	case "invoke", "invokereturnasis", "invokewithcontext", "dynamicinvoke":
-		if v.kind == psBlock || v.kind == psObject && v.text == "scriptblock" {
+		if v.isBlock() {
 			return w.runBlock(v, c), true
 		}
 	case "getnewclosure", "tostring":
-		if v.kind == psBlock {
+		return v, v.kind == psBlock
+	case "where":
+		if first.kind == psBlock {
+			w.each(v, first, c)
 			return v, true
 		}
-	case "foreach", "where":
-		if len(c.args) > 0 && c.args[0].kind == psBlock {
-			return w.each(v, c.args[0], c, name == "foreach"), true
+	case "foreach":
+		if first.kind == psBlock {
+			return w.each(v, first, c), true
 		}
-		if len(c.args) > 0 && name == "foreach" && c.args[0].kind == psText { // .ForEach('Delete')
-			return w.invoke(v, strings.ToLower(c.args[0].text), c.args[1:], c.from, c.to), true
+		if first.kind == psText && first.text != "" { // .ForEach('Delete')
+			return w.invoke(v, strings.ToLower(first.text), c.args[1:], c.from, c.to), true
 		}
 	case "create":
-		if v.kind == psType && v.text == "scriptblock" && len(c.args) > 0 {
-			return w.dynamicBlock(c.args[0]), true
+		if v.kind == psType && v.text == "scriptblock" {
+			return w.dynamicBlock(first), true
 		}
 	}
 	return psValue{}, false
 }
 
-// each runs a block for every element that is known, or once.
-func (w *winShell) each(v, block psValue, c *psCall, keeps bool) psValue {
+// each runs a block for every element that is known, or once, and gives what it gives.
+func (w *winShell) each(v, block psValue, c *psCall) psValue {
 	var out []psValue
 	list := v.list()
 	if len(list) == 0 {
@@ -159,32 +175,22 @@ func (w *winShell) each(v, block psValue, c *psCall, keeps bool) psValue {
 		one := w.runBlock(block, &psCall{from: c.from, to: c.to})
 		out = append(out, one.list()...)
 	}
-	if !keeps {
-		return v
-	}
 	return psListOf(out)
 }
 
 // textMember computes the members of texts and lists.
 func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, bool) {
-	arg := func(i int) psValue {
-		if i < len(args) {
-			return args[i]
-		}
-		return psValue{}
-	}
 	if out, ok := w.ofEach("."+name, v, args); ok {
 		return out, true
 	}
+	first := psListOf(args).flatFirst()
 	switch name {
 	case "split":
-		return psSplit(v, psValue{text: arg(0).str()}, true), true
+		return psSplit(v, psValue{text: first.str()}, true), true
 	case "tochararray":
 		return characters(v), true
 	case "chars", "getvalue", "get":
-		return psIndex(v, arg(0)), len(args) == 1 && v.known()
-	case "contains", "startswith", "endswith", "indexof", "equals", "compareto", "gettype", "lastindexof", "gethashcode":
-		return psUnknown(0), true
+		return psIndex(v, first), len(args) == 1 && v.known()
 	}
 	return psValue{}, false
 }
@@ -231,45 +237,65 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 	if v, ok := w.made(on+"::"+name, args...); ok {
 		return v, true
 	}
-	all := psListOf(args)
+	first := psListOf(args).flatFirst()
 	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") {
-		v := all.flatFirst()
-		if name == "getstring" && v.kind == psList { // of numbers
-			return w.made("string::new", cast("char[]", v))
+		if name == "getstring" && first.kind == psList { // of numbers
+			return w.made("string::new", cast("char[]", first))
 		}
+		return first, true
+	}
+	if v, ok := staticThings[on+"::"+name]; ok {
 		return v, true
 	}
+	if of := staticsOfOne[on+"::"+name]; of != nil && len(args) > 0 {
+		return of(w, first), true
+	}
 	switch on + "::" + name {
-	case "regex::unescape", "regex::escape", "uri::unescapedatastring", "web.httputility::urldecode", "net.webutility::urldecode", "net.webutility::htmldecode", "environment::expandenvironmentvariables":
-		if len(args) == 1 {
-			return w.unescaped(args[0]), true
-		}
 	case "regex::split":
-		if len(args) > 1 {
-			return psSplit(args[0], args[1], false), true
-		}
+		return psSplit(first, psListOf(args[min(1, len(args)):]).flatFirst(), false), len(args) > 1
 	case "regex::matches":
-		return psUnknown(all.taints() | act.FromBuilt), true
-	case "convert::tochar", "char::convertfromutf32":
-		return char(all.flatFirst()), true
+		return psUnknown(psListOf(args).taints() | act.FromBuilt), true
 	case "convert::toint32", "convert::tobyte", "convert::toint16":
 		return radix(args), true
-	case "type::gettypefromprogid":
-		return psThing("com:"+strings.ToLower(all.flatFirst().str()), 0), true
-	case "type::gettypefromclsid":
-		return psThing("com:mmc20.application", 0), true
-	case "activator::createinstance":
-		return all.flatFirst(), true
-	case "io.path::gettemppath":
-		return psString("C:/Temp/x/"), true
-	case "io.path::gettempfilename", "io.path::getrandomfilename":
-		return psString("C:/Temp/x/tmp.tmp"), true
-	case "environment::getfolderpath":
-		return psString("~/AppData"), true
-	case "environment::getenvironmentvariable":
-		return w.environment(all.flatFirst().str()), true
+	case "environment::setenvironmentvariable":
+		if len(args) == 2 { // of this process; what the user's or the machine's means, the table says
+			w.setEnvironment(first.str(), args[1])
+		}
 	}
 	return psValue{}, false
+}
+
+// staticThings are what static members give, whatever they are given.
+var staticThings = map[string]psValue{
+	"type::gettypefromclsid":     psThing("com:mmc20.application", 0),
+	"io.path::gettemppath":       psString("C:/Temp/x/"),
+	"io.path::gettempfilename":   psString("C:/Temp/x/tmp.tmp"),
+	"io.path::getrandomfilename": psString("C:/Temp/x/tmp.tmp"),
+	"environment::getfolderpath": psString("~/AppData"),
+}
+
+// staticsOfOne make something of their first argument.
+var staticsOfOne = map[string]func(w *winShell, v psValue) psValue{
+	"convert::tochar":                         func(_ *winShell, v psValue) psValue { return char(v) },
+	"char::convertfromutf32":                  func(_ *winShell, v psValue) psValue { return char(v) },
+	"activator::createinstance":               func(_ *winShell, v psValue) psValue { return v },
+	"type::gettypefromprogid":                 func(_ *winShell, v psValue) psValue { return psThing("com:"+strings.ToLower(v.str()), 0) },
+	"environment::getenvironmentvariable":     func(w *winShell, v psValue) psValue { return w.environment(v.str()) },
+	"environment::expandenvironmentvariables": func(w *winShell, v psValue) psValue { return psValue{text: w.cmdExpand(v.str()), taint: v.taints()} },
+	"regex::unescape":                         func(_ *winShell, v psValue) psValue { return psValue{text: scan.Unescape(v.str()), taint: v.taints()} },
+	"regex::escape":                           func(_ *winShell, v psValue) psValue { return v },
+	"uri::unescapedatastring":                 (*winShell).percent,
+	"web.httputility::urldecode":              (*winShell).percent,
+	"net.webutility::urldecode":               (*winShell).percent,
+}
+
+// percent is a text without the escapes of addresses.
+func (w *winShell) percent(v psValue) psValue {
+	text, ok := w.e.Make("percent", v.str())
+	if !ok {
+		return psUnknown(v.taints() | act.FromBuilt)
+	}
+	return psValue{text: text, taint: v.taints()}
 }
 
 func (v psValue) flat() []psValue {
@@ -299,40 +325,5 @@ func radix(args []psValue) psValue {
 			return psNumber(n)
 		}
 	}
-	if len(args) == 1 {
-		return cast("int", args[0])
-	}
-	return psUnknown(0)
-}
-
-// unescaped resolves %41, %NAME% and \x41.
-func (w *winShell) unescaped(v psValue) psValue {
-	text := v.str()
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		hex := ""
-		switch {
-		case text[i] == '%' && i+2 < len(text):
-			hex = text[i+1 : i+3]
-		case strings.HasPrefix(text[i:], `\x`) && i+3 < len(text):
-			hex = text[i+2 : i+4]
-		}
-		if n, ok := psString("0x" + hex).int(); ok && hex != "" && strings.Trim(hex, "0123456789abcdefABCDEF") == "" {
-			b.WriteByte(byte(n))
-			i += 2
-			if text[i-2] == '\\' {
-				i++
-			}
-			continue
-		}
-		if text[i] == '%' {
-			if n := strings.IndexByte(text[i+1:], '%'); n > 0 {
-				b.WriteString(w.environment(text[i+1 : i+1+n]).str())
-				i += n + 1
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return psValue{text: b.String(), taint: v.taints()}
+	return cast("int", psListOf(args).flatFirst())
 }

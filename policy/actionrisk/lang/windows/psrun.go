@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,9 +12,7 @@ import (
 
 // lookup is the value of a variable.
 func (w *winShell) lookup(name string) psValue {
-	for _, scope := range [...]string{"script:", "global:", "local:", "private:", "using:", "variable:"} {
-		name = strings.TrimPrefix(name, scope)
-	}
+	name = unscoped(name)
 	if rest, ok := strings.CutPrefix(name, "env:"); ok {
 		return w.environment(rest)
 	}
@@ -23,25 +22,8 @@ func (w *winShell) lookup(name string) psValue {
 	if v, ok := w.vars[name]; ok {
 		return v
 	}
-	switch name {
-	case "home", "profile":
-		return psString(map[string]string{"home": "~", "profile": "~/Documents/PowerShell/Microsoft.PowerShell_profile.ps1"}[name])
-	case "pwd", "psscriptroot":
-		return psString(".")
-	case "pshome":
-		return psString("C:/Windows/System32/WindowsPowerShell/v1.0")
-	case "shellid":
-		return psString("Microsoft.PowerShell")
-	case "verbosepreference", "warningpreference", "debugpreference":
-		return psString("SilentlyContinue")
-	case "true", "false":
-		return psString(name)
-	case "null":
-		return psValue{}
-	case "env":
-		return psThing("env", act.FromEnviron)
-	case "executioncontext", "host":
-		return psThing(name, 0)
+	if v, ok := psConstants[name]; ok {
+		return v
 	}
 	if v, ok := w.vars["_"]; ok && name == "__" { // what the shell around it took for a variable of its own
 		return v
@@ -53,10 +35,10 @@ func (w *winShell) lookup(name string) psValue {
 
 // environment is the value of an environment variable.
 func (w *winShell) environment(name string) psValue {
-	name = strings.ToLower(name)
-	if v, ok := w.state().env[name]; ok {
-		return v
+	if v, ok := w.sh.Vars[w.variable(name)]; ok && len(v) == 1 {
+		return psValue{text: v[0].Text, taint: v[0].Taint}
 	}
+	name = strings.ToLower(name)
 	if v, ok := w.e.Windows.Env[name]; ok {
 		return psString(v)
 	}
@@ -73,62 +55,84 @@ func (w *winShell) set(name string, v psValue) {
 	}
 }
 
-// setEnvironment is seen by every program started later.
-func (w *winShell) setEnvironment(name string, v psValue) {
-	if len(w.state().env) < scan.MaxLoop {
-		w.state().env[strings.ToLower(name)] = v
+// variable is the environment variable that this name means, in whatever case it was set.
+func (w *winShell) variable(name string) string {
+	if _, ok := w.sh.Vars[name]; ok || !w.e.Budget.Spend(len(w.sh.Vars)/16) {
+		return name
 	}
+	found := ""
+	for set := range w.sh.Vars {
+		if strings.EqualFold(set, name) && set > found {
+			found = set
+		}
+	}
+	return cmp.Or(found, name)
+}
+
+// setEnvironment is seen by every program started later, of whatever shell.
+func (w *winShell) setEnvironment(name string, v psValue) {
+	if len(w.sh.Vars) >= scan.MaxLoop {
+		return
+	}
+	delete(w.sh.Vars, w.variable(name))
+	w.sh.Vars[name] = []act.Word{{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}}
 }
 
 // assign sets what stands on the left of "=".
 func (w *winShell) assign(left string, v psValue) {
-	left = strings.ToLower(strings.TrimSpace(left))
+	left = strings.TrimSpace(left)
 	for strings.HasPrefix(left, "[") { // [string]$x
 		end := min(matching(left, 0), len(left)-1)
-		v = cast(strings.TrimPrefix(left[1:max(end, 1)], "system."), v)
+		v = cast(strings.TrimPrefix(strings.ToLower(left[1:max(end, 1)]), "system."), v)
 		left = strings.TrimSpace(left[end+1:])
 	}
-	if strings.Contains(left, ",") && left[0] == '$' { // $a, $b = 1, 2
+	name, ok := strings.CutPrefix(left, "$")
+	switch {
+	case !ok:
+	case strings.Contains(name, ","): // $a, $b = 1, 2
+		list := v.list()
 		for i, one := range strings.Split(left, ",") {
-			if list := v.list(); i < len(list) {
+			if i < len(list) {
 				w.assign(one, list[i])
 			}
 		}
+	default:
+		w.assignTo(strings.Trim(name, "{}"), v)
+	}
+}
+
+// assignTo sets a variable of any kind, an element of a table or a member of an object.
+func (w *winShell) assignTo(name string, v psValue) {
+	if len(name) > len("env:") && strings.EqualFold(name[:len("env:")], "env:") {
+		w.setEnvironment(name[len("env:"):], v)
 		return
 	}
-	name, ok := strings.CutPrefix(left, "$")
-	if !ok {
-		return
-	}
-	name = strings.Trim(name, "{}")
-	for _, scope := range [...]string{"script:", "global:", "local:", "private:", "variable:"} {
-		name = strings.TrimPrefix(name, scope)
-	}
-	if rest, ok := strings.CutPrefix(name, "env:"); ok {
-		w.setEnvironment(rest, v)
-		return
-	}
-	if rest, ok := strings.CutPrefix(name, "function:"); ok {
+	name = unscoped(strings.ToLower(name))
+	table, key, indexed := strings.Cut(name, "[")
+	on, member, dotted := strings.Cut(name, ".")
+	switch rest, function := strings.CutPrefix(name, "function:"); {
+	case function:
 		w.funcs[rest] = w.dynamicBlock(v)
 		if rest == "prompt" || rest == "psconsolehostreadline" || rest == "tabexpansion2" { // the host calls these
 			w.runBlock(w.funcs[rest], &psCall{to: len(w.src.Text)})
 		}
-		return
-	}
-	if i := strings.IndexByte(name, '['); i > 0 { // $h['key'] = …
-		table, key := w.vars[name[:i]], strings.Trim(name[i:], `[]'"`)
-		if table.kind == psHash || name[:i] == "psdefaultparametervalues" {
-			table.kind = psHash
-			table.keys, table.items = append(slices.Clone(table.keys), key), append(slices.Clone(table.items), v)
-			w.set(name[:i], table)
-		}
-		return
-	}
-	if on, member, ok := strings.Cut(name, "."); ok {
+	case indexed && table != "": // $h['key'] = …
+		w.setElement(table, strings.Trim(key, `[]'"`), v)
+	case dotted:
 		w.setMember(on, member, v)
-		return
+	default:
+		w.set(name, v)
 	}
-	w.set(name, v)
+}
+
+// setElement sets an element of a table.
+func (w *winShell) setElement(name, key string, v psValue) {
+	table := w.vars[name]
+	if table.kind == psHash || name == "psdefaultparametervalues" {
+		table.kind = psHash
+		table.keys, table.items = append(slices.Clone(table.keys), key), append(slices.Clone(table.items), v)
+		w.set(name, table)
+	}
 }
 
 // setMember sets a member of an object or a table.
@@ -161,18 +165,13 @@ func (w *winShell) element(v psValue) psValue {
 
 // property is the value of a member without arguments.
 func (w *winShell) property(v psValue, name string) psValue {
-	for i, k := range v.keys {
-		if k == name {
-			return v.items[i]
-		}
+	if m, ok := v.member(name); ok {
+		return m
 	}
 	switch {
 	case name == "length" || name == "count":
-		if v.kind == psText && v.known() {
-			return psNumber(len(v.text))
-		}
-		return psNumber(len(v.list()))
-	case name == "values" && v.kind == psHash:
+		return psNumber(v.length())
+	case v.kind == psHash && name == "values":
 		return psListOf(v.items)
 	case v.kind == psText && textProperties[name]:
 		return v
@@ -181,9 +180,9 @@ func (w *winShell) property(v psValue, name string) psValue {
 	case v.kind == psObject:
 		return w.ofObject(v, name)
 	case v.kind == psList:
-		out := make([]psValue, 0, len(v.items))
-		for _, item := range v.items {
-			out = append(out, w.property(item, name))
+		out := make([]psValue, len(v.items))
+		for i, item := range v.items {
+			out[i] = w.property(item, name)
 		}
 		return psListOf(out)
 	}
@@ -362,4 +361,20 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 		w.see(act.RunsDecoded, c)
 	}
 	w.sh.Read("cmd", &src, nil)
+}
+
+// psConstants are variables that PowerShell sets.
+var psConstants = map[string]psValue{
+	"home": psString("~"), "profile": psString("~/Documents/PowerShell/Microsoft.PowerShell_profile.ps1"), "pwd": psString("."), "psscriptroot": psString("."),
+	"pshome": psString("C:/Windows/System32/WindowsPowerShell/v1.0"), "shellid": psString("Microsoft.PowerShell"),
+	"verbosepreference": psString("SilentlyContinue"), "warningpreference": psString("SilentlyContinue"), "debugpreference": psString("SilentlyContinue"),
+	"true": psString("true"), "false": psString("false"), "null": {}, "env": psThing("env", act.FromEnviron), "executioncontext": psThing("executioncontext", 0), "host": psThing("host", 0),
+}
+
+// unscoped is the name of a variable without the scope that it is asked for in.
+func unscoped(name string) string {
+	for _, scope := range [...]string{"script:", "global:", "local:", "private:", "using:", "variable:"} {
+		name = strings.TrimPrefix(name, scope)
+	}
+	return name
 }

@@ -68,9 +68,6 @@ func (w *winShell) value(c *psCall, name string) psValue {
 
 func (w *winShell) invokeExpression(c *psCall) psValue {
 	v := w.value(c, "command")
-	if _, ok := c.param("command"); !ok && !c.piped && len(c.args) > 1 {
-		v, _ = w.made("string::join", append([]psValue{psString(" ")}, c.args...)...)
-	}
 	if v.kind == psText && v.text == "" {
 		return psValue{}
 	}
@@ -78,21 +75,18 @@ func (w *winShell) invokeExpression(c *psCall) psValue {
 }
 
 func (w *winShell) forEachObject(c *psCall) psValue {
-	v := w.input(c)
+	v := c.input
 	var out []psValue
 	done := false
 	for _, a := range c.values() {
 		for _, item := range a.list() {
 			switch {
 			case item.kind == psBlock:
-				out, done = append(out, w.each(v, item, c, true).list()...), true
+				out, done = append(out, w.each(v, item, c).list()...), true
 			case item.kind == psText && !done && act.SyntaxName(item.text): // % Delete
 				done = true
 				for _, one := range v.list() {
 					out = append(out, w.invoke(one, strings.ToLower(item.text), nil, c.from, c.to))
-				}
-				if p := w.property(v, strings.ToLower(item.text)); v.kind != psObject {
-					out = p.list()
 				}
 			}
 		}
@@ -100,16 +94,8 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 	return collect(out)
 }
 
-// input is what is piped in or given as such.
-func (w *winShell) input(c *psCall) psValue {
-	if v, ok := c.param("inputobject"); ok {
-		return v
-	}
-	return c.input
-}
-
 func (w *winShell) whereObject(c *psCall) psValue {
-	v := w.input(c)
+	v := c.input
 	for _, a := range c.values() {
 		if a.kind == psBlock {
 			w.set("_", w.element(v))
@@ -123,7 +109,7 @@ func (w *winShell) whereObject(c *psCall) psValue {
 }
 
 func (w *winShell) selectObject(c *psCall) psValue {
-	v := w.input(c)
+	v := c.input
 	if name, ok := c.param("expandproperty"); ok {
 		return w.property(v, strings.ToLower(name.str()))
 	}
@@ -137,16 +123,9 @@ func (w *winShell) newObject(c *psCall) psValue {
 	name := strings.TrimPrefix(strings.ToLower(w.value(c, "typename").str()), "system.")
 	t := c.taints()
 	args, _ := c.param("argumentlist")
-	if name == "string" && args.kind == psList {
-		v, _ := w.made("string::new", args)
-		return v
-	}
 	v := psThing(name, t)
 	for i, a := range args.list() {
 		v.keys, v.items = append(v.keys, "arg"+string(rune('0'+i%10))), append(v.items, a)
-	}
-	if p, ok := c.param("property"); ok {
-		v.keys, v.items = append(v.keys, p.keys...), append(v.items, p.items...)
 	}
 	return v
 }
@@ -205,10 +184,7 @@ func (w *winShell) setAlias(c *psCall) psValue {
 }
 
 func (w *winShell) setVariable(c *psCall) psValue {
-	v, ok := c.param("value")
-	if !ok {
-		v = c.input
-	}
+	v, _ := c.param("value")
 	w.set(strings.ToLower(w.value(c, "name").str()), v)
 	return psValue{}
 }
@@ -223,11 +199,11 @@ func (w *winShell) getVariable(c *psCall) psValue {
 
 // drive parts env:x, function:x, alias:x, variable:x.
 func drive(path string) (string, string) {
-	d, name, ok := strings.Cut(strings.ToLower(path), ":")
+	d, name, ok := strings.Cut(path, ":")
 	if !ok || len(d) < 2 {
 		return "", path
 	}
-	return d, strings.TrimLeft(name, `\/`)
+	return strings.ToLower(d), strings.TrimLeft(name, `\/`)
 }
 
 func (w *winShell) setItem(c *psCall) psValue {
@@ -237,11 +213,11 @@ func (w *winShell) setItem(c *psCall) psValue {
 	case "env":
 		w.setEnvironment(name, value)
 	case "function":
-		w.funcs[name] = w.dynamicBlock(value)
+		w.funcs[strings.ToLower(name)] = w.dynamicBlock(value)
 	case "alias":
-		w.aliases[name] = strings.ToLower(value.str())
+		w.aliases[strings.ToLower(name)] = strings.ToLower(value.str())
 	case "variable":
-		w.set(name, value)
+		w.set(strings.ToLower(name), value)
 	}
 	return psValue{}
 }
@@ -268,15 +244,13 @@ func (w *winShell) newItem(c *psCall) psValue {
 
 // getItem names files; what it names is looked at when something is done to it.
 func (w *winShell) getItem(c *psCall) psValue {
-	path, ok := c.param("path")
-	if lit, given := c.param("literalpath"); given {
-		path, ok = lit, true
-	}
-	if !ok {
+	path, ok := c.path()
+	switch {
+	case ok:
+	case c.piped:
 		path = c.input
-		if !c.piped {
-			path = psString(".")
-		}
+	default:
+		path = psString(".")
 	}
 	switch d, name := drive(path.str()); d {
 	case "env":
@@ -288,25 +262,12 @@ func (w *winShell) getItem(c *psCall) psValue {
 		v.output = true
 		return v
 	case "function", "alias", "variable":
-		return w.lookup(name)
+		return w.lookup(strings.ToLower(name))
 	}
 	if c.name == "get-item" && path.kind == psText && !strings.ContainsAny(path.text, "*?") {
 		return path
 	}
-	if filter, ok := c.param("filter"); ok || c.on("recurse") {
-		if inc, given := c.param("include"); given {
-			filter = inc
-		}
-		var argv []act.Word
-		argv = append(argv, words("find")...)
-		for _, p := range path.texts() {
-			argv = append(argv, w.argWord(p, 0))
-		}
-		for _, f := range filter.texts() {
-			argv = append(argv, words("-name", f)...)
-		}
-		w.posix(c, argv, act.Flow{})
-	}
+	w.find(c, path)
 	v := psThing("get-childitem", path.taints())
 	v.output = true
 	v.keys, v.items = []string{"root"}, []psValue{path}
@@ -321,16 +282,35 @@ func (w *winShell) getItem(c *psCall) psValue {
 	return v
 }
 
+// find looks for files by their names, or below folders.
+func (w *winShell) find(c *psCall, path psValue) {
+	filter, ok := c.param("filter")
+	if !ok && !c.on("recurse") {
+		return
+	}
+	if inc, given := c.param("include"); given {
+		filter = inc
+	}
+	argv := words("find")
+	for _, p := range path.texts() {
+		argv = append(argv, w.argWord(p, 0))
+	}
+	for _, f := range filter.texts() {
+		argv = append(argv, words("-name", f)...)
+	}
+	w.posix(c, argv, act.Flow{})
+}
+
 func (w *winShell) getContent(c *psCall) psValue {
 	path := w.value(c, "path")
-	if lit, ok := c.param("literalpath"); ok {
-		path = lit
+	if given, ok := c.path(); ok {
+		path = given
 	}
 	if root, ok := path.member("root"); ok {
 		path = root
 	}
 	if d, name := drive(path.str()); d == "env" || d == "function" || d == "variable" {
-		return w.lookup(name)
+		return w.lookup(strings.ToLower(name))
 	}
 	argv := words("cat")
 	for _, p := range path.texts() {
@@ -366,9 +346,7 @@ func (w *winShell) startProcess(c *psCall) psValue {
 
 func (w *winShell) sqlcmd(c *psCall) psValue {
 	if q, ok := c.param("query"); ok {
-		word := act.Word{Text: q.str(), At: -1, Span: w.wholeSpan()}
-		src := w.src.Inside(word, "Invoke-Sqlcmd")
-		w.sh.Read("sql", &src, nil)
+		w.readText("sql", psString(q.str()), "Invoke-Sqlcmd")
 	}
 	return psThing("rows", 0)
 }
@@ -387,9 +365,6 @@ func (w *winShell) cimInstance(c *psCall) psValue {
 			text, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
 			text += strings.TrimRight(" "+rest[:min(len(rest), len("where"))], " ")
 		}
-	}
-	if text == "" && c.input.kind == psObject {
-		return c.input
 	}
 	filter, ok := c.param("filter")
 	if ok {
@@ -446,7 +421,7 @@ func (w *winShell) invokeCommand(c *psCall) psValue {
 		defer func() { *w.sh = saved }()
 	}
 	for _, v := range c.values() {
-		if v.kind == psBlock || v.kind == psObject && v.text == "scriptblock" {
+		if v.isBlock() {
 			inner := &psCall{from: c.from, to: c.to, input: c.input, piped: c.piped}
 			if args, ok := c.param("argumentlist"); ok {
 				inner.args = args.list()
@@ -464,12 +439,10 @@ func (w *winShell) invokeCommand(c *psCall) psValue {
 func (w *winShell) addType(c *psCall) psValue {
 	for _, name := range [...]string{"typedefinition", "memberdefinition"} {
 		if v, ok := c.param(name); ok {
-			word := act.Word{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}
-			src := w.src.Inside(word, "Add-Type")
 			if v.taints()&act.FromNetwork != 0 {
 				w.see(act.RunsNetworkText, c)
 			} else if v.known() {
-				w.sh.Read("strings", &src, nil)
+				w.readText("strings", v, "Add-Type")
 			}
 		}
 	}
@@ -530,10 +503,8 @@ func (w *winShell) selectString(c *psCall) psValue {
 	if v, ok := c.param("pattern"); ok {
 		argv = append(argv, w.argWord(strings.Join(v.texts(), "|"), 0))
 	}
-	for _, name := range [...]string{"path", "literalpath"} {
-		if v, ok := c.param(name); ok {
-			root, listed = v, true
-		}
+	if v, ok := c.path(); ok {
+		root, listed = v, true
 	}
 	if !listed { // texts
 		v := c.input

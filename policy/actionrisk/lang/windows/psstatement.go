@@ -61,40 +61,25 @@ func (r *psReader) statement() psValue {
 // construct runs what a keyword begins, whose rest begins at i with that byte; false if
 // the word is no keyword there.
 func (r *psReader) construct(kind string, i int, next byte) bool {
+	if must := psFollows[kind]; next == 0 || must != "" && strings.IndexByte(must, next) < 0 {
+		return false
+	}
+	begin := r.i
+	r.i = i
 	switch kind {
 	case "condition", "param":
-		if next != '(' {
-			return false
-		}
-		r.i = i + 1
-		r.statements(')')
-		r.step(1)
+		r.group()
 		r.bodies()
 	case "each":
-		if next != '(' {
-			return false
-		}
-		r.i = i
 		r.foreach()
 	case "switch":
-		if next != '(' && next != '-' {
-			return false
-		}
-		r.i = i
 		r.switches()
 	case "block":
-		if next != '{' && next != '[' {
-			return false
-		}
-		for r.i = i; r.peek() == '['; r.blank(true) {
+		for ; r.peek() == '['; r.blank(true) { // catch [type]
 			r.i = min(matching(r.text, r.i)+1, len(r.text))
 		}
 		r.bodies()
 	case "function", "class":
-		if kind == "class" && next == 0 {
-			return false
-		}
-		r.i = i
 		r.function(kind)
 	case "skip":
 		brace := strings.IndexByte(r.text[i:], '{')
@@ -103,14 +88,28 @@ func (r *psReader) construct(kind string, i int, next byte) bool {
 		}
 		r.i = min(matching(r.text, i+brace)+1, len(r.text))
 	case "line":
-		if next == 0 {
-			return false
-		}
-		for r.i < len(r.text) && r.text[r.i] != '\n' && r.text[r.i] != ';' {
-			r.step(1)
-		}
+		r.i = begin
+		r.until("\n;")
 	}
 	return true
+}
+
+// until goes on to the next of these bytes, or to the end, and gives what stands before it.
+func (r *psReader) until(ends string) string {
+	rest := r.text[r.i:]
+	if n := strings.IndexAny(rest, ends); n >= 0 {
+		rest = rest[:n]
+	}
+	r.step(len(rest))
+	return rest
+}
+
+// group runs what stands in the brackets that open here, and gives its value.
+func (r *psReader) group() psValue {
+	r.step(1)
+	v := r.statements(')')
+	r.step(1)
+	return v
 }
 
 // bodies runs the block that comes next, if there is one.
@@ -166,9 +165,7 @@ func (r *psReader) switches() {
 		r.blank(true)
 	}
 	if r.peek() == '(' {
-		r.step(1)
-		r.w.set("_", r.w.element(r.statements(')')))
-		r.step(1)
+		r.w.set("_", r.w.element(r.group()))
 	}
 	r.blank(true)
 	if r.peek() != '{' {
@@ -177,34 +174,28 @@ func (r *psReader) switches() {
 	r.step(1)
 	for r.w.e.Budget.Spend(2) {
 		r.blank(true)
-		if c := r.peek(); c == 0 || c == '}' {
-			break
-		}
 		from := r.i
-		if r.peek() == '{' {
+		switch c := r.peek(); {
+		case c == 0 || c == '}':
+			r.step(1)
+			return
+		case c == '{':
 			r.bodies()
-		} else if scan.IsNameByte(r.peek()) {
+		case scan.IsNameByte(c):
 			r.bare()
-		} else {
+		default:
 			r.unary()
 		}
 		r.blank(true)
 		r.bodies()
 		r.i = max(r.i, from+1)
 	}
-	r.step(1)
 }
 
 // function remembers a function; the methods of a class are run at once.
 func (r *psReader) function(kind string) {
-	from := r.i
-	for r.i < len(r.text) && strings.IndexByte(" \t\r\n({", r.text[r.i]) < 0 {
-		r.step(1)
-	}
-	name := strings.ToLower(r.text[from:r.i])
-	if i := strings.IndexByte(name, ':'); i >= 0 { // global:name
-		name = name[i+1:]
-	}
+	name := strings.ToLower(r.until(" \t\r\n({"))
+	name = name[strings.IndexByte(name, ':')+1:] // global:name
 	r.blank(true)
 	var params psValue
 	if r.peek() == '(' {
@@ -212,21 +203,15 @@ func (r *psReader) function(kind string) {
 		r.i = min(params.to+1, len(r.text))
 		r.blank(true)
 	}
-	for kind == "class" && r.peek() != '{' && r.peek() != 0 {
-		r.step(1)
+	if kind == "class" {
+		r.until("{")
 	}
 	if r.peek() != '{' {
 		return
 	}
 	body := r.blockValue()
 	if kind == "class" {
-		inner := psReader{w: r.w, text: r.text[:body.to], i: body.from}
-		for inner.i < len(inner.text) && r.w.e.Budget.Spend(1) {
-			if inner.peek() == '{' {
-				inner.bodies()
-			}
-			inner.step(1)
-		}
+		r.methods(body)
 		return
 	}
 	if params.to > params.from { // the values that its parameters have if none are given
@@ -235,6 +220,17 @@ func (r *psReader) function(kind string) {
 	}
 	if len(r.w.funcs) < scan.MaxFiles*8 {
 		r.w.funcs[name] = body
+	}
+}
+
+// methods runs the methods of a class.
+func (r *psReader) methods(body psValue) {
+	inner := psReader{w: r.w, text: r.text[:body.to], i: body.from}
+	for inner.i < len(inner.text) && r.w.e.Budget.Spend(1) {
+		if inner.peek() == '{' {
+			inner.bodies()
+		}
+		inner.step(1)
 	}
 }
 
@@ -301,11 +297,11 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 	switch c := r.peek(); {
 	case r.callsOperator():
 		return r.command(in, piped)
-	case strings.IndexByte("$('\"[{!,+", c) >= 0 && c != 0, c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
+	case strings.IndexByte("$('\"[{!,+", c) >= 0, c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
 		return r.valueOrAssignment(in)
-	case c == '-' && (r.following() >= '0' && r.following() <= '9' || r.word() == "-join" || r.word() == "-split" || r.word() == "-not"):
+	case c == '-' && (isDigit(r.following()) || prefixOperators[r.word()]):
 		return r.expression(0)
-	case c >= '0' && c <= '9':
+	case isDigit(c):
 		look := *r
 		look.number()
 		if look.i >= len(r.text) || strings.IndexByte(" \t\r\n;|)}.,+*/%-", look.text[look.i]) >= 0 {
@@ -314,6 +310,9 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 	}
 	return r.command(in, piped)
 }
+
+// prefixOperators stand in front of a value.
+var prefixOperators = scan.SetOf("-join -split -not")
 
 // following is the byte behind the one that comes next; 0 if there is none.
 func (r *psReader) following() byte {
@@ -379,8 +378,8 @@ func (r *psReader) command(in psValue, piped bool) psValue {
 // operatorName is what the call operator is given: a name, a block, a value.
 func (r *psReader) operatorName() psValue {
 	switch r.peek() {
-	case '\'', '"', '$', '(', '{', '[':
-		v := r.unaryPart()
+	case '\'', '"', '$', '(', '{':
+		v := r.postfix(r.primary())
 		if c := r.peek(); c == '\\' || c == '/' { // $env:TEMP\x.exe
 			rest := r.bare()
 			return psValue{text: v.str() + rest, taint: v.taints()}
@@ -390,14 +389,6 @@ func (r *psReader) operatorName() psValue {
 	return psString(r.bare())
 }
 
-// unaryPart is a value with its members, without operators.
-func (r *psReader) unaryPart() psValue {
-	if r.peek() == '[' {
-		return r.bracket()
-	}
-	return r.postfix(r.primary())
-}
-
 const psEnds = " \t\r\n;|&(){}<>,"
 
 // bare reads a word without quotes around it: escapes, quotes inside and
@@ -405,17 +396,15 @@ const psEnds = " \t\r\n;|&(){}<>,"
 func (r *psReader) bare() string {
 	var b strings.Builder
 	for r.i < len(r.text) {
-		c := r.text[r.i]
-		switch {
-		case c == '`' && r.i+1 < len(r.text):
-			r.step(1)
-			if r.text[r.i] != '\n' {
-				b.WriteByte(r.text[r.i])
+		switch c, next := r.text[r.i], r.following(); {
+		case c == '`' && next != 0:
+			if r.step(1); next != '\n' {
+				b.WriteByte(next)
 			}
 		case c == '\'' || c == '"':
 			b.WriteString(r.quoted().str())
 			continue
-		case c == '$' && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) || r.text[r.i+1] == '{' || r.text[r.i+1] == '('):
+		case c == '$' && beginsName(next):
 			b.WriteString(r.dollar().str())
 			continue
 		case strings.IndexByte(psEnds, c) >= 0:
@@ -428,31 +417,28 @@ func (r *psReader) bare() string {
 	return b.String()
 }
 
+// beginsName: the byte behind a "$" begins the name of a variable, or what stands for one.
+func beginsName(c byte) bool {
+	return scan.IsNameByte(c) || c == '{' || c == '('
+}
+
 // readArguments reads what stands behind the name of a command.
 func (r *psReader) readArguments(call *psCall) {
 	for r.w.e.Budget.Spend(2) {
 		r.blank(false)
 		from := r.i
 		switch c := r.peek(); {
-		case c == 0 || strings.IndexByte("\n;|)}", c) >= 0:
+		case c == 0 || strings.IndexByte("\n;|)}&", c) >= 0:
 			return
-		case c == '&':
-			return
-		case c == '>' || strings.IndexByte("123456*", c) >= 0 && r.i+1 < len(r.text) && r.text[r.i+1] == '>':
-			if c != '>' {
-				r.step(1)
-			}
+		case c == '>' || r.following() == '>' && strings.IndexByte("123456*", c) >= 0:
 			r.redirectOf(call)
 		case c == '<' || c == ',':
 			r.step(1)
-		case r.at("--%"):
-			r.step(3)
-			r.verbatim(call)
 		case r.at("-- "):
 			r.step(2)
-		case c == '-' && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) && r.text[r.i+1] > '9' || r.text[r.i+1] == '?'):
+		case c == '-' && (isLetter(r.following()) || r.following() == '?'):
 			r.parameter(call)
-		case c == '@' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]):
+		case c == '@' && scan.IsNameByte(r.following()):
 			r.step(1)
 			call.splat(r.w.lookup(strings.ToLower(r.name())))
 		default:
@@ -462,18 +448,9 @@ func (r *psReader) readArguments(call *psCall) {
 	}
 }
 
-// verbatim: behind --% nothing is special.
-func (r *psReader) verbatim(call *psCall) {
-	rest, _, _ := strings.Cut(r.text[r.i:], "\n")
-	rest, _, _ = strings.Cut(rest, "|")
-	for _, w := range strings.Fields(rest) {
-		call.items = append(call.items, psItem{value: psString(strings.Trim(w, `"`)), raw: w})
-	}
-	r.step(len(rest))
-}
-
-// redirectOf notes the file that a command's output goes to.
+// redirectOf notes the file that a command's output, or the one of that number, goes to.
 func (r *psReader) redirectOf(call *psCall) {
+	r.i += strings.IndexByte(r.text[r.i:], '>')
 	first := r.i
 	for r.peek() == '>' {
 		r.step(1)
@@ -544,7 +521,7 @@ func (r *psReader) argument() psValue {
 	switch c := r.peek(); {
 	case c == '(' || c == '{':
 		return r.postfix(r.primary())
-	case c == '@' && r.i+1 < len(r.text) && strings.IndexByte("({'\"", r.text[r.i+1]) >= 0:
+	case c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
 		return r.literal()
 	case c == '$':
 		v = r.postfix(r.variable())
@@ -568,3 +545,6 @@ func psNumberOf(t string) (int, bool) {
 	}
 	return psString(t).int()
 }
+
+// psFollows is what must follow a keyword of that kind.
+var psFollows = map[string]string{"condition": "(", "param": "(", "each": "(", "switch": "(-", "block": "{["}

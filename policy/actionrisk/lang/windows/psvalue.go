@@ -138,10 +138,11 @@ func char(v psValue) psValue {
 
 // cast is [type]value.
 func cast(name string, v psValue) psValue {
-	switch strings.TrimPrefix(name, "system.") {
-	case "char":
+	name = strings.TrimPrefix(name, "system.")
+	switch {
+	case name == "char":
 		return char(v)
-	case "char[]":
+	case name == "char[]":
 		if v.kind == psText && !v.number {
 			return characters(v)
 		}
@@ -150,22 +151,30 @@ func cast(name string, v psValue) psValue {
 			out = append(out, char(item))
 		}
 		return psListOf(out)
-	case "string":
+	case name == "string":
 		return psValue{text: v.str(), taint: v.taints()}
-	case "int", "int32", "int64", "long", "byte", "uint32", "double", "decimal", "convert":
-		if r := []rune(v.text); v.kind == psText && !v.number && len(r) == 1 && (r[0] < '0' || r[0] > '9') {
-			return psNumber(int(r[0]))
-		}
-		v.number = v.kind == psText && v.known()
+	case numberTypes[name]:
+		return number(v)
+	case plainTypes[name] || v.kind != psText && v.kind != psHash:
 		return v
-	case "scriptblock", "string[]", "array", "void", "object", "psobject", "hashtable", "ordered", "pscustomobject", "byte[]", "int[]", "object[]", "bool", "switch", "regex", "securestring":
-		return v
-	case "type":
+	case name == "type":
 		return psValue{kind: psType, text: strings.ToLower(v.str())}
 	}
-	if v.kind == psText || v.kind == psHash { // [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
-		return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()}
+	return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()} // [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
+}
+
+// numberTypes make a number of a value, plainTypes leave it what it is.
+var (
+	numberTypes = scan.SetOf("int int32 int64 long byte uint32 double decimal convert")
+	plainTypes  = scan.SetOf("scriptblock string[] array void object psobject hashtable ordered pscustomobject byte[] int[] object[] bool switch regex securestring")
+)
+
+// number is [int]v, of a character its code.
+func number(v psValue) psValue {
+	if r := []rune(v.text); v.kind == psText && !v.number && len(r) == 1 && (r[0] < '0' || r[0] > '9') {
+		return psNumber(int(r[0]))
 	}
+	v.number = v.kind == psText && v.known()
 	return v
 }
 
@@ -183,59 +192,34 @@ func characters(v psValue) psValue {
 
 // psAdd is a + b.
 func psAdd(a, b psValue) psValue {
-	switch {
-	case a.kind == psList:
+	if a.kind == psList {
 		return psListOf(append(append([]psValue(nil), a.items...), b.list()...))
-	case a.kind == psHash && b.kind == psHash:
-		a.keys, a.items = append(append([]string(nil), a.keys...), b.keys...), append(append([]psValue(nil), a.items...), b.items...)
-		return a
-	case a.number && b.number:
-		x, ok1 := a.int()
-		y, ok2 := b.int()
-		if ok1 && ok2 {
-			return psNumber(x + y)
-		}
 	}
-	text := a.str() + b.str()
+	if a.number && b.number {
+		return psArithmetic("+", a, b)
+	}
+	text, t := a.str()+b.str(), a.taints()|b.taints()
 	if len(text) > scan.MaxDecoded {
-		return psUnknown(a.taints() | b.taints())
+		return psUnknown(t)
 	}
-	return psValue{text: text, taint: a.taints() | b.taints()}
+	return psValue{text: text, taint: t}
+}
+
+// arithmetic are the operators on two numbers.
+var arithmetic = map[string]func(x, y int) int{
+	"+": func(x, y int) int { return x + y }, "-": func(x, y int) int { return x - y }, "*": func(x, y int) int { return x * y },
+	"/": func(x, y int) int { return x / max(y, 1) }, "%": func(x, y int) int { return x % max(y, 1) },
+	"-bxor": func(x, y int) int { return x ^ y }, "-band": func(x, y int) int { return x & y }, "-bor": func(x, y int) int { return x | y },
 }
 
 // psArithmetic of two numbers.
 func psArithmetic(op string, a, b psValue) psValue {
-	if op == "*" && !a.number && a.kind == psText {
-		if n, ok := b.int(); ok && n >= 0 && n*len(a.text) <= scan.MaxValue {
-			return psValue{text: strings.Repeat(a.text, n), taint: a.taint}
-		}
-	}
 	x, ok1 := a.int()
 	y, ok2 := b.int()
 	if !ok1 || !ok2 {
 		return psUnknown(a.taints() | b.taints())
 	}
-	switch op {
-	case "-":
-		return psNumber(x - y)
-	case "*":
-		return psNumber(x * y)
-	case "-bxor":
-		return psNumber(x ^ y)
-	case "-band":
-		return psNumber(x & y)
-	case "-bor":
-		return psNumber(x | y)
-	case "/", "%":
-		if y == 0 {
-			return psUnknown(0)
-		}
-		if op == "/" {
-			return psNumber(x / y)
-		}
-		return psNumber(x % y)
-	}
-	return psUnknown(0)
+	return psNumber(arithmetic[op](x, y))
 }
 
 // psRange is a..b.
@@ -265,12 +249,12 @@ func psIndex(v, index psValue) psValue {
 		}
 		return psUnknown(v.taints())
 	}
-	from := v
-	if v.kind == psText {
-		from = characters(v)
-	}
 	if v.kind == psObject || !v.known() {
 		return psValue{kind: v.kind, text: v.text, taint: v.taint, output: v.output}
+	}
+	from := v.items
+	if v.kind == psText {
+		from = characters(v).items
 	}
 	var out []psValue
 	for _, one := range index.list() {
@@ -279,14 +263,14 @@ func psIndex(v, index psValue) psValue {
 			return psUnknown(v.taints())
 		}
 		if n < 0 {
-			n += len(from.items)
+			n += len(from)
 		}
-		if n >= 0 && n < len(from.items) {
-			out = append(out, from.items[n])
+		if n >= 0 && n < len(from) {
+			out = append(out, from[n])
 		}
 	}
-	if index.kind != psList && len(out) == 1 {
-		return out[0]
+	if index.kind != psList {
+		return collect(out)
 	}
 	return psListOf(out)
 }
@@ -315,4 +299,17 @@ func stringsOf(list []string, t act.Taint) psValue {
 		out[i] = psValue{text: s, taint: t}
 	}
 	return psListOf(out)
+}
+
+// isBlock: a script block, or what was made one at run time.
+func (v psValue) isBlock() bool {
+	return v.kind == psBlock || v.kind == psObject && v.text == "scriptblock"
+}
+
+// length is how many characters or elements there are.
+func (v psValue) length() int {
+	if v.kind == psText && v.known() {
+		return len(v.text)
+	}
+	return len(v.list())
 }

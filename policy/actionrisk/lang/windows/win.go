@@ -7,6 +7,7 @@
 package windows
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -57,37 +58,31 @@ func cmdArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 // is given.
 func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	for i := 1; i < len(v.Argv); i++ {
-		written, more := v.Argv[i].Text, i+1 < len(v.Argv)
+		written, rest := v.Argv[i].Text, v.Argv[i+1:]
 		if !strings.HasPrefix(written, "-") && !strings.HasPrefix(written, "/") {
 			return sh.Interpret("powershell", act.JoinWords(v.Argv[i:], sh.Src), v, v.Exe, nil), true
 		}
-		name := strings.Replace(strings.TrimPrefix(strings.ToLower(written), "-"), "/", "", 1)
-		switch {
-		case isPrefixOf(name, "encodedcommand", 1) || name == "ec":
-			if more {
-				return encodedCommand(sh, v, v.Argv[i+1]), true
+		switch powershellParameter(written) {
+		case "":
+		case "encodedcommand", "ec":
+			if len(rest) > 0 {
+				return encodedCommand(sh, v, rest[0]), true
 			}
-		case isPrefixOf(name, "command", 1):
-			if more && v.Argv[i+1].Text != "-" {
-				return sh.Interpret("powershell", act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" -Command", nil), true
+		case "command":
+			if len(rest) > 0 && rest[0].Text != "-" {
+				return sh.Interpret("powershell", act.JoinWords(rest, sh.Src), v, v.Exe+" -Command", nil), true
 			}
-		case takesValue(name):
-			i++
-		case isPrefixOf(name, "file", 1):
+		case "file":
 			sh.Env.Unproven = true
-			if more {
-				scriptFile(sh, v.Argv[i+1], v)
+			if len(rest) > 0 {
+				scriptFile(sh, rest[0], v)
 			}
 			return act.Flow{Taint: v.Stdin.Taint}, true
+		default: // how it runs
+			i++
 		}
 	}
 	return act.Flow{}, false
-}
-
-// takesValue: a parameter of the program PowerShell that says how it runs.
-func takesValue(name string) bool {
-	return name == "ep" || isPrefixOf(name, "executionpolicy", 2) || isPrefixOf(name, "windowstyle", 1) || isPrefixOf(name, "version", 1) ||
-		isPrefixOf(name, "outputformat", 1) || isPrefixOf(name, "workingdirectory", 2)
 }
 
 // scriptFile runs a file of PowerShell that the command itself wrote or fetched.
@@ -151,49 +146,59 @@ func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow 
 // Looks is the router's cheap test; sure means that no other shell could
 // run the text.
 func Looks(c *facts.Set, text string) (lang string, sure bool) {
-	names := c.Windows
 	end := strings.IndexAny(text, " \t\r\n(){|;&,<>")
 	if end < 0 {
 		end = len(text)
 	}
-	first, rest := text[:end], text[end:]
-	if strings.ContainsAny(first, "`^\"@") {
-		first = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "").Replace(first)
+	first, rest := plainName(text[:end]), text[end:]
+	if isCmdlet(c, first) {
+		return "powershell", c.Windows.ByCmdlet[first] != nil || scan.Upper(text[0]) && strings.IndexByte(text[:end], '-') > 0
 	}
-	if strings.Contains(first, "\u2013") {
-		first = strings.ReplaceAll(first, "\u2013", "-")
-	}
-	first = strings.ToLower(first)
-	if i := strings.LastIndexByte(first, '\\'); i >= 0 {
-		first = first[i+1:]
-	}
-	first = strings.TrimSuffix(first, ".exe")
-	if verb, noun, ok := strings.Cut(first, "-"); ok {
-		if names.IsVerb[verb] && noun != "" && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
-			return "powershell", names.ByCmdlet[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
-		}
-	}
-	if (names.IsProgram[first] || c.Other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && meantForWindows(&names.WindowsTable, first, strings.ToLower(rest)) {
+	if startsProgram(c, first, rest) {
 		lang := windowsLanguage(c, first, text)
-		return lang, names.Elsewhere[first] == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
+		return lang, c.Windows.Elsewhere[first] == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
 	}
-	if i := strings.IndexByte(first, '/'); i > 0 && names.ByInternal[first[:i]] != nil { // del/s
+	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal[first[:i]] != nil { // del/s
 		return "cmd", false
 	}
-	later := windowsLater(&names.WindowsTable, text)
+	later := windowsLater(&c.Windows.WindowsTable, text)
 	if lang, sure := looksExpression(c, text); lang != "" {
 		return lang, sure || later == lang
 	}
 	return later, false
 }
 
+// isCmdlet: the name is a verb and a noun, as PowerShell's are.
+func isCmdlet(c *facts.Set, first string) bool {
+	verb, noun, _ := strings.Cut(first, "-")
+	return noun != "" && c.Windows.IsVerb[verb] && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// plainName is the name of a command in small letters, without its folder, its suffix
+// and the signs that only hide it.
+func plainName(first string) string {
+	if strings.ContainsAny(first, "`^\"@\u2013") {
+		first = hidingSigns.Replace(first)
+	}
+	first = strings.ToLower(first)
+	return strings.TrimSuffix(first[strings.LastIndexByte(first, '\\')+1:], ".exe")
+}
+
+var hidingSigns = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "", "\u2013", "-")
+
+// startsProgram: the text begins with a program that Windows has, and is meant for it.
+func startsProgram(c *facts.Set, first, rest string) bool {
+	if !c.Windows.IsProgram[first] && (c.Other["program "+first] == nil || !strings.ContainsAny(rest, `\/%`)) {
+		return false
+	}
+	return meantForWindows(&c.Windows.WindowsTable, first, strings.ToLower(rest))
+}
+
 // windowsLater: a text that begins with a program of any system goes on as only
 // PowerShell or cmd does.
 func windowsLater(t *facts.WindowsTable, text string) string {
-	for _, s := range t.Marks {
-		if strings.Contains(text, s) {
-			return "powershell"
-		}
+	if scan.HasAny(text, t.Marks...) {
+		return "powershell"
 	}
 	if i := strings.IndexByte(text, '%'); i >= 0 && i+2 < len(text) && text[i+1] >= 'A' && text[i+1] <= 'Z' {
 		if n := strings.IndexAny(text[i+1:], "% :"); n > 1 && text[i+1+n] != ' ' && strings.ContainsAny(text, `\&`) {
@@ -206,15 +211,7 @@ func windowsLater(t *facts.WindowsTable, text string) string {
 // meantForWindows: the rest of the text tells what a name of many meanings means.
 func meantForWindows(t *facts.WindowsTable, first, rest string) bool {
 	marks, ok := t.Elsewhere[first]
-	if !ok {
-		return true
-	}
-	for _, m := range marks {
-		if strings.Contains(rest, m) {
-			return true
-		}
-	}
-	return false
+	return !ok || scan.HasAny(rest, marks...)
 }
 
 // windowsLanguage tells cmd from PowerShell where nobody said which it is.
@@ -236,7 +233,7 @@ func windowsLanguage(c *facts.Set, first, text string) string {
 }
 
 // beginsPowerShell are calls, arrays and texts that only PowerShell begins so.
-var beginsPowerShell = [...]string{"& (", "&(", "& '", "& {", "&{", "& $", "&$", "& \"", ". (", ".(", ". {", ".{", "@{", "@'", "@\"", "-join"}
+var beginsPowerShell = []string{"& (", "&(", "& '", "& {", "&{", "& $", "&$", "& \"", ". (", ".(", ". {", ".{", "@{", "@'", "@\"", "-join"}
 
 // pipesValue are operators and stages that a value of PowerShell stands before.
 var pipesValue = [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."}
@@ -244,19 +241,17 @@ var pipesValue = [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-ex
 // looksExpression: the text begins with a value, an assignment or a call of
 // PowerShell, or with a variable of cmd.
 func looksExpression(c *facts.Set, text string) (string, bool) {
-	for _, s := range beginsPowerShell {
-		if strings.HasPrefix(text, s) {
-			return "powershell", true
-		}
+	if scan.HasAnyPrefix(text, beginsPowerShell...) {
+		return "powershell", true
 	}
 	switch first := text[0]; {
 	case first == '[':
 		return looksType(text)
-	case first == '(' && len(text) > 2:
+	case first == '(':
 		return looksGroup(c, text)
-	case first == '\'' || first == '"' || first >= '0' && first <= '9':
+	case strings.IndexByte("'\"0123456789", first) >= 0:
 		return looksValue(text)
-	case first == '$' && len(text) > 3:
+	case first == '$':
 		return looksVariable(text)
 	case first == '>' && strings.Contains(text, "echo"):
 		return "cmd", false
@@ -295,7 +290,7 @@ func looksValue(text string) (string, bool) {
 // looksGroup: what stands in a parenthesis is PowerShell, or commands of cmd.
 func looksGroup(c *facts.Set, text string) (string, bool) {
 	inner := strings.TrimLeft(text, "( \t")
-	if inner == "" {
+	if inner == "" || len(text) < 3 {
 		return "", false
 	}
 	if strings.IndexByte("$[@'\"", inner[0]) >= 0 {
@@ -308,27 +303,43 @@ func looksGroup(c *facts.Set, text string) (string, bool) {
 
 // looksVariable: a statement that begins with a variable of PowerShell.
 func looksVariable(text string) (string, bool) {
-	j := 1
-	for j < len(text) && (scan.IsNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
-		j++
+	name := text[:len(text)-len(strings.TrimLeftFunc(text[1:], inVariable))]
+	rest := strings.TrimLeft(text[len(name):], " ")
+	if name == "$" || rest == "" || len(text) < 4 {
+		return "", false
 	}
-	rest := strings.TrimLeft(text[j:], " ")
+	member := strings.HasPrefix(text[len(name):], ".") && len(rest) > 1 && scan.IsNameByte(rest[1])
 	switch {
-	case j == 1 || rest == "":
-		return "", false
-	case strings.HasPrefix(rest, "=") && (j < len(text) && text[j] == ' ' || strings.ContainsAny(text, " ;")) || strings.HasPrefix(rest, "+="):
+	case rest[0] == '=' && strings.ContainsAny(text, " ;"), strings.HasPrefix(rest, "+="):
 		return "powershell", true
-	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
-		return "", false
-	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && scan.IsNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
-		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || rest[0] == '.' && rest[1] >= 'A' && rest[1] <= 'Z'
+	case strings.HasSuffix(name, "}") && !strings.Contains(name, "env:") && rest[0] != '.': // of a POSIX shell
+	case member, strings.IndexByte("|[,", rest[0]) >= 0:
+		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || member && scan.Upper(rest[1])
 	}
 	return "", false
 }
 
-// Read reads src as PowerShell (lang "powershell") or cmd ("cmd").
-func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
-	e := sh.Env
+// inVariable: a byte may stand in the name of a variable of PowerShell.
+func inVariable(c rune) bool {
+	return c < 0x80 && (scan.IsNameByte(byte(c)) || strings.IndexByte(":{}`", byte(c)) >= 0)
+}
+
+// Read reads src as PowerShell (lang "powershell") or cmd ("cmd"), in a process of its own.
+func Read(sh *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
+	environment := maps.Clone(sh.Vars)
+	if environment == nil {
+		environment = map[string][]act.Word{}
+	}
+	if v != nil { // NAME=value in front of it
+		for _, a := range v.Env {
+			environment[a.Name] = []act.Word{a.Value}
+		}
+	}
+	return run(sh.Env, src, lang, environment)
+}
+
+// run reads src in a process with these environment variables.
+func run(e *interp.Env, src *act.Source, lang string, environment map[string][]act.Word) act.Flow {
 	if strings.IndexByte(src.Text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
 		if plain := typographic.Replace(src.Text); plain != src.Text {
 			again := *src
@@ -348,9 +359,9 @@ func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) a
 		return act.Flow{}
 	}
 	e.Ran = true
-	w := &winShell{e: e, src: src, vars: map[string]psValue{}, funcs: map[string]psValue{}, aliases: map[string]string{}, cmdText: text}
-	w.sh = &interp.Process{Env: e, Src: src}
 	e.Budget.Spend(len(text) / 4)
+	w := &winShell{e: e, src: src, vars: map[string]psValue{}, funcs: map[string]psValue{}, aliases: map[string]string{}, cmdText: text}
+	w.sh = &interp.Process{Env: e, Src: src, Vars: environment}
 	if lang == "cmd" {
 		w.runCmd(text)
 		return act.Flow{}
@@ -362,26 +373,20 @@ func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) a
 
 var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)
 
-// windowsState is what lasts from one text to the next.
-type windowsState struct {
-	env      map[string]psValue // environment variables set in PowerShell or cmd
-	specials map[string]func(*winShell, *psCall) psValue
-}
+// powershellParameters are those of the program PowerShell, with the letters that are
+// enough to mean one, in the order in which they are tried.
+var powershellParameters = []struct {
+	name  string
+	least int
+}{{"encodedcommand", 1}, {"ec", 2}, {"command", 1}, {"ep", 2}, {"executionpolicy", 2}, {"windowstyle", 1}, {"version", 1}, {"outputformat", 1}, {"workingdirectory", 2}, {"file", 1}}
 
-// state is made when it is first asked for.
-func (w *winShell) state() *windowsState {
-	if s, ok := w.e.Kept["windows"].(*windowsState); ok {
-		return s
+// powershellParameter is the whole name of a parameter of the program PowerShell, or "".
+func powershellParameter(written string) string {
+	name := strings.Replace(strings.TrimPrefix(strings.ToLower(written), "-"), "/", "", 1)
+	for _, p := range powershellParameters {
+		if len(name) >= p.least && strings.HasPrefix(p.name, name) {
+			return p.name
+		}
 	}
-	s := &windowsState{env: map[string]psValue{}, specials: psSpecials()}
-	if w.e.Kept == nil {
-		w.e.Kept = map[string]any{}
-	}
-	w.e.Kept["windows"] = s
-	return s
-}
-
-// isPrefixOf tells whether s abbreviates whole with at least so many letters.
-func isPrefixOf(s, whole string, least int) bool {
-	return len(s) >= least && strings.HasPrefix(whole, s)
+	return ""
 }

@@ -15,26 +15,17 @@ import (
 // Predicates test commands of PowerShell (kind "cmdlet", named by their
 // verb), members of .NET types (kind "member") and programs (kind "program").
 var Predicates = map[string]interp.Predicate{
-	"noun":  nounIs,   // the noun of the command, or the type of the object; "*" stands for anything
-	"param": paramIs,  // a parameter is given, or "name=value" with that value
-	"arg":   argIs,    // a value, of a parameter or without one, is so
-	"from":  fromIs,   // what is piped in is the output of that command
-	"bulk":  bulk,     // it is about all or many things: piped, a list, a pattern
-	"whole": whole,    // all that a listing gives is piped in
-	"line":  lineIs,   // words that follow each other, in any case
-	"given": givenAny, // at least that many values are given
+	"noun":  ofCall(nounIs),   // the noun of the command, or the type of the object; "*" stands for anything
+	"param": ofCall(paramIs),  // a parameter is given, or "name=value" with that value
+	"arg":   argIs,            // a value, of a parameter or without one, is so
+	"from":  ofCall(fromIs),   // what is piped in is the output of that command
+	"bulk":  ofCall(bulk),     // it is about all or many things: piped, a list, a pattern
+	"whole": ofCall(whole),    // all that a listing gives is piped in
+	"line":  lineIs,           // words that follow each other, in any case
+	"given": ofCall(givenAny), // at least that many values are given
 }
 
-func callOf(it *act.Item) *psCall {
-	c, _ := it.Fact.(*psCall)
-	return c
-}
-
-func nounIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	c := callOf(it)
-	if c == nil {
-		return act.Word{}, false
-	}
+func nounIs(c *psCall, args []string) (act.Word, bool) {
 	for _, a := range args {
 		if a == c.noun || strings.IndexByte(a, '*') >= 0 && paths.GlobMatch(a, c.noun) {
 			return c.about(), true
@@ -43,11 +34,7 @@ func nounIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-func paramIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	c := callOf(it)
-	if c == nil {
-		return act.Word{}, false
-	}
+func paramIs(c *psCall, args []string) (act.Word, bool) {
 	for _, a := range args {
 		name, value, valued := strings.Cut(a, "=")
 		for i := range c.params {
@@ -64,86 +51,62 @@ func paramIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 func argIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	c := callOf(it)
-	if c == nil {
-		p, _ := it.Fact.(*facts.ProgramFact)
-		if p == nil {
-			return act.Word{}, false
-		}
-		return facts.TextLike(p.Whole, args)
-	}
-	for _, v := range append(c.values(), c.input.items...) { // what is piped in was named before
-		if w, ok := facts.TextLike(v.deepTexts(), args); ok {
-			return w, true
+	switch f := it.Fact.(type) {
+	case *facts.ProgramFact:
+		return facts.TextLike(f.Whole, args)
+	case *psCall:
+		for _, v := range append(f.values(), f.input.items...) { // what is piped in was named before
+			if w, ok := facts.TextLike(v.deepTexts(), args); ok {
+				return w, true
+			}
 		}
 	}
 	return act.Word{}, false
 }
 
-func fromIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	c := callOf(it)
-	if c == nil {
-		return act.Word{}, false
-	}
-	for _, v := range append([]psValue{c.input}, c.values()...) {
-		if v.kind == psObject && slices.ContainsFunc(args, func(a string) bool { return paths.GlobMatch(a, v.text) }) {
-			return act.Word{}, true
-		}
-	}
-	return act.Word{}, false
+func fromIs(c *psCall, args []string) (act.Word, bool) {
+	return act.Word{}, slices.ContainsFunc(append([]psValue{c.input}, c.values()...), func(v psValue) bool {
+		return v.kind == psObject && slices.ContainsFunc(args, func(a string) bool { return paths.GlobMatch(a, v.text) })
+	})
 }
 
-func bulk(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	c := callOf(it)
-	if c == nil {
-		return act.Word{}, false
-	}
-	if c.piped {
-		return act.Word{}, true
-	}
-	for _, v := range c.values() {
-		if v.kind == psList && len(v.items) > 1 || strings.Contains(v.str(), "*") || v.output {
-			return act.Word{}, true
-		}
-	}
-	return act.Word{}, false
+func bulk(c *psCall, _ []string) (act.Word, bool) {
+	return act.Word{}, c.piped || slices.ContainsFunc(c.values(), func(v psValue) bool {
+		return v.kind == psList && len(v.items) > 1 || strings.Contains(v.str(), "*") || v.output
+	})
 }
 
-func whole(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	c := callOf(it)
-	return act.Word{}, c != nil && c.piped && c.input.kind == psObject && len(c.input.keys) == 0
+func whole(c *psCall, _ []string) (act.Word, bool) {
+	return act.Word{}, c.piped && c.input.kind == psObject && len(c.input.keys) == 0
 }
 
-func givenAny(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	c := callOf(it)
-	return act.Word{}, c != nil && (len(c.args) > 0 || len(c.params) > 0 || c.piped)
+func givenAny(c *psCall, _ []string) (act.Word, bool) {
+	return act.Word{}, len(c.args) > 0 || len(c.params) > 0 || c.piped
 }
 
 // lineIs: the words follow each other somewhere in the command. A word of the
 // table may hold "*", which is any text, or be \*, which is a "*"; backslashes are
 // written "/".
 func lineIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	p, _ := it.Fact.(*facts.ProgramFact)
-	if p == nil {
-		return act.Word{}, false
-	}
-	words := p.Words
+	p, ok := it.Fact.(*facts.ProgramFact)
 	for _, a := range args {
 		want := strings.Fields(a)
-		for i := range words {
-			if i+len(want) > len(words) {
-				break
-			}
+		for i := 0; ok && i+len(want) <= len(p.Words); i++ {
 			n := 0
-			for n < len(want) && (want[n] == words[i+n] || want[n] == `\*` && words[i+n] == "*" || strings.IndexByte(want[n], '*') >= 0 && paths.GlobMatch(want[n], words[i+n])) {
+			for n < len(want) && wordLike(want[n], p.Words[i+n]) {
 				n++
 			}
 			if n == len(want) {
-				return act.Word{Text: words[i+n-1]}, true
+				return act.Word{Text: p.Words[i+n-1]}, true
 			}
 		}
 	}
 	return act.Word{}, false
+}
+
+// wordLike: a word is what the table says.
+func wordLike(want, word string) bool {
+	return want == word || want == `\*` && word == "*" || strings.IndexByte(want, '*') >= 0 && paths.GlobMatch(want, word)
 }
 
 // Program judges a program of Windows by its words, in whatever shell it is
@@ -184,7 +147,7 @@ func load(sh *interp.Process, v *act.Invocation) {
 		case f.Known && scriptSuffixes[strings.ToLower(path.Ext(name))] != "":
 			src := sh.Src.Inside(f.Word, v.Exe)
 			src.At = -1
-			runLanguage(sh.Env, sh, &src, scriptSuffixes[strings.ToLower(path.Ext(name))])
+			runLanguage(sh, &src, scriptSuffixes[strings.ToLower(path.Ext(name))])
 		}
 	}
 }
@@ -193,14 +156,12 @@ func load(sh *interp.Process, v *act.Invocation) {
 func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 	for i := 1; i < len(v.Argv); i++ {
 		low := strings.ToLower(v.Argv[i].Text)
-		if low == "" {
-			continue
-		}
-		name, value, joined := strings.Cut(low, ":")
+		name, value, _ := strings.Cut(low, ":")
 		switch {
+		case low == "":
 		case slices.Contains(c.Options, low) && i+1 < len(v.Argv):
 			runCarried(sh, c, v.Argv[i+1:i+2], v)
-		case joined && slices.Contains(c.Options, name) && value != "":
+		case value != "" && slices.Contains(c.Options, name):
 			runCarried(sh, c, []act.Word{v.Argv[i].Tail(len(name) + 1)}, v)
 		case slices.Contains(c.After, low):
 			runCarried(sh, c, v.Argv[i+1:], v)
@@ -209,16 +170,9 @@ func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 			runCarried(sh, c, v.Argv[i:], v)
 			return
 		case c.Fetch && strings.Contains(low, "://"):
-			to := act.Word{Text: low[strings.LastIndexByte(low, '/')+1:]}
-			for _, next := range v.Argv[i+1:] {
-				if t := next.Text; t != "" && t[0] != '/' && t[0] != '-' {
-					to = next
-				}
-			}
-			to.Text = strings.ReplaceAll(to.Text, `\`, "/")
-			sh.Env.Remember(sh, to, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+			fetched(sh, v, low, v.Argv[i+1:])
 			return
-		case slices.Contains(c.Decode, low), slices.Contains(c.Encode, low):
+		case slices.Contains(c.Decode, low) || slices.Contains(c.Encode, low):
 			remade(sh, v, i, slices.Contains(c.Decode, low))
 			return
 		case c.Named != "" && strings.Contains(low, c.Named):
@@ -227,6 +181,19 @@ func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 			runCarried(sh, c, []act.Word{w}, v)
 		}
 	}
+}
+
+// fetched notes the file that an address is saved to: the last word behind it that is no
+// option, else by the address's own name.
+func fetched(sh *interp.Process, v *act.Invocation, address string, rest []act.Word) {
+	to := act.Word{Text: address[strings.LastIndexByte(address, '/')+1:]}
+	for _, next := range rest {
+		if t := next.Text; t != "" && t[0] != '/' && t[0] != '-' {
+			to = next
+		}
+	}
+	to.Text = strings.ReplaceAll(to.Text, `\`, "/")
+	sh.Env.Remember(sh, to, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 }
 
 // remade: the last word is a file made of the one behind the option at i.
@@ -266,4 +233,14 @@ func runCarried(sh *interp.Process, c *facts.WinCarrier, line []act.Word, v *act
 	inner := *sh
 	inner.Suspects++
 	inner.Interpret(lang, w, v, v.Exe, nil)
+}
+
+// ofCall is a predicate of commands and members, which does not hold for anything else.
+func ofCall(test func(c *psCall, args []string) (act.Word, bool)) interp.Predicate {
+	return func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+		if c, ok := it.Fact.(*psCall); ok {
+			return test(c, args)
+		}
+		return act.Word{}, false
+	}
 }

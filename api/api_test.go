@@ -135,7 +135,7 @@ func startNode(t *testing.T, s setup) *node {
 	t.Helper()
 	n := &node{t: t, db: s.on, clock: s.clock, log: &logText{}}
 	if n.db == nil {
-		n.db = ledgertest.New(t)
+		n.db = Databases.New(t)
 	}
 	if n.clock == nil {
 		n.clock = newClock(time.Now())

@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -150,7 +149,7 @@ func clean(t *testing.T, s *site) {
 }
 
 func TestDecideAndBindAReceipt(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k1", weather))
 	first.want(t, 201, "")
@@ -200,7 +199,7 @@ func TestDecideAndBindAReceipt(t *testing.T) {
 
 // What contradicts a decision is recorded as a violation, never refused.
 func TestViolationsAreRecorded(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for i, c := range []struct{ intent, decision, finding string }{
 		{strings.Replace(weather, "250000", "250000000", 1), "deny", "receipt.executed_after_deny"},
@@ -221,7 +220,7 @@ func TestViolationsAreRecorded(t *testing.T) {
 
 // One answer for whatever does not match, whoever's it is.
 func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n, other := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "business", "bob@example.com")
 	d := n.decide(t, decisionBody("k", weather)).decision(t)
 	body := func(id, recordHash, bindingHash, protocol string) string {
@@ -254,7 +253,7 @@ func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 
 // The order of the checks: the first that fails answers, with its own text.
 func TestOrderAndTextsOfErrors(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com")
 	if err != nil {
@@ -343,7 +342,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 // Every strictness rule on the real endpoint: the listed code, {error} alone, no
 // echo, and the service is well afterwards.
 func TestBadInputOnTheRealEndpoint(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	with := func(from, to string) string { return decisionBody("k", strings.Replace(weather, from, to, 1)) }
 	host := func(host string) string { return with("api.weather.example", host) }
@@ -435,7 +434,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for i := range 30 {
 		n.decide(t, decisionBody(fmt.Sprint("k", i), weather)).want(t, 201, "")
@@ -524,7 +523,7 @@ func TestHistory(t *testing.T) {
 // A plan that has ended decides nothing, and its evidence stays readable for 90
 // days. A suspension ends both.
 func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
@@ -559,7 +558,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 
 // The header and the member are one key, as on every endpoint.
 func TestIdempotencyKeyHeaderMustAgree(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for header, status := range map[string]int{"k": 201, "other": 400} {
 		r, err := http.NewRequest(http.MethodPost, s.URL+"/api/assurance/decisions", strings.NewReader(decisionBody("k", weather)))

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
 // N equal requests at once: one 201, the rest 200, one body.
 func TestEqualRequestsAtOnce(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
 	other := newTenant(t, one, "team", "bob@example.com")
@@ -49,7 +49,7 @@ func TestEqualRequestsAtOnce(t *testing.T) {
 // One key with different contents at once: one wins, the others are told, and the
 // winner's repeats are its own bytes. Receipts alike.
 func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
 	race := func(path string, bodies []string) {
@@ -101,7 +101,7 @@ func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 
 // Activations under load: every decision rests on the last activation below it.
 func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
 	var done sync.WaitGroup
@@ -147,7 +147,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 
 // A replay is the same octets whatever has changed: policy, signer, base URL.
 func TestReplaysSurviveEverything(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	s := newSite(t, db)
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
@@ -170,7 +170,7 @@ func TestReplaysSurviveEverything(t *testing.T) {
 
 // A node with its clock behind never dates a record before the one before it.
 func TestTimesDoNotFallAcrossNodes(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	ahead, behind := newSite(t, db), newSite(t, db)
 	n := newTenant(t, ahead, "team", "ada@example.com")
 	behind.clock.add(-time.Hour)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"sync"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/bond"
@@ -21,8 +23,9 @@ import (
 // such a body with the code and the place of the member, which a schema could not.
 // TestConditionsAreThoseOfTheService holds both to the same verdict.
 
-// conditions are those of requests, by operation.
-func conditions() map[string][]any {
+// conditions are those of requests, by operation. They are made once and shared:
+// nobody changes them.
+var conditions = sync.OnceValue(func() map[string][]any {
 	return map[string][]any{
 		bond.Service.Operation:               bondConditions(),
 		options.Service.Operation:            optionConditions(),
@@ -35,7 +38,7 @@ func conditions() map[string][]any {
 		decide.id:                            intentConditions(),
 		registerAgent.id:                     {when(given("email"), is("identity_type", "verified_email"))},
 	}
-}
+})
 
 // given is a schema of objects that have a member; null is as good as absent.
 func given(name string) object {
@@ -165,8 +168,8 @@ func intentConditions() []any {
 // names them.
 func (op *operation) reasons() []string { return refusals()[op.id] }
 
-// refusals are those codes, by operation.
-func refusals() map[string][]string {
+// refusals are those codes, by operation, made once and shared.
+var refusals = sync.OnceValue(func() map[string][]string {
 	const dates, sums = "inconsistent_input", "out_of_range"
 	deal := []string{"growth_not_below_discount_rate", "catch_up_not_above_carry", dates, sums, "no_cash_flows"}
 	flows := []string{"no_cash_flows", "growth_not_below_discount_rate", dates, sums}
@@ -202,4 +205,4 @@ func refusals() map[string][]string {
 		draftPolicy.id:                       {"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", sums},
 		createWebhook.id:                     {sums},
 	}
-}
+})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // toolPolicy lets the tools read and write be called, and asks a person about
@@ -34,7 +34,7 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 // TestAReviewSaysWhatAPersonNeeds: who, what exactly, why, what was before; then
 // the next one.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	first := c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t).Record.DecisionID
@@ -59,7 +59,7 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 // TestArgumentsThatWereNotKeptCanBeCompared: what the agent shows is, or is not,
 // what was signed.
 func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	c.activate(t, toolPolicy)
 	id := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID // denied, so not kept
@@ -76,7 +76,7 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 
 // TestDecisionsAreFiltered: each filter in the address, on the page and in the API.
 func TestDecisionsAreFiltered(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	allowed := c.decide(t, toolBody("k1", "agent-7", "read", "low")).decision(t)
@@ -157,7 +157,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 
 // TestListsGoOn: by cursor, without a gap.
 func TestListsGoOn(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	for n := range 30 {
 		c.decide(t, decisionBody(fmt.Sprint("k", n), weather))

@@ -26,7 +26,7 @@ import (
 var withoutExample = map[string]string{
 	"create_checkout": "no card provider here", "open_billing_portal": "no card provider here", "get_entitlement": "no customer has bought anything",
 	"create_download": "no customer has bought anything", "list_customer_entitlements": "the operator chooses who may ask",
-	"probe_purchase": "it answers 402", "get_export": "a file", "request_refund": "no call was paid for here",
+	"probe_purchase": "it answers 402", "get_export": "a file", "get_event": "its payload is that of its type", "request_refund": "no call was paid for here",
 	"assurance_approve": "nothing waits for a review here", "assurance_get_approval": "nothing waits for a review here",
 	"activate_policy": "an own draft is activated by another admin",
 	"prove_inclusion": "no checkpoints are kept here", "prove_consistency": "no checkpoints are kept here",

@@ -1,11 +1,32 @@
 package api
 
 import (
+	"context"
+	"log/slog"
 	"regexp"
 	"strings"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/projections"
 )
+
+// Databases begin with the empty read models: to make them is most of what a node
+// does at its first start, and package projections tests that.
+var Databases = ledgertest.Template{Make: func(ctx context.Context, db *ledgertest.DB) error {
+	log := slog.New(slog.DiscardHandler)
+	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	p, err := projections.Start(ctx, l, log)
+	if err == nil {
+		p.Close()
+	}
+	return err
+}}
 
 var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
 

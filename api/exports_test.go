@@ -12,7 +12,6 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
-	"github.com/countersign/countersign/ledger/seal"
 )
 
 // An export over HTTP is an event, verifies with keys alone, is the same octets each
@@ -55,10 +54,10 @@ func TestExportOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := map[string]bundle.Key{}
+	var keys []bundle.Key
 	for purpose, public := range map[string]ed25519.PublicKey{"record": n.app.Signer.Public(),
 		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
-		keys[seal.KeyID(public)] = bundle.Key{Purpose: purpose, Public: public}
+		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, Partition: bundle.AnyPartition})
 	}
 	defer files.Close()
 	note, err := files.Text("checkpoint.txt")

@@ -9,13 +9,12 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // TestTryACommandOnTheFirstPage: the verdict with what counted underlined and the
 // safer way, free, recorded nowhere.
 func TestTryACommandOnTheFirstPage(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/"), 200, s.app.BaseURL+"/api/agent-services/action-safety/quick")
 	before := s.eventCount(t)
@@ -36,7 +35,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 
 // TestTryingIsLimited: by network address, and says what to do.
 func TestTryingIsLimited(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
+	s := newSiteWith(t, api.Databases.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
 	b := s.browser(t)
 	for range 50 {
 		if got := b.form("/", url.Values{"command": {"ls"}}); got.status == 429 {
@@ -49,7 +48,7 @@ func TestTryingIsLimited(t *testing.T) {
 
 // TestEveryExampleHasAVerdict: what the page proposes works.
 func TestEveryExampleHasAVerdict(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, example := range web.Triable {
 		got := b.form("/", url.Values{"example": {example}})

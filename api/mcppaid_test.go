@@ -196,7 +196,6 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 		t.Errorf("%s: %v", a.text, err)
 	}
 	facilitator.Await("settle", 1)
-	n.server.Close(t.Context()) // the attempt is over then
 	if transfers := chain.Transfers(); transfers != 1 {
 		t.Errorf("%d transfers", transfers)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // metric is the value of one line of the metrics page.
@@ -28,7 +28,7 @@ func (s *site) metric(t *testing.T, line string) string {
 // What the service says is counted by outcome, what is said again is not, and no
 // label holds anything a caller sent.
 func TestOutcomesAreCounted(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for range 2 {
 		n.decide(t, decisionBody("k1", weather))
@@ -56,6 +56,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		`countersign_projection_parked_events{projection="webhooks"}`:                     "0",
 		`countersign_webhook_messages{state="due"}`:                                       "0",
 		`countersign_checkpoint_lag_seconds`:                                              "0",
+		`countersign_fanout_without_data_total`:                                           "0",
 		`countersign_request_seconds_count{route="/api/assurance/receipts",status="201"}`: "1",
 	} {
 		if got := s.metric(t, line); got != want {
@@ -71,7 +72,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 // Alerts and dashboard ask for metrics that are there: a rule about a name that
 // nobody exports never fires.
 func TestAlertsAndDashboardNameMetricsThatAreThere(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	answer := httptest.NewRecorder()
 	s.server.Internal().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	there := answer.Body.String()

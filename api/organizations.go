@@ -19,7 +19,7 @@ func organizationOperations() []*operation {
 	table := own([]*operation{
 		getOrganization, chooseOrganization, renameOrganization, listMembers, addMember, removeMember, listTokens, issueToken, revokeToken,
 		listPolicies, draftPolicy, previewPolicy, activatePolicy, freezePolicy,
-		requestSignIn, getSession, signOut, createExport, getExport, reportGuard, listGuard,
+		requestSignIn, getSession, signOut, createExport, getExport, getEvent, reportGuard, listGuard,
 	})
 	table = append(table, webhookOperations()...)
 	for _, op := range table {

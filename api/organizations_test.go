@@ -15,7 +15,6 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // routes is role x route: who gets past the door, and the answer behind it to a
@@ -42,6 +41,7 @@ var routes = []struct {
 	{"DELETE", "/api/assurance/tokens/000000000000", "owner admin", 404},
 	{"POST", "/api/assurance/exports", "owner admin auditor export:read", 400},
 	{"GET", "/api/assurance/exports/exp_01JD3Z8W5T0000000000000000", "owner admin auditor export:read", 404},
+	{"GET", "/api/assurance/events/9007199254740991", "owner admin auditor export:read", 404},
 	{"GET", "/api/assurance/webhooks", "owner admin auditor", 200},
 	{"POST", "/api/assurance/webhooks", "owner admin", 400},
 	{"DELETE", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000", "owner admin", 404},
@@ -160,7 +160,7 @@ func (c *crew) each(t *testing.T, want func(who string, allowed bool, inside int
 }
 
 func TestEveryRoleAtEveryRoute(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.each(t, func(_ string, allowed bool, inside int) (int, string) {
 		if allowed {
@@ -223,7 +223,7 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 // TestStaleSignIn: eleven minutes after signing in rights and rules are out of
 // reach, everything else is not.
 func TestStaleSignIn(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner := c.people["owner"]
 	s.clock.add(10*time.Minute + time.Second)
@@ -244,7 +244,7 @@ func TestStaleSignIn(t *testing.T) {
 // TestPlanAtEveryRoute: a suspended organization is shut, a lapsed one keeps what
 // shows evidence open for 90 days.
 func TestPlanAtEveryRoute(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	change := func(to commands.OrganizationChange) {
 		t.Helper()
@@ -265,7 +265,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	change(commands.OrganizationChange{State: "suspended"})
 	shut("organization is suspended")
 	open := func(route string) bool {
-		for _, part := range []string{"/history", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies", "/guard-logs"} {
+		for _, part := range []string{"/history", "/events/", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies", "/guard-logs"} {
 			if (strings.Contains(route, part) || strings.HasSuffix(route, "/decisions")) && !strings.Contains(route, "/evt_") {
 				return true
 			}
@@ -296,7 +296,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 
 // TestMembersAndTokensOverTheAPI is an admin's day.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "business", "ada@acme.example")
 	ada, bob := s.browser(t), s.browser(t)
 	ada.signIn("ada@acme.example")
@@ -359,7 +359,7 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 
 // TestPolicyOverTheAPI: drafted by one, put in force by another, seen by all.
 func TestPolicyOverTheAPI(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner, admin, dev := c.people["owner"], c.people["admin"], c.people["developer"]
 	drafted := admin.post("/api/assurance/policies", `{"policyId":"default","maxUsdPerTransaction":0.5,"requireHttps":true}`)
@@ -390,7 +390,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 
 // TestFreezeOverTheAPI: one admin stops everything, two are needed to go on.
 func TestFreezeOverTheAPI(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	if got := c.decide(t, decisionBody("k1", weather)).decision(t).Record.Decision; got != "allow" {
 		t.Fatalf("before: %s", got)
@@ -424,7 +424,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 
 // TestRenameOverTheAPI: plan and state are not the members' to change.
 func TestRenameOverTheAPI(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	admin := c.people["admin"]
 	rename := func(body string) answer {
@@ -441,7 +441,7 @@ func TestRenameOverTheAPI(t *testing.T) {
 
 // TestSessionOfTwoOrganizations must say for which it acts.
 func TestSessionOfTwoOrganizations(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	one, two := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "team", "ada@example.com")
 	foreign := newTenant(t, s, "team", "eve@example.com")
 	b := s.browser(t)
@@ -484,7 +484,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 // TestReviewPage: somebody else than who asked sees the exact action and decides
 // once.
 func TestReviewPage(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	asked := c.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1)))
 	id := asked.decision(t).Record.DecisionID
@@ -525,7 +525,7 @@ func TestReviewPage(t *testing.T) {
 
 // TestRightsEndOnEveryNode: the other node has member and token in its cache.
 func TestRightsEndOnEveryNode(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	c := newCrew(t, one, "business", "acme.example")
 	auditor := &browser{t, two, c.people["auditor"].http}
@@ -565,7 +565,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 // TestDatabaseAway: 503 at every route, in the words of the contract, and
 // everything as before once the database is back.
 func TestDatabaseAway(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	s := newSite(t, db)
 	c := newCrew(t, s, "business", "acme.example")
 	config, err := pgx.ParseConfig(db.SuperURL)
@@ -624,7 +624,7 @@ func TestDatabaseAway(t *testing.T) {
 // TestListsArePagedAlike: every item once, in order, to an end; and a cursor that no
 // page gave is refused, not the first page again.
 func TestListsArePagedAlike(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner := c.people["owner"]
 	for i := range 3 {
@@ -675,7 +675,7 @@ func TestListsArePagedAlike(t *testing.T) {
 
 // TestIdempotencyKeyIsNotIgnored: what makes something new each time says so.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	for path, body := range map[string]string{
 		"/api/keys/free": `{"email":"x@example.com"}`, "/api/account/keys": ``, "/api/auth/register": `{"client_name":"x"}`,

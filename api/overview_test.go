@@ -3,14 +3,14 @@ package api_test
 import (
 	"testing"
 
+	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // TestOverviewSaysWhatEndsSoon: a token that ends within days, and whether the ledger
 // has verified itself.
 func TestOverviewSaysWhatEndsSoon(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]
 	owner.want(owner.get("/overview"), 200, "It has not verified itself since this node started")

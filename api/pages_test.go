@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // TestStyle: every page has the one style sheet, from here, and nothing else.
 func TestStyle(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	sheet := b.get("/style.css")
 	b.want(sheet, 200, "prefers-color-scheme: dark")

@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // pagesOf is a console in use and the places of every kind in it.
@@ -43,7 +43,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 // moves while a page is drawn, it is small, it fits a phone, and it is drawn without
 // scripts. AXE names the file of axe-core; .ci/console/run brings it.
 func TestWalkEveryPage(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	who, places := pagesOf(t, s)
 	w := s.openWindow(t)
 	w.as(who)
@@ -161,7 +161,7 @@ func (w *window) withinBudget(who *browser, places []string) {
 
 // TestWalkSignInByLetter: an address, the letter, its link, and in.
 func TestWalkSignInByLetter(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	w := s.openWindow(t)
 	w.open("/account")
 	w.fill("email", "ada@example.com")
@@ -209,7 +209,7 @@ func (w *window) provider() {
 
 // TestWalkRotateAKey: a token is followed by another, which is shown once.
 func TestWalkRotateAKey(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	w := s.openWindow(t)
 	w.as(c.people["owner"])
@@ -223,7 +223,7 @@ func TestWalkRotateAKey(t *testing.T) {
 
 // TestWalkFilterAndExport: what is chosen is what is downloaded.
 func TestWalkFilterAndExport(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	w := s.openWindow(t)
 	w.as(who)
@@ -243,7 +243,7 @@ func TestWalkFilterAndExport(t *testing.T) {
 // TestSignedBundleOfAFilter: the button of the decisions page leads to a bundle, and is
 // not there where no bundle could be of what the filter chooses.
 func TestSignedBundleOfAFilter(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	who.want(who.get("/decisions?decision=deny"), 200, `<button class="small">Signed bundle</button>`)
 	if text := who.get("/decisions?conformance=violation").body; strings.Contains(text, "Signed bundle") {
@@ -264,7 +264,7 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 // TestWalkThreeClicks: a new member's questions, each answered within three clicks from
 // the overview.
 func TestWalkThreeClicks(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	w := s.openWindow(t)
 	w.as(who)

@@ -23,7 +23,6 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // buyer signs payments for the calls of a node.
@@ -434,7 +433,7 @@ func exampleOf(t *testing.T, name string) string {
 // paid for: a nonce that was used in development mode stays used.
 func TestPaidAnswerForEver(t *testing.T) {
 	t.Parallel()
-	db := ledgertest.New(t)
+	db := Databases.New(t)
 	first := startNode(t, setup{on: db, dev: true})
 	payment := first.order(runPath, "").Header()
 	before := first.pay(runPath, payment, lsBody)
@@ -458,7 +457,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t)
-			db, clock := ledgertest.New(t), f.clock
+			db, clock := Databases.New(t), f.clock
 			var all []*node
 			for range nodes {
 				all = append(all, startNode(t, setup{on: db, clock: clock, settler: f.settler(t)}))
@@ -688,7 +687,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t)
-			db := ledgertest.New(t)
+			db := Databases.New(t)
 			first := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
 			payment := first.order(runPath, "").Header()
 			f.facilitator.Next("settle", c.fault)

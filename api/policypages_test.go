@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // TestAPolicyIsMadeOnThePages: from a template, as a form, with its warnings, its
 // difference and what it would have changed; then put in force by somebody else.
 func TestAPolicyIsMadeOnThePages(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.decide(t, decisionBody("k1", weather))
 	dev, admin, auditor := c.people["developer"], c.people["admin"], c.people["auditor"]

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // The page shows every price once, under the address that others name, and leads
@@ -36,7 +35,7 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 // Where no address is set, the machine's own users are told one that nobody has,
 // not none.
 func TestPagesNameWhomToAsk(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/terms", "/privacy", "/refunds"} {
 		b.want(b.get(path), 200, "mailto:operator@countersign.invalid")
@@ -44,7 +43,7 @@ func TestPagesNameWhomToAsk(t *testing.T) {
 }
 
 func TestPagesThatTheShopNamesAreThere(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, address := range regexp.MustCompile(`"(http[^"]+/[a-z]+)"`).FindAllStringSubmatch(b.get("/api/checkout").body, -1) {
 		page := b.get(strings.TrimPrefix(address[1], s.app.BaseURL))
@@ -98,7 +97,7 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 
 // The introductory credit is named wherever somebody looks for what a call costs.
 func TestTheIntroductoryCreditIsNamed(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/.well-known/x402", "/llms.txt", "/pricing", "/api/pricing", "/auth.md"} {
 		b.want(b.get(path), 200, "The first $1 of calls is free for the first 100 verified agents")

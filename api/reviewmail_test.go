@@ -10,13 +10,12 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // TestReviewersAreTold: whoever may resolve a decision gets the exact action by
 // mail, and who asks; many decisions make few letters.
 func TestReviewersAreTold(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	seen := len(s.outbox.Letters())
 	fresh := func(later string) []web.Letter {
@@ -83,7 +82,7 @@ func TestReviewersAreTold(t *testing.T) {
 
 // TestATeamsOnlyAdminIsTold: there is nobody else.
 func TestATeamsOnlyAdminIsTold(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	newTenant(t, s, "team", "ada@example.com")
 	ada := s.browser(t)
 	ada.signIn("ada@example.com")
@@ -102,7 +101,7 @@ func (refusing) Send(_ context.Context, l web.Letter) error { return errors.New(
 // TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
 // log, after the closing nobody is told, and the decision is recorded all the same.
 func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })
+	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })
 	n := newTenant(t, s, "team", "ada@example.com")
 	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
 	n.decide(t, decisionBody("k1", unclear)).decision(t)

@@ -136,14 +136,15 @@ func New(c Config) (*Server, error) {
 
 // Handler is the public listener's.
 func (s *Server) Handler() http.Handler {
-	router, paths := mux.NewRouter().SkipClean(true).UseEncodedPath(), mux.NewRouter().UseEncodedPath()
+	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	allowed := map[string][]string{}
+	var order []string // of the paths: the first that matches counts
 	add := func(path string, handler http.Handler, methods ...string) {
 		if slices.Contains(methods, http.MethodGet) {
 			methods = append(methods, http.MethodHead)
 		}
 		if allowed[path] == nil {
-			paths.Path(path).Name(path)
+			order = append(order, path)
 		}
 		allowed[path] = append(allowed[path], methods...)
 		router.Handle(path, routed(path, handler)).Methods(methods...)
@@ -174,9 +175,16 @@ func (s *Server) Handler() http.Handler {
 		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
 	}
 	router.NotFoundHandler = http.HandlerFunc(s.showContent)
+	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
+		paths := mux.NewRouter().UseEncodedPath()
+		for _, path := range order {
+			paths.Path(path).Name(path)
+		}
+		return paths
+	})
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
-		if paths.Match(r, &match) {
+		if paths().Match(r, &match) {
 			w.Header().Set("Allow", strings.Join(allowed[match.Route.GetName()], ", "))
 		}
 		s.fail(w, r, bareErrors(r), policy.Refuse(codeMethod, "", "method not allowed"))

@@ -242,7 +242,7 @@ func (b *browser) signIn(email string) {
 }
 
 func TestSignInMakesASession(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/api/auth/session"), 401, `{"error":"authentication required"}`)
 	b.signIn("ada@example.com")
@@ -256,7 +256,7 @@ func TestSignInMakesASession(t *testing.T) {
 }
 
 func TestLinkWorksOnce(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
 	// Looking does not use it up: browsers, scanners, HEAD.
@@ -280,7 +280,7 @@ func TestLinkWorksOnce(t *testing.T) {
 }
 
 func TestLinkRace(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	token := s.browser(t).link("ada@example.com", "")
 	statuses := make(chan int, 8)
 	for range cap(statuses) {
@@ -297,7 +297,7 @@ func TestLinkRace(t *testing.T) {
 }
 
 func TestOldAndNewerLinks(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	first := b.link("ada@example.com", "")
 	second := b.link("ada@example.com", "")
@@ -312,7 +312,7 @@ func TestOldAndNewerLinks(t *testing.T) {
 }
 
 func TestSignInTellsNobodyWhoIsKnown(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	if _, err := s.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "ada@example.com"); err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestSignInTellsNobodyWhoIsKnown(t *testing.T) {
 }
 
 func TestAddressesWithMoreThanOneLine(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, bad := range []string{
 		`ada@example.com\r\nBcc: eve@example.com`, `ada@example.com\nX: y`, `ada@example.com\u0000`, `Ada <ada@example.com>`,
@@ -350,7 +350,7 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 }
 
 func TestNextStaysHere(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	for next, want := range map[string]string{
 		"/reviews":                     "/reviews",
 		"/reviews?limit=5":             "/reviews?limit=5",
@@ -376,7 +376,7 @@ func TestNextStaysHere(t *testing.T) {
 }
 
 func TestSessionFixation(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	planted := strings.Repeat("A", 43)
 	b := s.browser(t)
 	home, err := url.Parse(s.URL)
@@ -418,7 +418,7 @@ func (b *browser) cookie() string {
 }
 
 func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
 	cookie := got.header.Get("Set-Cookie")
@@ -445,7 +445,7 @@ func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
 }
 
 func TestSecureCookieUnderTLS(t *testing.T) {
-	s := newSiteAt(t, ledgertest.New(t), "https://countersign.example")
+	s := newSiteAt(t, api.Databases.New(t), "https://countersign.example")
 	b := s.browser(t)
 	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
 	cookie := got.header.Get("Set-Cookie")
@@ -458,7 +458,7 @@ func TestSecureCookieUnderTLS(t *testing.T) {
 }
 
 func TestSessionEnds(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	idle, busy := s.browser(t), s.browser(t)
 	idle.signIn("ada@example.com")
 	busy.signIn("bob@example.com")
@@ -478,7 +478,7 @@ func TestSessionEnds(t *testing.T) {
 }
 
 func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
 	secret := b.cookie()
@@ -497,7 +497,7 @@ func TestSignOutEverywhere(t *testing.T) {
 		"page": func(b *browser) answer { return b.form("/sign-out", url.Values{"everywhere": {"1"}}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, ledgertest.New(t))
+			s := newSite(t, api.Databases.New(t))
 			lost, own, other := s.browser(t), s.browser(t), s.browser(t)
 			lost.signIn("ada@example.com")
 			own.signIn("ada@example.com")
@@ -520,7 +520,7 @@ func TestSignOutEverywhere(t *testing.T) {
 
 // A node of an older release writes sessions that do not say whose they are.
 func TestSignOutEverywhereEndsSessionsOfOlderNodes(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	lost, own := s.browser(t), s.browser(t)
 	lost.signIn("ada@example.com")
 	if _, err := s.app.Ledger.Pool().Exec(t.Context(), `update sessions set customer = ''`); err != nil {
@@ -532,7 +532,7 @@ func TestSignOutEverywhereEndsSessionsOfOlderNodes(t *testing.T) {
 }
 
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
 	for name, header := range map[string][]string{
@@ -554,7 +554,7 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 // TestFormsAreNotTakenForTheAPI: a form on another site can send these content
 // types without asking first.
 func TestFormsAreNotTakenForTheAPI(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""} {
@@ -565,7 +565,7 @@ func TestFormsAreNotTakenForTheAPI(t *testing.T) {
 }
 
 func TestPagesAreClosed(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/sign-in", "/sign-in/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/outbox"} {
 		got := b.get(path)
@@ -584,7 +584,7 @@ func TestPagesAreClosed(t *testing.T) {
 // TestOutboxAnswersToThisMachineOnly: a name of somebody else's that was made to
 // point here is not this machine's.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
 	if got := b.get("/outbox"); got.status != 200 || strings.Contains(got.body, token) {
@@ -628,7 +628,7 @@ func TestLettersAreWritten(t *testing.T) {
 }
 
 func TestNoMailIsSaid(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", nil)
+	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
 	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"mail is not configured"}`)
 	b.want(b.get("/outbox"), 404, "not found")
@@ -649,7 +649,7 @@ func TestMailServerAddress(t *testing.T) {
 
 // TestSessionOnTwoNodes: no node keeps anything of a session in memory.
 func TestSessionOnTwoNodes(t *testing.T) {
-	db := ledgertest.New(t)
+	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	b := one.browser(t)
 	b.signIn("ada@example.com")
@@ -661,7 +661,7 @@ func TestSessionOnTwoNodes(t *testing.T) {
 
 // TestWithoutSigner: who is known stays known; what needs the vault is 503.
 func TestWithoutSigner(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	b := s.browser(t)
 	b.signIn("ada@example.com")
@@ -682,7 +682,7 @@ func (brokenMail) Send(context.Context, web.Letter) error {
 }
 
 func TestMailThatFailsIsSaid(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
+	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b := s.browser(t)
 	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"the mail could not be sent, try again"}`)
 	if strings.Contains(s.logs.String(), "ada@example.com") {
@@ -694,7 +694,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 // minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
 	outbox := web.NewOutbox(slog.New(slog.DiscardHandler))
-	s := newSiteWith(t, ledgertest.New(t), "", outbox, func(c *api.Config) {
+	s := newSiteWith(t, api.Databases.New(t), "", outbox, func(c *api.Config) {
 		c.RateLimit, c.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	b := s.browser(t)

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 const day = 24 * time.Hour
@@ -75,7 +74,7 @@ func TestCatalogListsEveryProduct(t *testing.T) {
 // The rows of the specification's table of errors for the storefront.
 func TestStorefrontErrors(t *testing.T) {
 	s, _ := newStorefront(t)
-	none := newSite(t, ledgertest.New(t))
+	none := newSite(t, api.Databases.New(t))
 	none.app.Products = s.app.Products
 	ada, alone := s.signedIn(t, "ada@example.com"), none.signedIn(t, "ada@example.com")
 	for _, c := range []struct {

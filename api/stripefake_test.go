@@ -49,7 +49,7 @@ type stripeFake struct {
 // newStorefront is a site with a catalogue and a provider.
 func newStorefront(t *testing.T, changes ...func(*api.Config)) (*site, *stripeFake) {
 	t.Helper()
-	return newStorefrontOn(t, ledgertest.New(t), changes...)
+	return newStorefrontOn(t, api.Databases.New(t), changes...)
 }
 
 func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Config)) (*site, *stripeFake) {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // agentLink registers an agent with an address and returns the mailed secret.
@@ -38,7 +37,7 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 // An agent with verified_email is verified when its owner confirms the mailed
 // link: looking at it, as scanners do, verifies nothing.
 func TestMailedLinkVerifiesAnAgent(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	clientID, token := b.agentLink("Ada@example.com")
 	head := func() int64 { return api.Total(t, s.app) }
@@ -75,7 +74,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 // Without a mail server nobody can be asked, so nothing is registered. Without an
 // address none is needed: the agent is verified when it is claimed.
 func TestVerifiedEmailNeedsMail(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", nil)
+	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
 	before := api.Total(t, s.app)
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
@@ -84,7 +83,7 @@ func TestVerifiedEmailNeedsMail(t *testing.T) {
 		t.Errorf("%d events", after-before)
 	}
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email"}`), 201, "verified_email")
-	broken := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
+	broken := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b = broken.browser(t)
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
 		`{"error":"temporarily_unavailable","error_description":"the mail could not be sent, try again"}`)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // TestVerifyPageWithoutScripts: the service checks what is pasted, in words.
 func TestVerifyPageWithoutScripts(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	record := c.decide(t, decisionBody("k1", weather)).body
 	b := s.browser(t)
@@ -29,7 +29,7 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 // TestWalkVerifyADroppedFile: checked in the browser, also when the service cannot
 // be reached any more; a changed file fails.
 func TestWalkVerifyADroppedFile(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	record := c.decide(t, decisionBody("k1", weather)).body
 	folder := t.TempDir()

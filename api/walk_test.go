@@ -6,12 +6,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 // TestWalkTryACommand: somebody who knows nothing yet.
 func TestWalkTryACommand(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	w := s.openWindow(t)
 	w.open("/")
 	w.shoot("home")
@@ -26,7 +26,7 @@ func TestWalkTryACommand(t *testing.T) {
 // TestWalkReviews: a decision that needs a review, its approval, the receipt that
 // contradicts another one, and where they are found again.
 func TestWalkReviews(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	for _, key := range []string{"k1", "k2"} {
@@ -62,7 +62,7 @@ func TestWalkReviews(t *testing.T) {
 
 // TestWalkPolicies: from a template to a version in force, its preview on the way.
 func TestWalkPolicies(t *testing.T) {
-	s := newSite(t, ledgertest.New(t))
+	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	c.decide(t, decisionBody("k1", weather))
 	w := s.openWindow(t)

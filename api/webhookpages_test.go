@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api"
 )
 
 var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
@@ -16,7 +16,7 @@ var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
 // TestWebhookPages: an admin makes a webhook, sees its secret once, finds what could
 // not be delivered, sends it again, rotates and removes it, all by plain forms.
 func TestWebhookPages(t *testing.T) {
-	s, views := telling(t, ledgertest.New(t))
+	s, views := telling(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner, r := c.people["owner"], newReceiver(t)
 	r.status.Store(http.StatusGone) // dead at once
@@ -61,7 +61,7 @@ func TestWebhookPages(t *testing.T) {
 
 // TestWebhookPagesByRole: who may not manage members reads at most, whatever they send.
 func TestWebhookPagesByRole(t *testing.T) {
-	s, _ := telling(t, ledgertest.New(t))
+	s, _ := telling(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	place := "/webhooks/" + c.webhook(t, newReceiver(t)).WebhookID
 	auditor, developer := c.people["auditor"], c.people["developer"]

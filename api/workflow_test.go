@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -305,8 +306,8 @@ func TestStatusRefusals(t *testing.T) {
 	n.wants(n.get(statusPath+id), 200)
 	n.super(`update readmodels.workflow_status set expires_at = now() where workflow_id = $1`, id)
 	n.bare(n.get(statusPath+id), 404, "status not found or expired")
-	if h, err := n.app.Ledger.Read(t.Context(), n.app.Ledger.Service(id), "workflow/"+id); err != nil || h.Version() != 1 {
-		t.Errorf("the event of an expired record: %d, %v", h.Version(), err)
+	if !slices.ContainsFunc(Since(t, n.app, nil), func(e ledger.Event) bool { return bytes.Contains(e.Payload, []byte(id)) }) {
+		t.Error("the event of an expired record is gone")
 	}
 	n.appendLegacy("asw_00000000-0000-4000-8000-000000000002", n.clock.Now().Add(-721*time.Hour))
 	n.bare(n.get(statusPath+"asw_00000000-0000-4000-8000-000000000002"), 404, "status not found or expired")
@@ -408,11 +409,10 @@ func TestParallelEqualRequests(t *testing.T) {
 	for _, c := range []struct {
 		path, body string
 		nodes      []*node
-		events     int64
 	}{
-		{runPath, `{"command":"rm -rf /","idempotencyKey":"one"}`, []*node{n}, 2},
-		{quickPath, `{"command":"rm -rf /"}`, []*node{n}, 1},
-		{runPath, `{"command":"rm -rf /","idempotencyKey":"two"}`, []*node{n, second}, 2},
+		{runPath, `{"command":"rm -rf /","idempotencyKey":"one"}`, []*node{n}},
+		{quickPath, `{"command":"rm -rf /"}`, []*node{n}},
+		{runPath, `{"command":"rm -rf /","idempotencyKey":"two"}`, []*node{n, second}},
 	} {
 		before, answers := n.head(), make([]answer, 32)
 		parallel(len(answers), func(i int) {
@@ -431,7 +431,7 @@ func TestParallelEqualRequests(t *testing.T) {
 				fresh++
 			}
 		}
-		if after := n.head(); after-before != c.events || fresh != 1 {
+		if after := n.head(); after-before != 1 || fresh != 1 {
 			t.Errorf("%s: %d events and %d first answers", c.path, after-before, fresh)
 		}
 	}

@@ -108,6 +108,7 @@ var outbound = map[string]string{
 	"api/traces/traces.go":               "collector of the settings",
 	"ledger/localpg/fetch.go":            "PostgreSQL by its pinned hash; a registry may point to its store",
 	"projections/jetstream/jetstream.go": "NATS server of the settings",
+	"projections/kafka/address.go":       "the token endpoint of the settings",
 	"projections/kafka/kafka.go":         "brokers of the settings, and those they name",
 	"projections/pubsub/pubsub.go":       "Google Pub/Sub or an emulator of the settings, and where its credentials say tokens come from",
 }

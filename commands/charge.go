@@ -3,14 +3,12 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // Kinds of charges.
@@ -38,10 +36,9 @@ type fund struct {
 	guards []ledger.Guard
 }
 
-// charge makes the prepared answer true: call.completed in the stream of what
-// pays for the call, and everything else in the same append. A key pays with the
-// free calls of its month, then with the pass of its account; an agent with its
-// credit, then with the pass of who claimed it.
+// charge makes the prepared answer true: call.completed in the stream of what pays for
+// the call. A key pays with the free calls of its month, then with the pass of its
+// account; an agent with its credit, then with the pass of who claimed it.
 func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Reply, error) {
 	call := *t.call
 	f := a.freeFund(call)
@@ -69,7 +66,7 @@ func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Repl
 				return Reply{}, err
 			}
 		}
-		drafts, err := a.drafts(ctx, call, p, f)
+		draft, err := a.draft(ctx, call, p, f)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -79,7 +76,7 @@ func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Repl
 			return Reply{}, err
 		}
 		result, err := a.Ledger.Append(ctx, ledger.Append{
-			Tenant: tenant, IdemKey: t.key, ContentHash: t.content, Drafts: drafts, Guards: here, NotBefore: p.issued,
+			Tenant: tenant, IdemKey: t.key, ContentHash: t.content, Drafts: []ledger.Draft{draft}, Guards: here, NotBefore: p.issued,
 		})
 		switch {
 		case f.charge == chargedFree && errors.Is(err, ledger.ErrLimit):
@@ -197,39 +194,23 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 	return len(live) > 0, nil
 }
 
-func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {
-	id, by, tenant := a.NewID("evt_"), call.party(), a.serviceOf(f.home)
+// draft is call.completed, in the stream of what pays for it.
+func (a *App) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.Draft, error) {
+	by, tenant := call.party(), a.serviceOf(f.home)
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
 	if call.Agent != nil {
 		var err error
 		if by.dataKey, err = a.agentDataKey(ctx, tenant, call.Agent.agent); err != nil {
-			return nil, err
+			return ledger.Draft{}, err
 		}
 	}
-	payload, err := a.sealFor(ctx, tenant, id, by, p.call)
-	if err != nil {
-		return nil, err
-	}
-	drafts := []ledger.Draft{{
-		Stream: f.stream, Expect: f.expect,
-		ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: by.actor, Payload: payload,
-	}}
+	d := ledger.Draft{Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: by.actor}
 	if p.call.Integrity != nil {
-		drafts[0].KeyID = p.record.Integrity.KeyID
+		d.KeyID = p.call.Integrity.KeyID
 	}
-	for _, e := range p.extra {
-		payload, err := canon.Marshal(e.stored)
-		if err != nil {
-			return nil, fmt.Errorf("payload of %s: %w", e.eventType, err)
-		}
-		d := ledger.Draft{Stream: e.stream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: e.eventType,
-			SchemaVersion: 1, Actor: by.actor, Payload: payload}
-		if e.signed {
-			d.KeyID = p.record.Integrity.KeyID
-		}
-		drafts = append(drafts, d)
-	}
-	return drafts, nil
+	var err error
+	d.Payload, err = a.sealFor(ctx, tenant, d.ID, by, p.call)
+	return d, err
 }
 
 // sealFor seals what is stored about a party under its data key. If the person

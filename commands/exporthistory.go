@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -50,13 +51,29 @@ type exporting struct {
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *exportViews
 	policies, rules                        map[string][]byte // by SHA-256
-	shown                                  map[string]bool   // by stream of a decision: the filters let it through
-	decisions                              map[string]bool   // in range
+	shown                                  nameSet           // streams of decisions that the filters let through
+	decisions                              nameSet           // in range
 }
 
 func (a *App) exporting(e Export) *exporting {
 	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
-		shown: map[string]bool{}, decisions: map[string]bool{}}
+		shown: nameSet{}, decisions: nameSet{}}
+}
+
+// nameSet is a set of names of which an export may see millions: it keeps 16 octets of
+// a hash of each, and no pointer.
+type nameSet map[[16]byte]struct{}
+
+func (s nameSet) add(name string) { s[shortHash(name)] = struct{}{} }
+
+func (s nameSet) has(name string) bool {
+	_, has := s[shortHash(name)]
+	return has
+}
+
+func shortHash(name string) [16]byte {
+	sum := sha256.Sum256([]byte(name))
+	return [16]byte(sum[:16])
 }
 
 // ExportHistory writes a bundle into a folder and records export.created, whose
@@ -325,17 +342,19 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 // goes with it, and what belongs to none is shown always.
 func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
 	f := x.e.Filters
-	if !strings.HasPrefix(e.Stream, "decision/") {
+	every := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
+	if every || !strings.HasPrefix(e.Stream, "decision/") {
 		return true
 	}
 	if e.Type == events.TypeDecisionRecorded {
 		r := o.record
 		agent, _ := r.Subject.AgentID.(string)
-		x.shown[e.Stream] = (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
-			(f.Agent == "" || f.Agent == agent) && (f.Run == "" || f.Run == r.Subject.RunID)
+		if (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
+			(f.Agent == "" || f.Agent == agent) && (f.Run == "" || f.Run == r.Subject.RunID) {
+			x.shown.add(e.Stream)
+		}
 	}
-	show, known := x.shown[e.Stream]
-	return show || !known && f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
+	return x.shown.has(e.Stream)
 }
 
 // remember keeps what files beside the events need.
@@ -348,7 +367,7 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
 	case events.TypeDecisionRecorded:
-		x.decisions[o.record.DecisionID] = true
+		x.decisions.add(o.record.DecisionID)
 		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
 			text, err := canon.Marshal(rules)
 			if err != nil {
@@ -364,7 +383,7 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 		}
 		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
-		if !x.decisions[o.record.DecisionID] {
+		if !x.decisions.has(o.record.DecisionID) {
 			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
 		}
 	}

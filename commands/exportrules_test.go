@@ -55,7 +55,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	keys := map[string]bundle.Key{a.Signer.KeyID(): {Purpose: "record", Public: a.Signer.Public()}}
+	keys := []bundle.Key{{Purpose: "record", Public: a.Signer.Public(), Partition: bundle.AnyPartition}}
 	if r, err := bundle.Verify(b, keys, nil); err != nil || !r.Valid {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -147,11 +147,11 @@ func TestEventsOfAPaidCall(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	added := since(t, a, from)
-	want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted, events.TypeWorkflowCompleted}
-	if !slices.Equal(types(added), want) || added[0].More != 0 || added[1].More != 2 {
+	want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}
+	if !slices.Equal(types(added), want) || added[0].More != 0 || added[1].More != 1 {
 		t.Fatalf("%v", types(added))
 	}
-	for _, e := range added[:3] {
+	for _, e := range added {
 		if e.Stream != "payment/"+paymentOf(1).ID || !strings.HasPrefix(e.Actor, "sub_") || e.Actor != added[0].Actor {
 			t.Errorf("%s stands in %s, by %s", e.Type, e.Stream, e.Actor)
 		}
@@ -168,7 +168,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 	if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) || again.Payment.Transaction != first.Payment.Transaction {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if b.transfers() != 1 || len(everything(t, a)) != before+4 {
+	if b.transfers() != 1 || len(everything(t, a)) != before+3 {
 		t.Errorf("%d transfers", b.transfers())
 	}
 }

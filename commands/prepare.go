@@ -12,22 +12,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// prepared is an answer that nobody has seen yet, with everything that is to be
-// appended for it. What pays for the call decides when it becomes true.
+// prepared is an answer that nobody has seen yet, with what is to be appended for it.
+// What pays for the call decides when it becomes true.
 type prepared struct {
 	answer policy.Answer
 	home   string         // where what pays for it is at home, by its name
-	record seal.Envelope  // the signed receipt, if the service gives one
-	extra  []extra        // events beside call.completed
 	guards []ledger.Guard // what the signature rests on
 	issued time.Time      // what the record states; zero without one
 	call   events.CallCompleted
-}
-
-type extra struct {
-	stream, eventType string
-	stored            any
-	signed            bool // holds the record, in call.completed's place
 }
 
 // prepare signs the answer where it must be signed, to be recorded where something is
@@ -101,21 +93,15 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 		}
 		maps.Copy(members, stated)
 	}
-	if p.record, err = signer.Sign(seal.TypeReceipt, record); err != nil {
+	receipt, err := signer.Sign(seal.TypeReceipt, record)
+	if err != nil {
 		return err
 	}
 	p.guards, p.issued = append(p.guards, guard), now
-	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
 	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
 		return err
 	}
-	if record.Workflow != nil {
-		p.extra = append(p.extra, extra{"workflow/" + record.Workflow.WorkflowID, events.TypeWorkflowCompleted,
-			events.WorkflowCompleted{Workflow: *record.Workflow, Record: p.record.Record,
-				Integrity: &p.record.Integrity, VerifyURL: p.record.Verify.URL}, true})
-		return nil
-	}
-	p.call.Record, p.call.Integrity, p.call.VerifyURL = p.record.Record, &p.record.Integrity, p.record.Verify.URL
+	p.call.Record, p.call.Integrity, p.call.VerifyURL = receipt.Record, &receipt.Integrity, a.BaseURL+"/api/verify"
 	return nil
 }
 

@@ -83,6 +83,9 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
 func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) {
+	if t.key == (ledger.Hash{}) {
+		return nil, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, triesWithin)
 	defer cancel()
 	known, err := a.known(ctx, t, a.homesOf(*t.call))
@@ -181,16 +184,13 @@ func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Pro
 		return Promise{}, err
 	}
 	p.call.PaymentID = call.payment.ID
-	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: paymentStream(call.payment.ID)})
+	d, err := a.draft(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: paymentStream(call.payment.ID)})
 	if err != nil {
 		return Promise{}, err
 	}
-	promise := Promise{Guards: p.guards, Issued: p.issued, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version}
-	for i, d := range drafts {
-		promise.Events = append(promise.Events, events.PreparedEvent{Stream: d.Stream, Joins: i == 0, ID: d.ID, Type: d.Type,
-			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload})
-	}
-	return promise, nil
+	return Promise{Guards: p.guards, Issued: p.issued, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version,
+		Events: []events.PreparedEvent{{Stream: d.Stream, Joins: true, ID: d.ID, Type: d.Type,
+			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload}}}, nil
 }
 
 // replay answers from stored events alone, whatever has changed since.
@@ -215,7 +215,8 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 }
 
 // reply is the stored answer with the receipt of the events behind it, where there is
-// one, and with where in the ledger its record stands.
+// one, and with where in the ledger its record stands: of runs of before that is the
+// second event.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: nextMonth(stored[0].Occurred())}
 	if charge == chargedFree {

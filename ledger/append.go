@@ -124,8 +124,11 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
 		a.ContentHash = a.ready[0].hash
 	}
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
+	if deadline, has := ctx.Deadline(); !has || time.Until(deadline) > budget {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, budget)
+		defer cancel()
+	}
 	out, err := home.seq.submit(ctx, &a)
 	if err != nil {
 		return Result{}, err

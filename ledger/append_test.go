@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -362,4 +363,36 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 		from events, pg_class where oid = 'events'::regclass`).Scan(&stored, &elsewhere); err != nil || stored < len(noise) || elsewhere != 0 {
 		t.Errorf("%d octets in the row, %d elsewhere, %v", stored, elsewhere, err)
 	}
+}
+
+// Batches of every length around the one from which rows travel as arrays are stored
+// alike, with a guard and without.
+func TestBatchesOfEveryLength(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	var events int64
+	for n := 1; n <= 20; n++ {
+		for _, guards := range [][]ledger.Guard{nil, {{Tenant: "service", Stream: "guard", Version: 0}}} {
+			a := ledger.Append{Tenant: "service", Guards: guards}
+			for i := range n {
+				d := draft(fmt.Sprint("s", i), ledger.Any(99), fmt.Sprint(n, "/", len(guards), "/", i))
+				d.Payload = fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, strings.Repeat("x", 40*i))
+				a.Drafts = append(a.Drafts, d)
+			}
+			result, err := l.Append(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := l.Partition(0).After(t.Context(), events, 2*n)
+			if err != nil || len(stored) != n {
+				t.Fatalf("%d events of %d are stored, %v", len(stored), n, err)
+			}
+			for i, e := range stored {
+				if d := a.Drafts[i]; !e.Intact() || e.ID != d.ID || e.Stream != d.Stream || string(e.Payload) != string(d.Payload) || e.Hash != result.Events[i].Hash {
+					t.Errorf("event %d of %d is stored as %+v", i, n, e)
+				}
+			}
+			events += int64(n)
+		}
+	}
+	clean(t, l, events)
 }

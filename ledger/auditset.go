@@ -136,13 +136,21 @@ type entry struct {
 	a, position int64
 }
 
+// restEvery is how many octets of entries are sorted between two rests: some
+// milliseconds. A rest asks the database, and most buckets of a small ledger are empty.
+const restEvery = 1 << 20
+
 // check sorts each bucket and reports what does not hold.
 func (s *set) check(ctx context.Context, pace *Pace, fault func(Fault)) error {
+	work := 0 // octets since the last rest
 	for i := range s.buckets {
-		if err := pace.Rest(ctx); err != nil {
-			return err
-		}
 		b := &s.buckets[i]
+		if work += len(b.entries); work > restEvery || b.file != nil {
+			work = 0
+			if err := pace.Rest(ctx); err != nil {
+				return err
+			}
+		}
 		if b.file != nil {
 			if _, err := b.file.Seek(0, io.SeekStart); err != nil {
 				return err
@@ -168,7 +176,7 @@ func (s *set) check(ctx context.Context, pace *Pace, fault func(Fault)) error {
 		}
 		b.entries = nil
 	}
-	return nil
+	return ctx.Err()
 }
 
 // checkEntries checks all entries of one name, in the order of kind and number.

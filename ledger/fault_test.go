@@ -54,11 +54,7 @@ func (c *cutter) Write(b []byte) (int, error) {
 
 func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 	t.Helper()
-	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
+	l := quietLedger(t, db.URL)
 	config := l.partitions[0].seq.config.Copy()
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -138,18 +134,9 @@ func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	t.Logf("seed %d", seed)
 	nodes := make([]*Ledger, 2)
 	for i := range nodes {
-		l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(l.Close)
-		nodes[i] = l
+		nodes[i] = quietLedger(t, db.URL)
 	}
-	super, err := pgx.Connect(t.Context(), db.SuperURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer super.Close(context.Background())
+	super := dial(t, db.SuperURL)
 	stop := make(chan struct{})
 	var killer, writers sync.WaitGroup
 	killed := 0
@@ -213,22 +200,46 @@ func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	}
 }
 
+// Every backend ends between two appends, as where the database was away. Nothing of
+// the second one was sent, so it is acknowledged, whichever path it takes: here to a
+// stream that is remembered, and to one that is not.
+func TestFaultBackendsEndBetweenAppends(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	l := quietLedger(t, db.URL)
+	super := dial(t, db.SuperURL)
+	appendAll := func(round int, stream string, expect Expect) {
+		t.Helper()
+		for _, p := range l.Partitions() {
+			a := simple(stream, fmt.Sprintf("evt_%d_%d", round, p.Number()), expect)
+			a.Tenant = p.Service()
+			if _, err := l.Append(t.Context(), a); err != nil {
+				t.Errorf("append %d to %s in partition %d: %v", round, stream, p.Number(), err)
+			}
+		}
+	}
+	appendAll(0, "remembered", New())
+	for round, next := range []struct {
+		stream string
+		expect Expect
+	}{{"remembered", Expect{expectAt, 1}}, {"remembered", Any(100)}, {"unheard", New()}, {"unheard too", Any(100)}} {
+		const others = ` from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+		if _, err := super.Exec(t.Context(), `select pg_terminate_backend(pid)`+others); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(round+1, next.stream, next.expect)
+	}
+	verifyAll(t, l)
+}
+
 // The head row is locked by somebody else for longer than a request may wait:
 // the answer is an error within the budget, nothing is written, and the ledger
 // goes on when the lock is gone.
 func TestFaultHeadRowLocked(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	conn, err := pgx.Connect(t.Context(), db.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	l := quietLedger(t, db.URL)
+	conn := dial(t, db.OwnerURL)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -253,21 +264,13 @@ func TestFaultHeadRowLocked(t *testing.T) {
 // appending; reading goes on.
 func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
 	db := ledgertest.New(t)
-	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
+	l := quietLedger(t, db.URL)
 	for i := range 3 {
 		if _, err := l.Append(t.Context(), simple("s", fmt.Sprint("evt_", i), Any(9))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	super, err := pgx.Connect(t.Context(), db.SuperURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer super.Close(context.Background())
+	super := dial(t, db.SuperURL)
 	if _, err := super.Exec(t.Context(), `set session_replication_role = replica; delete from events where p = 0 and pos > 1;
 		update ledger_head set pos = 1, last_hash = (select hash from events where p = 0 and pos = 1) where p = 0`); err != nil {
 		t.Fatal(err)
@@ -307,4 +310,26 @@ func TestFaultClock(t *testing.T) {
 		}
 	}
 	verifyAll(t, l)
+}
+
+// quietLedger is a ledger of the test, which says nothing.
+func quietLedger(t *testing.T, databaseURL string) *Ledger {
+	t.Helper()
+	l, err := Open(t.Context(), databaseURL, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// dial is a connection beside the ledger's, which ends before it does.
+func dial(t *testing.T, databaseURL string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }

@@ -68,12 +68,20 @@ func (s *Subscriber) Close() error {
 	return nil
 }
 
+// reading is where a subscription stands.
+type reading struct {
+	position int64
+	known    bool   // position is the reader's checkpoint
+	looked   bool   // the database had nothing more than was taken from it, and nobody has told of anything since
+	told     uint64 // the partition's foreign news when it was asked
+}
+
 func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
-	position, known, pause := int64(0), false, feedFirstPause
+	at, pause := reading{}, feedFirstPause
 	var told time.Time
 	for ctx.Err() == nil {
 		changed := s.partition.Changed() // before reading: what comes later wakes us
-		events, err := s.next(ctx, &position, &known)
+		events, err := s.next(ctx, &at)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && time.Since(told) >= feedTell {
@@ -87,52 +95,94 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			// a crash may have put the checkpoint back.
 			idle := time.Now()
 			sleep(ctx, changed, pollInterval)
-			known = known && time.Since(idle) < pollInterval
-			// Under load a moment's patience makes one batch of many small ones.
-			sleep(ctx, nil, gather)
+			if time.Since(idle) >= pollInterval {
+				at.known, at.looked = false, false
+			}
+			// A moment's patience makes one batch of many small ones.
+			s.partition.patience(ctx, gather)
 		case s.deliver(ctx, out, events):
-			position, pause = events[len(events)-1].Position, feedFirstPause
+			at.position, pause = events[len(events)-1].Position, feedFirstPause
 			if len(events) >= busyFeed && len(events) < feedBatch {
-				sleep(ctx, nil, gatherBusy)
+				s.partition.patience(ctx, gatherBusy)
 			}
 		default:
-			known = false // another node may have moved the checkpoint
+			at.known = false // another node may have moved the checkpoint
 			sleep(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		}
 	}
 }
 
-func (s *Subscriber) next(ctx context.Context, position *int64, known *bool) ([]Event, error) {
-	if !*known {
-		at, err := s.checkpoint(ctx)
+// patience waits for more events, unless somebody waits for those that are there.
+func (p *Partition) patience(ctx context.Context, d time.Duration) {
+	asked := p.asked.wait()
+	if p.awaited.Load() == 0 {
+		sleep(ctx, asked, d)
+	}
+}
+
+// Await lets the partition's readers hurry until done is called.
+func (p *Partition) Await() (done func()) {
+	p.awaited.Add(1)
+	p.asked.signal()
+	return func() { p.awaited.Add(-1) }
+}
+
+// next is the events behind a position. The database is asked only for what this
+// node does not hold, and where others may have added something.
+func (s *Subscriber) next(ctx context.Context, at *reading) ([]Event, error) {
+	p := s.partition
+	if !at.known {
+		position, err := s.checkpoint(ctx)
 		if err != nil {
 			return nil, err
 		}
-		*position, *known = at, true
+		at.position, at.known = position, true
 	}
-	if events := s.partition.tail.after(*position); len(events) > 0 {
+	told := p.foreign.Load()
+	if events := p.tail.after(at.position); len(events) > 0 {
 		return events, nil
 	}
-	return s.partition.After(ctx, *position, feedBatch)
+	if at.looked && at.told == told && at.position == p.tail.last() {
+		return nil, nil
+	}
+	events, err := p.shared(ctx, at.position, told)
+	at.looked, at.told = err == nil && len(events) < feedBatch, told
+	return events, err
+}
+
+// shared asks the database once for all readers that stand at one place: news wakes them
+// together. Who was told more since asks anew.
+func (p *Partition) shared(ctx context.Context, position int64, told uint64) ([]Event, error) {
+	events, err, _ := p.reads.Do(fmt.Sprint(position, " ", told), func() (any, error) { return p.After(ctx, position, feedBatch) })
+	return events.([]Event), err
 }
 
 // tail is the last events this node has committed to a partition, without a gap: readers at the
 // end of the ledger need not ask the database for what the process still holds.
-// Its events are shared and never changed.
+// Its events are shared and never changed. They stand in blocks, so that a reader that keeps
+// its last batch keeps one block and not all that stood beside it.
 type tail struct {
-	mu     sync.Mutex // guards events
-	events []Event
+	mu     sync.Mutex // guards blocks
+	blocks [][]Event  // the oldest first, none empty
 }
 
 func (t *tail) add(events []Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.events); n > 0 && t.events[n-1].Position+1 != events[0].Position {
-		t.events = nil // another node was in between
+	if last := t.lastPosition(); last > 0 && last+1 != events[0].Position {
+		t.blocks = nil // another node was in between
 	}
-	if t.events = append(t.events, events...); len(t.events) > 2*tailLength {
-		t.events = slices.Clone(t.events[len(t.events)-tailLength:])
+	for len(events) > 0 {
+		if n := len(t.blocks); n == 0 || len(t.blocks[n-1]) == tailBlock {
+			t.blocks = append(t.blocks, make([]Event, 0, tailBlock))
+		}
+		block := &t.blocks[len(t.blocks)-1]
+		n := min(len(events), tailBlock-len(*block))
+		*block, events = append(*block, events[:n]...), events[n:]
+	}
+	if over := len(t.blocks) - tailBlocks; over > 0 {
+		t.blocks = slices.Clone(t.blocks[over:])
 	}
 }
 
@@ -140,25 +190,30 @@ func (t *tail) add(events []Event) {
 func (t *tail) last() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.events) == 0 {
-		return 0
-	}
-	return t.events[len(t.events)-1].Position
+	return t.lastPosition()
 }
 
-// after returns up to a batch of events above a position, none if it does not
-// hold the next one.
+func (t *tail) lastPosition() int64 {
+	if len(t.blocks) == 0 {
+		return 0
+	}
+	block := t.blocks[len(t.blocks)-1]
+	return block[len(block)-1].Position
+}
+
+// after returns events above a position up to the end of their block, none if it does
+// not hold the next one.
 func (t *tail) after(position int64) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.events) == 0 {
+	if len(t.blocks) == 0 {
 		return nil
 	}
-	skip := position + 1 - t.events[0].Position
-	if skip < 0 || skip >= int64(len(t.events)) {
+	skip := position + 1 - t.blocks[0][0].Position // every block but the last is full
+	if skip < 0 || position >= t.lastPosition() {
 		return nil
 	}
-	return slices.Clip(t.events[skip:min(skip+feedBatch, int64(len(t.events)))])
+	return slices.Clip(t.blocks[skip/tailBlock][skip%tailBlock:])
 }
 
 // deliver sends one batch and says whether it was acknowledged.

@@ -3,8 +3,14 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -123,5 +129,82 @@ func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 			m.Ack()
 			_ = subscriber.Close()
 		}
+	}
+}
+
+// statements counts those that read events.
+type statements struct{ reads atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, "from events where p = $1 and pos > $2") {
+		s.reads.Add(1)
+	}
+	return ctx
+}
+
+func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A reader at the end of what its own node writes does not ask the database for it,
+// nor whether there is more, until it has heard nothing for a while.
+func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
+	asked := &statements{}
+	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Tracer: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	messages, err := subscriber.Subscribe(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const events = 100
+	began := time.Now()
+	for i := range events {
+		if _, err := l.Append(t.Context(), one("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+		(<-messages).Ack()
+	}
+	// One when it begins, one when the listener has connected, one for each second of silence.
+	if most := 3 + int64(time.Since(began).Seconds()); asked.reads.Load() > most {
+		t.Errorf("%d events were looked for %d times in the database, at most %d are due", events, asked.reads.Load(), most)
+	}
+	_ = subscriber.Close()
+}
+
+// News wakes all readers of a node at once. Those that stand at one place ask the
+// database together, so that they need no connection each.
+func TestReadersThatWakeTogetherShareAnAnswer(t *testing.T) {
+	db := ledgertest.New(t)
+	if _, err := open(t, db).Append(t.Context(), one("s", ledger.New(), "1")); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, db) // it holds nothing of what the other has appended
+	var together sync.WaitGroup
+	together.Add(8)
+	var read []<-chan *message.Message
+	for range 8 {
+		var once sync.Once
+		subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) {
+			once.Do(func() {
+				together.Done()
+				together.Wait()
+			})
+			return 0, nil
+		})
+		messages, err := subscriber.Subscribe(t.Context(), "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = subscriber.Close() })
+		read = append(read, messages)
+	}
+	for _, messages := range read {
+		m := <-messages
+		m.Ack()
+	}
+	if opened := l.Pool().Stat().NewConnsCount(); opened > 2 {
+		t.Errorf("%d connections were opened", opened)
 	}
 }

@@ -37,3 +37,31 @@ func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 		})
 	}
 }
+
+// Readers gather events while nobody waits for what they make of them, and not for a
+// moment longer.
+func TestWhoWaitsIsNotKeptWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Partition
+		gathered := func() time.Duration {
+			began := time.Now()
+			p.patience(t.Context(), time.Hour)
+			return time.Since(began)
+		}
+		gathering := make(chan time.Duration)
+		go func() { gathering <- gathered() }()
+		time.Sleep(time.Minute)
+		done, another := p.Await(), p.Await()
+		if took := <-gathering; took != time.Minute {
+			t.Errorf("a reader gathered for %v, and was awaited after a minute", took)
+		}
+		another()
+		if took := gathered(); took != 0 {
+			t.Errorf("a reader gathered for %v while somebody waited", took)
+		}
+		done()
+		if took := gathered(); took != time.Hour {
+			t.Errorf("a reader gathered for %v where nobody waited", took)
+		}
+	})
+}

@@ -157,6 +157,7 @@ type Ledger struct {
 	own        broadcast    // after every commit of this node
 	stop       context.CancelFunc
 	done       sync.WaitGroup // listener, notifier and keepers
+	turn       chan struct{}  // of InTurn
 	archive    *archive
 	stats      Stats
 	broken     atomic.Pointer[error] // why this node appends no more, in any partition
@@ -178,7 +179,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool)}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()
@@ -218,12 +219,24 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	if err != nil {
 		return nil, errURL
 	}
-	cfg.AfterConnect, cfg.ConnConfig.Tracer = asApplication, tracer
-	cfg.MaxConns = max(cfg.MaxConns, poolSize)
-	if err := refusePooler(ctx, &cfg.ConnConfig.Config); err != nil {
-		return nil, err
+	var direct atomic.Bool // the first connection has shown that no pooler is between
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if !direct.Load() {
+			if err := refusePooler(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
+				return err
+			}
+			direct.Store(true)
+		}
+		return asApplication(ctx, conn)
 	}
+	cfg.ConnConfig.Tracer = tracer
+	cfg.MaxConns = max(cfg.MaxConns, poolSize)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err == nil {
+		if err = pool.Ping(ctx); err != nil {
+			pool.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
@@ -233,13 +246,15 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 // asApplication takes on the role that can insert events and never change one,
 // whoever logged in, and makes a stuck statement fail in time. Every statement
 // here is a few index look-ups; the planner, whose statistics lag behind a table
-// that grows by thousands of rows a second, would read all of it instead.
+// that grows by thousands of rows a second, would read all of it instead. What it
+// takes for dear for that reason it would also compile first: a tenth of a second.
 func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		set role countersign_app;
 		set synchronous_commit = on;
 		set enable_seqscan = off;
 		set enable_bitmapscan = off;
+		set jit = off;
 		set default_transaction_isolation = 'read committed';
 		set statement_timeout = '5s';
 		set lock_timeout = '3s';
@@ -263,6 +278,19 @@ func (l *Ledger) Close() {
 // Pool gives projections their connections: rows and checkpoint of a read model
 // move in one transaction of this pool. It never writes events.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
+
+// InTurn asks the database something short for a reader that follows the ledger, and
+// lets no other of this node ask at the same time: all of them begin together, and each
+// would open a connection.
+func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+		return ask()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Stopped says why this node appends no more, or nil. Reading goes on. What stops it
 // in one partition stops it in all: the database is not the one it was.

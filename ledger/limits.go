@@ -10,6 +10,7 @@ const (
 
 	queueLength  = 4096            // requests; full is an error at once, not a longer wait
 	batchEvents  = 512             // rows of one commit: beyond it latency grows and throughput does not
+	fewRows      = 16              // of one commit, which are written as they are: a prepared statement for each number
 	batchOctets  = 4 << 20         // payload of one commit
 	budget       = 5 * time.Second // of one append, from queue to commit
 	recentKeys   = 65_536          // idempotency keys that answer replays without the database
@@ -23,10 +24,11 @@ const (
 	readTries    = 3                // of a read whose connection was lost
 	feedBatch    = 1000
 	pollInterval = time.Second
-	gather       = 2 * time.Millisecond  // a woken reader waits for more
+	gather       = 10 * time.Millisecond // a woken reader waits for more, unless somebody waits for it
 	busyFeed     = 16                    // events of a batch that tell of more to come
 	gatherBusy   = 20 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events
-	tailLength   = 4096                  // events that readers need not fetch
+	tailBlock    = feedBatch             // events that readers need not fetch, in blocks
+	tailBlocks   = 5                     // of which the last is still filling
 
 	// A reader that was refused tries again. Whoever asks a read model waits 2 s for it
 	// (projections.readYourWrites): the longest pause is a part of that, so that what was

@@ -57,6 +57,12 @@ func (p *Partition) committed(events []Event) {
 	p.changed()
 }
 
+// elsewhere tells of what others have, or may have, appended.
+func (p *Partition) elsewhere() {
+	p.foreign.Add(1)
+	p.changed()
+}
+
 func (p *Partition) changed() {
 	p.wake.signal()
 	p.ledger.wake.signal()
@@ -77,14 +83,14 @@ func (l *Ledger) told(payload string) {
 		// What this node has committed itself its readers know already: without
 		// this each of them would ask the database after each commit, for nothing.
 		if position > p.tail.last() {
-			p.changed()
+			p.elsewhere()
 		}
 	}
 }
 
 func (l *Ledger) changedEverywhere() {
 	for _, p := range l.partitions {
-		p.changed()
+		p.elsewhere()
 	}
 }
 
@@ -101,49 +107,14 @@ func (l *Ledger) news(told []int64) string {
 	return strings.Join(parts, ",")
 }
 
-// listen hears of the other nodes' commits, on a connection of its own.
+// listen hears of the other nodes' commits, on a connection of its own, and on a new
+// one when that fails.
 func (l *Ledger) listen(ctx context.Context) {
-	l.keepConnected(ctx, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
-			return err
-		}
-		l.changedEverywhere() // also after a reconnect: something may have been missed
-		for {
-			told, err := conn.WaitForNotification(ctx)
-			if err != nil {
-				return err
-			}
-			l.told(told.Payload)
-		}
-	})
-}
-
-// notify tells the other nodes of this node's commits, never inside an append:
-// commits with NOTIFY are serialised in the whole cluster.
-func (l *Ledger) notify(ctx context.Context) {
-	l.keepConnected(ctx, func(conn *pgx.Conn) error {
-		told := make([]int64, len(l.partitions))
-		if _, err := conn.Exec(ctx, `set synchronous_commit = off`); err != nil {
-			return err
-		}
-		for {
-			if !sleep(ctx, l.own.wait(), 0) || !sleep(ctx, nil, coalesce) {
-				return ctx.Err()
-			}
-			if _, err := conn.Exec(ctx, `select pg_notify($1, $2)`, channel, l.news(told)); err != nil {
-				return err
-			}
-		}
-	})
-}
-
-// keepConnected runs work on a connection, and again on a new one when it fails.
-func (l *Ledger) keepConnected(ctx context.Context, work func(*pgx.Conn) error) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig.Copy())
 		if err == nil {
 			pause = 50 * time.Millisecond
-			err = work(conn)
+			err = l.hear(ctx, conn)
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			_ = conn.Close(closing)
 			cancel()
@@ -152,6 +123,42 @@ func (l *Ledger) keepConnected(ctx context.Context, work func(*pgx.Conn) error) 
 			l.log.Warn("notification connection lost; polling goes on", "error", err)
 		}
 		sleep(ctx, nil, pause)
+	}
+}
+
+func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
+		return err
+	}
+	l.changedEverywhere() // also after a reconnect: something may have been missed
+	for {
+		told, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		l.told(told.Payload)
+	}
+}
+
+// notify tells the other nodes of this node's commits, never inside an append:
+// commits with NOTIFY are serialised in the whole cluster. It is a hint, so nobody
+// waits until it lies on a disk, and what was not told is told with the next commit.
+func (l *Ledger) notify(ctx context.Context) {
+	told := make([]int64, len(l.partitions))
+	for {
+		own := l.own.wait() // before the news: what comes later wakes us
+		if news := l.news(told); news != "" {
+			err := l.reading(ctx, func() error {
+				_, err := l.pool.Exec(ctx, `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, channel, news)
+				return err
+			})
+			if err != nil {
+				clear(told)
+			}
+		}
+		if !sleep(ctx, own, 0) || !sleep(ctx, nil, coalesce) {
+			return
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign/countersign/migrations"
 )
@@ -53,13 +54,17 @@ func IsService(tenant string) bool {
 // Partition is one of the sequences of positions that a ledger consists of, with a
 // chain of heads, a tree and checkpoints of its own. A tenant lives in one of them.
 type Partition struct {
-	ledger *Ledger
-	p      int16
-	origin string
-	seq    *sequencer
-	wake   broadcast // after every commit of this node here, and on every NOTIFY
-	tail   tail      // what this node has committed last
-	keeper atomic.Pointer[keeper]
+	ledger  *Ledger
+	p       int16
+	origin  string
+	seq     *sequencer
+	wake    broadcast          // after every commit of this node here, and on every NOTIFY
+	reads   singleflight.Group // of the readers, by place
+	asked   broadcast          // when somebody begins to wait for what the readers make of it
+	awaited atomic.Int32       // how many wait
+	tail    tail               // what this node has committed last
+	foreign atomic.Uint64      // grows when others may have committed something
+	keeper  atomic.Pointer[keeper]
 }
 
 // Partitions are all partitions of the ledger, by number.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -288,19 +289,37 @@ func halve[K comparable, V any](cache map[K]V) {
 	}
 }
 
-// recent remembers the keys of the last appends, oldest out first.
+// recent remembers the keys of the last appends, oldest out first. It knows them by a
+// hash: tens of thousands of texts would be looked through by every collection.
 type recent struct {
-	hits keyMap
-	ring []keyName
-	next int
+	hits map[Hash]keyHit
+	ring []Hash // grows up to recentKeys
+	next int    // the oldest, once it has
 }
 
-func newRecent() *recent { return &recent{hits: keyMap{}, ring: make([]keyName, recentKeys)} }
+func newRecent() *recent { return &recent{hits: map[Hash]keyHit{}} }
 
-func (r *recent) find(k keyName) (keyHit, bool) { return r.hits.find(k) }
+func (k keyName) hash() Hash {
+	var buffer [128]byte // longer than most
+	return sha256.Sum256(append(appendS(buffer[:0], k.tenant), k.key[:]...))
+}
+
+func (r *recent) find(k keyName) (keyHit, bool) {
+	hit, ok := r.hits[k.hash()]
+	return hit, ok
+}
 
 func (r *recent) add(k keyName, hit keyHit) {
+	name := k.hash()
+	if _, known := r.hits[name]; known {
+		r.hits[name] = hit
+		return
+	}
+	r.hits[name] = hit
+	if len(r.ring) < recentKeys {
+		r.ring = append(r.ring, name)
+		return
+	}
 	delete(r.hits, r.ring[r.next])
-	r.ring[r.next], r.hits[k] = k, hit
-	r.next = (r.next + 1) % len(r.ring)
+	r.ring[r.next], r.next = name, (r.next+1)%recentKeys
 }

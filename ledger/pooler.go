@@ -28,17 +28,12 @@ const poolerClients = 4
 // each client is good, and shows it: no two clients have one process, and none
 // changes.
 //
-// It asks on a connection of its own, which says nothing else: the first statements of
-// the others set role and time-outs, and behind such a pooler those would stay with
-// sessions of other clients.
-func refusePooler(ctx context.Context, config *pgconn.Config) error {
+// It asks before anything else is said on the connection: the first statements set
+// role and time-outs, and behind such a pooler those would stay with sessions of other
+// clients.
+func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	first, err := pgconn.ConnectConfig(ctx, config.Copy())
-	if err != nil {
-		return fmt.Errorf("connect to the database: %w", err)
-	}
-	defer hangUp(first)
 	process, err := ask(ctx, first, `select pg_backend_pid()`)
 	if err != nil || process == strconv.FormatUint(uint64(first.PID()), 10) {
 		return err

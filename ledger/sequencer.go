@@ -266,7 +266,8 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {
-		tag, err := s.conn.Exec(ctx, s.sql.swap(len(p.guards) > 0), swapArguments(s.heads, &p)...)
+		sql, args := s.sql.swap(s.heads, &p, s.cluster)
+		tag, err := s.conn.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() == int64(len(p.events)) {
 			err = s.readBack(ctx, p.head.position)
 		}
@@ -310,6 +311,8 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 			return outcomes, nil
 		case errors.Is(err, ErrStopped):
 			return nil, err
+		case errors.Is(err, errGone):
+			continue // with a new connection, of which this is never said
 		case errors.Is(err, ErrUnknown):
 			unknown = true
 			s.stats.Unknown.Add(1)
@@ -331,25 +334,24 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 // errLocked is a lock or statement that took too long; nothing has changed.
 var errLocked = errors.New("the head row is locked")
 
+// errGone is a connection from before this attempt that has ended before anything was
+// written: the database was away. At most the head row was locked, which the end of the
+// session undoes, so nothing has changed.
+var errGone = errors.New("the connection had ended")
+
 // locked is one attempt of the lock path.
 func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome, err error) {
-	if s.conn == nil {
+	made := s.conn == nil
+	if made {
 		if err := s.connect(ctx); err != nil {
 			return nil, fmt.Errorf("connect: %w", err) // nothing was sent: certainly not committed
 		}
 	}
 	sent := false // the commit was sent: from here on an error may mean anything
 	defer func() {
-		if err == nil || errors.Is(err, ErrStopped) {
-			return
+		if err != nil && !errors.Is(err, ErrStopped) {
+			err = s.gaveUp(err, made, sent)
 		}
-		s.heads = nil
-		if sent && !certainlyNot(err) {
-			err = fmt.Errorf("%w: %w", ErrUnknown, err)
-		} else if pgCode(err) == "55P03" || pgCode(err) == "57014" {
-			err = fmt.Errorf("%w: %w", errLocked, err)
-		}
-		s.disconnect() // also ends the transaction
 	}()
 	h, err := s.readHeads(ctx, appends)
 	if err != nil {
@@ -366,21 +368,41 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 		return nil, err
 	}
 	sent = true
-	if err := s.writeLocked(ctx, &p); err != nil {
+	if err = s.writeLocked(ctx, &p); err == nil {
+		err = s.readBack(ctx, p.head.position)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := s.readBack(ctx, p.head.position); err != nil {
-		return nil, err
-	}
+	s.learn(h, p.counted)
+	s.keep(&p)
+	return p.outcomes, nil
+}
+
+// learn adds to the caches what was read under the lock.
+func (s *sequencer) learn(h *heads, counted map[streamName]bool) {
 	if s.heads == nil {
 		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
 	}
-	s.heads.advance(h, p.counted)
+	s.heads.advance(h, counted)
 	for k, hit := range h.keys.(keyMap) {
 		s.recent.add(k, hit) // who repeats an old request once does so again
 	}
-	s.keep(&p)
-	return p.outcomes, nil
+}
+
+// gaveUp ends the connection of an attempt, and with it its transaction, and says what
+// the error means. made is a connection of this attempt's own.
+func (s *sequencer) gaveUp(err error, made, sent bool) error {
+	defer s.disconnect()
+	switch {
+	case sent && !certainlyNot(err):
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	case !sent && !made && s.conn.IsClosed():
+		return fmt.Errorf("%w: %w", errGone, err)
+	case pgCode(err) == "55P03" || pgCode(err) == "57014":
+		return fmt.Errorf("%w: %w", errLocked, err)
+	}
+	return err
 }
 
 // certainlyNot says that a failed statement has certainly changed nothing: the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,28 +16,56 @@ import (
 const columns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 	actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash`
 
-// The rows of a batch travel as one array per column.
-const rows = `unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-	$8::int[], $9::smallint[], $10::bigint[], $11::text[], $12::text[], $13::bytea[], $14::bytea[],
-	$15::bytea[], $16::bytea[], $17::bytea[], $18::bytea[])`
+// columnTypes are those of columns, in their order.
+var columnTypes = [...]string{"bigint", "text", "bigint", "text", "bigint", "text", "text", "int", "smallint", "bigint",
+	"text", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "bytea"}
+
+// arrays are the rows of a batch as one array per column, the first of which is a
+// parameter of this number.
+func arrays(parameter int) string {
+	list := make([]string, len(columnTypes))
+	for i, t := range columnTypes {
+		list[i] = fmt.Sprintf("$%d::%s[]", parameter+i, t)
+	}
+	return "unnest(" + strings.Join(list, ", ") + ")"
+}
+
+// values are so many rows as they are. What the server does to take arrays apart costs
+// as much as a row or two, however short they are.
+func values(parameter, count int) string {
+	list := make([]string, count)
+	for i := range list {
+		row := make([]string, len(columnTypes))
+		for j, t := range columnTypes {
+			row[j] = fmt.Sprintf("$%d::%s", parameter+i*len(columnTypes)+j, t)
+		}
+		list[i] = "(" + strings.Join(row, ", ") + ")"
+	}
+	return "(values " + strings.Join(list, ", ") + ")"
+}
 
 // The statements of a sequencer name their partition {p} as a constant, so that tables
-// distributed by p need no other SQL.
-const swapHead = `with head as (
-	update ledger_head set pos = $19, last_hash = $20
-	where p = {p} and pos = $21 and last_hash = $22 and epoch = $23`
+// distributed by p need no other SQL. In a swap the first parameters are those of the
+// head and of the guards; the rows come behind them.
+const (
+	swapHead = `with head as (
+	update ledger_head set pos = $1, last_hash = $2
+	where p = {p} and pos = $3 and last_hash = $4 and epoch = $5`
+	headParameters = 5
 
-// A guard has moved if its stream has a next version. The head is compared in
-// the same statement, so what the guards' snapshot shows is what the rows follow.
-// The look-up is lateral, with an order and a limit: so the plan is one step into
-// the streams' index per guard, whatever the size of the table it was made for.
-const swapGuards = ` and not exists (
-		select from unnest($24::text[], $25::text[], $26::bigint[]) g (tenant, stream, version),
+	// A guard has moved if its stream has a next version. The head is compared in
+	// the same statement, so what the guards' snapshot shows is what the rows follow.
+	// The look-up is lateral, with an order and a limit: so the plan is one step into
+	// the streams' index per guard, whatever the size of the table it was made for.
+	swapGuards = ` and not exists (
+		select from unnest($6::text[], $7::text[], $8::bigint[]) g (tenant, stream, version),
 		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
 			order by e.version limit 1) moved)`
+	guardParameters = 3
 
-const swapInsert = ` returning p)
-	insert into events (p, ` + columns + `) select {p}, r.* from head, ` + rows + ` r`
+	swapInsert = ` returning p)
+	insert into events (p, ` + columns + `) select {p}, r.* from head, {rows} r`
+)
 
 const (
 	lockHead = `select origin, epoch, pos, last_hash from ledger_head where p = {p} for update`
@@ -49,46 +78,83 @@ const (
 	findTenants = `select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
-	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from ` + rows + ` r`
+	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from {rows} r`
 	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
 // statements are those of one partition's sequencer.
 type statements struct {
-	swapAlone, swapGuarded                                                            string
+	swapPlain, swapGuarded                                                            swaps
 	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
 }
 
-func statementsOf(p int16) statements {
-	of := func(text string) string { return strings.ReplaceAll(text, "{p}", strconv.Itoa(int(p))) }
+// swaps are the statements that commit a plan: of so many rows by the number of rows, and
+// of any number.
+type swaps struct {
+	few [fewRows + 1]string
+	any string
+}
+
+// templates are the statements of every partition, in which {p} is still to be replaced.
+var templates = sync.OnceValue(func() statements {
+	rows := func(text, rows string) string { return strings.ReplaceAll(text, "{rows}", rows) }
+	swapsOf := func(head string, parameters int) (s swaps) {
+		s.any = rows(head+swapInsert, arrays(parameters+1))
+		for n := 1; n <= fewRows; n++ {
+			s.few[n] = rows(head+swapInsert, values(parameters+1, n))
+		}
+		return s
+	}
 	return statements{
-		swapAlone: of(swapHead + swapInsert), swapGuarded: of(swapHead + swapGuards + swapInsert),
-		lockHead: of(lockHead), lastRow: of(lastRow), findKeys: of(findKeys), findStreams: of(findStreams),
-		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead), position: of(position),
+		swapPlain: swapsOf(swapHead, headParameters), swapGuarded: swapsOf(swapHead+swapGuards, headParameters+guardParameters),
+		lockHead: lockHead, lastRow: lastRow, findKeys: findKeys, findStreams: findStreams,
+		findTenants: findTenants, insert: rows(insertRows, arrays(1)), moveHead: moveHead, position: position,
 	}
+})
+
+func statementsOf(p int16) statements {
+	s := templates()
+	number := strconv.Itoa(int(p))
+	texts := []*string{&s.swapPlain.any, &s.swapGuarded.any, &s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.insert, &s.moveHead, &s.position}
+	for n := range s.swapPlain.few {
+		texts = append(texts, &s.swapPlain.few[n], &s.swapGuarded.few[n])
+	}
+	for _, text := range texts {
+		*text = strings.ReplaceAll(*text, "{p}", number)
+	}
+	return s
 }
 
-func (s *statements) swap(guarded bool) string {
-	if guarded {
-		return s.swapGuarded
-	}
-	return s.swapAlone
-}
-
-func swapArguments(before *heads, p *plan) []any {
-	args := append(rowArguments(p),
+// swap is the statement that commits a plan, with its arguments. In a cluster every
+// plan goes by arrays, of which it is known that its planner takes them.
+func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, args []any) {
+	args = append(make([]any, 0, headParameters+guardParameters+fewRows*len(columnTypes)),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
-	if len(p.guards) == 0 {
-		return args
+	swaps := &s.swapPlain
+	if len(p.guards) > 0 {
+		swaps = &s.swapGuarded
+		tenants, streams, versions := make([]string, 0, len(p.guards)), make([]string, 0, len(p.guards)), make([]int64, 0, len(p.guards))
+		for _, g := range p.guards {
+			tenants, streams, versions = append(tenants, g.Tenant), append(streams, g.Stream), append(versions, g.Version)
+		}
+		args = append(args, tenants, streams, versions)
 	}
-	tenants, streams, versions := make([]string, 0, len(p.guards)), make([]string, 0, len(p.guards)), make([]int64, 0, len(p.guards))
-	for _, g := range p.guards {
-		tenants, streams, versions = append(tenants, g.Tenant), append(streams, g.Stream), append(versions, g.Version)
+	if n := len(p.events); n <= fewRows && !cluster {
+		for i := range p.events {
+			args = appendRow(args, &p.events[i], p.stored[i])
+		}
+		return swaps.few[n], args
 	}
-	return append(args, tenants, streams, versions)
+	return swaps.any, append(args, rowArguments(p)...)
 }
 
+func appendRow(args []any, e *Event, stored []byte) []any {
+	return append(args, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, int32(e.SchemaVersion), int16(e.More),
+		e.OccurredUS, e.Actor, e.KeyID, e.IdemKey, e.ContentHash, stored, e.PayloadHash[:], e.Prev[:], e.Hash[:])
+}
+
+// rowArguments are the rows of a plan as one array per column.
 func rowArguments(p *plan) []any {
 	events, n := p.events, len(p.events)
 	text := func(of func(*Event) string) []string {

@@ -339,8 +339,14 @@ func (o opening) commitment() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// personalOf remembers what personal found: types are few, and never change.
+var personalOf sync.Map // []string by reflect.Type
+
 // personal lists the JSON names of a struct's members with the tag, in order.
 func personal(t reflect.Type) []string {
+	if known, ok := personalOf.Load(t); ok {
+		return known.([]string)
+	}
 	var names []string
 	for field := range t.Fields() {
 		if field.Tag.Get("personal") == "true" {
@@ -348,6 +354,7 @@ func personal(t reflect.Type) []string {
 			names = append(names, name)
 		}
 	}
+	personalOf.Store(t, names)
 	return names
 }
 

@@ -24,7 +24,12 @@ type CloudEvent struct {
 	// Extensions. Numbers are text: an integer of CloudEvents has 32 bits.
 	PartitionKey string `json:"partitionkey"` // the tenant
 	Position     string `json:"position"`     // in the ledger; of a checkpoint its size
-	Data         any    `json:"data"`
+	Data         any    `json:"data,omitzero"`
+	// In place of data that are too large for a broker: their SHA-256, hex, as they would
+	// stand here, and where those octets are ("Dataref" of CloudEvents). They need a
+	// credential of the organization with the right to export.
+	DataHash string `json:"datahash,omitempty"`
+	DataRef  string `json:"dataref,omitempty"`
 }
 
 // CloudEventType is the media type of a CloudEvent.
@@ -65,7 +70,8 @@ type EventData struct {
 	Payload       jsontext.Value `json:"payload"` // canonical, octet for octet what payloadHash is of
 }
 
-func eventData(e ledger.Event) EventData {
+// DataOf is an event as EventData.
+func DataOf(e ledger.Event) EventData {
 	return EventData{
 		Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, Stream: e.Stream, Version: e.Version, EventID: e.ID,
 		Type: e.Type, SchemaVersion: int(e.SchemaVersion), More: e.More, OccurredUS: e.OccurredUS, Actor: e.Actor, KeyID: e.KeyID,

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -31,12 +32,19 @@ type projection struct {
 	tables  []string // none: it builds no rows, it hands events on (handOn)
 	version int
 	handles []string // types of events that change it; no others reach it
+	signed  []string // types of which those alone change it that hold a signed record
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
 	// applyRun, if there is one, applies the first events of a list in one
 	// statement, as many as can go together, and says how many. From the ledger it may
 	// read events of before.
 	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
 	sweep    string // deletes rows nobody is shown any more; empty for none
+}
+
+// takes says whether an event may change the read model. It is asked of every event, so
+// it looks at no payload.
+func (p projection) takes(e ledger.Event) bool {
+	return slices.Contains(p.handles, e.Type) || e.KeyID != "" && slices.Contains(p.signed, e.Type)
 }
 
 // all lists every projection.
@@ -67,13 +75,24 @@ type Projections struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	models map[string]*model
+
+	withoutData *atomic.Int64 // events that sinks were given so
 }
 
 // Start makes missing read models, begins to rebuild the unsound ones beside what
 // it does, and begins to follow the ledger. It waits for none of them. To the sinks
 // it publishes every event.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
-	return follow(ctx, l, log, followers(l, sinks))
+	withoutData, feeds := new(atomic.Int64), []projection{}
+	for _, s := range sinks {
+		feeds = append(feeds, feed{s, l, log, withoutData}.projection())
+	}
+	p, err := follow(ctx, l, log, followers(l, feeds))
+	if err != nil {
+		return nil, err
+	}
+	p.withoutData = withoutData
+	return p, nil
 }
 
 // follow is Start with a list of projections: tests have them in other versions.

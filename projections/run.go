@@ -65,14 +65,21 @@ func (m *model) sound() bool {
 	}
 }
 
-// start is the checkpoint once there is something to go on from.
+// start is the checkpoint once there is something to go on from. It is asked for between
+// two batches, so what belongs to the handler may be set here, the first time: a
+// checkpoint just read is as good as one just saved, and events that change nothing
+// pass it without a transaction.
 func (r *run) start(ctx context.Context) (int64, error) {
 	select {
 	case <-r.made:
-		return r.checkpoint(ctx)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+	position, err := r.checkpoint(ctx)
+	if err == nil && r.savedAt.IsZero() {
+		r.from, r.passed, r.savedAt = position, position, time.Now()
+	}
+	return position, err
 }
 
 // checkpoint reads how far the read model has come.
@@ -80,7 +87,9 @@ func (r *run) checkpoint(ctx context.Context) (int64, error) {
 	before := r.seen()
 	var version int
 	var position int64
-	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = $2`, r.key, r.partition.Number()).Scan(&version, &position)
+	err := r.ledger.InTurn(ctx, func() error {
+		return r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = $2`, r.key, r.partition.Number()).Scan(&version, &position)
+	})
 	switch {
 	case err != nil:
 		return 0, err
@@ -194,7 +203,7 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 // begins anew.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
-		if slices.Contains(r.handles, e.Type) {
+		if r.takes(e) {
 			return false
 		}
 	}
@@ -242,7 +251,7 @@ func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at che
 	var ready []ledger.Event
 	for _, e := range batch {
 		switch {
-		case e.Position <= at.position || !slices.Contains(r.handles, e.Type):
+		case e.Position <= at.position || !r.takes(e):
 		case !at.dead[[2]string{e.Tenant, e.Stream}]:
 			ready = append(ready, e)
 		default:

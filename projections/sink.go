@@ -2,8 +2,13 @@ package projections
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
@@ -16,50 +21,121 @@ import (
 // Sink is another system that is told of every event, from the first on, through
 // Watermill: message id p:position:hash, a CloudEvent as payload and its attributes
 // as metadata ce-NAME. It is never a source of truth; at least once, in order, and
-// by one node at a time.
+// by one node at a time. An event that its broker refuses as too large (ErrTooLarge)
+// is published without its data, with their hash and a reference to them.
 type Sink struct {
 	Name      string // of its checkpoint; for ever
 	Publisher message.Publisher
+	BaseURL   string // of this service, for references to data
 }
 
 const (
 	sinkTopic  = "countersign"
-	sinkOctets = 1 << 20 // from which on no further event joins what is published together: within every broker's patience
+	sinkOctets = 512 << 10 // from which on no further event joins what is published together: within every broker's limits
 )
+
+// EventsPath is where an organization gets its events one by one, as the data of
+// messages: it and the position.
+const EventsPath = "/api/assurance/events/"
+
+// ErrTooLarge is how a publisher says that its broker refuses messages for their size
+// and for nothing else. Some of them may have been published.
+var ErrTooLarge = errors.New("the broker refuses a message as too large")
 
 // errUnpublished is a sink that does not take an event now. The event is not at
 // fault, so it is never parked: the sink gets it again, before any other.
 var errUnpublished = errors.New("the event could not be published")
 
+// feed is a sink at work on this node.
+type feed struct {
+	Sink
+	ledger      *ledger.Ledger
+	log         *slog.Logger
+	withoutData *atomic.Int64
+}
+
 // projection publishes a batch inside the step that moves the checkpoint, so the
 // checkpoint follows the acknowledgements and never leads them.
-func (s Sink) projection(origin func(p int16) string) projection {
+func (f feed) projection() projection {
 	return projection{
-		name: "sink/" + s.Name, version: 1, handles: events.Types,
+		name: "sink/" + f.Name, version: 1, handles: events.Types,
 		applyRun: func(ctx context.Context, _ *ledger.Ledger, _ pgx.Tx, batch []ledger.Event) (int, error) {
-			var messages []*message.Message
-			for octets := 0; len(messages) < len(batch) && octets < sinkOctets; octets += len(messages[len(messages)-1].Payload) {
-				e := batch[len(messages)]
-				m, err := sinkMessage(ctx, origin(e.Partition), e)
-				if err != nil {
-					return 0, err
-				}
-				messages = append(messages, m)
-			}
-			if err := s.Publisher.Publish(sinkTopic, messages...); err != nil {
-				return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)
-			}
-			return len(messages), nil
+			return f.publish(ctx, batch)
 		},
 	}
 }
 
-// sinkMessage is an event as a sink publishes it.
-func sinkMessage(ctx context.Context, origin string, e ledger.Event) (*message.Message, error) {
-	event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
-	// Brokers drop what has an id they know: that of another ledger, or of an event
-	// that was lost with its disk, must not be this one's.
+func (f feed) send(messages ...*message.Message) error {
+	if err := f.Publisher.Publish(sinkTopic, messages...); err != nil {
+		return fmt.Errorf("%w to %s: %w", errUnpublished, f.Name, err)
+	}
+	return nil
+}
+
+// publish publishes the first events of a batch and says how many. What the broker
+// refuses together may be small one by one.
+func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
+	var messages []*message.Message
+	for octets := 0; len(messages) < len(batch) && octets < sinkOctets; octets += len(messages[len(messages)-1].Payload) {
+		m, err := sinkMessage(ctx, f.event(batch[len(messages)]))
+		if err != nil {
+			return 0, err
+		}
+		messages = append(messages, m)
+	}
+	err := f.send(messages...)
+	if !errors.Is(err, ErrTooLarge) {
+		return len(messages), err
+	}
+	for i, m := range messages {
+		if len(messages) > 1 {
+			err = f.send(m)
+		}
+		if errors.Is(err, ErrTooLarge) {
+			err = f.publishWithoutData(ctx, batch[i], len(m.Payload))
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(messages), nil
+}
+
+// publishWithoutData checks an event in: what it says of itself, the hash of its data,
+// and where they are. An event of no organization can be read by operators alone, who
+// need no reference.
+func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int) error {
+	event := f.event(e)
+	data, err := canon.Marshal(event.Data)
+	if err != nil {
+		return err
+	}
+	hash := sha256.Sum256(data)
+	event.Data, event.DataHash = nil, hex.EncodeToString(hash[:])
+	if !ledger.IsService(e.Tenant) {
+		event.DataRef = f.BaseURL + EventsPath + event.Position
+	}
+	m, err := sinkMessage(ctx, event)
+	if err != nil {
+		return err
+	}
+	if err := f.send(m); err != nil {
+		return err
+	}
+	f.withoutData.Add(1)
+	f.log.Warn("event published without its data, which the broker refuses as too large", "sink", f.Name, "id", event.ID, "octets", octets)
+	return nil
+}
+
+// event is an event as a sink publishes it. Brokers drop what has an id they know: that
+// of another ledger, or of an event that was lost with its disk, must not be this one's.
+func (f feed) event(e ledger.Event) CloudEvent {
+	event := cloudEvent(f.ledger.Partition(e.Partition).Origin(), e, e.Type, e.Stream, DataOf(e))
 	event.ID += ":" + e.Hash.String()[:16]
+	return event
+}
+
+func sinkMessage(ctx context.Context, event CloudEvent) (*message.Message, error) {
 	body, err := canon.Marshal(event)
 	if err != nil {
 		return nil, err
@@ -76,17 +152,40 @@ func sinkMessage(ctx context.Context, origin string, e ledger.Event) (*message.M
 		"ce-partitionkey": event.PartitionKey,
 		"ce-position":     event.Position,
 	}
+	for name, value := range map[string]string{"ce-datahash": event.DataHash, "ce-dataref": event.DataRef} {
+		if value != "" {
+			m.Metadata[name] = value
+		}
+	}
 	return m, nil
 }
 
-// followers lists everything that follows the ledger on this node.
-func followers(l *ledger.Ledger, sinks []Sink) []projection {
-	list := append([]projection{}, all...)
-	list = append(list, queueing(len(l.Partitions())))
-	for _, s := range sinks {
-		list = append(list, s.projection(func(p int16) string { return l.Partition(p).Origin() }))
+// WithoutData is how many events this node has published without their data.
+func (p *Projections) WithoutData() int64 { return p.withoutData.Load() }
+
+// Event is an event of a tenant as the data of its message.
+func (p *Projections) Event(ctx context.Context, tenant string, position int64) (EventData, error) {
+	e, err := p.event(ctx, tenant, position)
+	if err != nil {
+		return EventData{}, err
 	}
-	return list
+	return DataOf(e), nil
+}
+
+func (p *Projections) event(ctx context.Context, tenant string, position int64) (ledger.Event, error) {
+	list, err := p.ledger.Home(tenant).After(ctx, position-1, 1)
+	switch {
+	case err != nil:
+		return ledger.Event{}, err
+	case len(list) == 0 || list[0].Position != position || list[0].Tenant != tenant:
+		return ledger.Event{}, ErrNotFound
+	}
+	return list[0], nil
+}
+
+// followers lists everything that follows the ledger on this node.
+func followers(l *ledger.Ledger, sinks []projection) []projection {
+	return slices.Concat(all, []projection{queueing(len(l.Partitions()))}, sinks)
 }
 
 // handOn writes the first checkpoint of what hands events on: a sink begins at the

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ import (
 var status = projection{
 	name:    "status",
 	tables:  []string{"workflow_status"},
-	version: 1,
+	version: 2,
 	handles: []string{events.TypeWorkflowCompleted},
+	signed:  []string{events.TypeCallCompleted},
 	apply:   applyStatus,
 
 	applyRun: applyStatuses,
@@ -77,6 +79,9 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 		if err != nil {
 			return 0, err
 		}
+		if record == nil {
+			continue
+		}
 		at, err := time.Parse(time.RFC3339, record.ExpiresAt)
 		if err != nil {
 			return 0, fmt.Errorf("expiresAt: %w", err)
@@ -87,19 +92,22 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 		}
 		ids, records, expires = append(ids, record.WorkflowID), append(records, string(text)), append(expires, at)
 	}
+	if len(ids) == 0 {
+		return len(list), nil
+	}
 	_, err = tx.Exec(ctx, `insert into workflow_status (workflow_id, record, expires_at)
 		select * from unnest($1::text[], $2::text[], $3::timestamptz[])`, ids, records, expires)
 	return len(list), err
 }
 
-// statusOf is pure: an event of schema version 0 or 1 gives its record.
-func statusOf(e ledger.Event) (StatusRecord, error) {
-	var stored events.WorkflowCompleted
-	if err := e.Read(&stored); err != nil {
-		return StatusRecord{}, err
+// statusOf is pure: an event that keeps a workflow gives its record, any other nil.
+func statusOf(e ledger.Event) (*StatusRecord, error) {
+	stored, err := workflowOf(e)
+	if err != nil || stored == nil {
+		return nil, err
 	}
 	w := stored.Workflow
-	record := StatusRecord{
+	record := &StatusRecord{
 		WorkflowID: w.WorkflowID, Status: w.Status, Risk: w.Risk, Decision: w.Decision,
 		RequiresHumanReview: w.RequiresHumanReview,
 		Audit:               StatusAudit{w.Audit.CommandScoreRequestID, w.Audit.ReviewTriageRequestID},
@@ -122,9 +130,30 @@ func statusOf(e ledger.Event) (StatusRecord, error) {
 	return record, nil
 }
 
+// workflowOf is the workflow that an event keeps, with its receipt; nil for none. A call
+// keeps the one in its receipt's record, unless more of its append follows: runs of
+// before kept theirs in workflow.completed, some of them in both.
+func workflowOf(e ledger.Event) (*events.WorkflowCompleted, error) {
+	var stored events.WorkflowCompleted
+	if e.Type == events.TypeWorkflowCompleted {
+		return &stored, e.Read(&stored)
+	}
+	s, signed, err := e.Signed()
+	if err != nil || !signed || e.More > 0 {
+		return nil, err
+	}
+	start, end, found := canon.Find(s.Record, "workflow")
+	if !found {
+		return nil, nil
+	}
+	stored.Record, stored.Integrity, stored.VerifyURL = s.Record, &s.Integrity, s.VerifyURL
+	return &stored, canon.Decode(s.Record[start:end], &stored.Workflow)
+}
+
 // Status returns the record of a workflow as canonical JSON. It waits until
 // everything appended before the call is visible: ErrBehind. A workflow that is
-// unknown or past its 30 days, by the database's clock, is ErrNotFound.
+// unknown or past its 30 days, by the database's clock, is ErrNotFound, unless it may
+// be in a parked event: no stream of a call names its workflow.
 func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
 	if err := p.wait(ctx, "status", p.ledger.Service(workflowID), "workflow/"+workflowID); err != nil {
 		return nil, err
@@ -134,7 +163,7 @@ func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.V
 		where workflow_id = $1 and expires_at > now()`, workflowID).Scan(&record)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, ErrNotFound
+		return nil, cmp.Or(p.wait(ctx, "status", p.ledger.Service(workflowID), ""), ErrNotFound)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
@@ -488,5 +489,102 @@ func TestStatusOfBothShapes(t *testing.T) {
 	if err != nil || record.Boundaries.HumanApprovalIncluded || record.Receipt == nil || record.Receipt.Ledger.Position != 7 ||
 		!bytes.Equal(record.Receipt.Record, []byte(`{"a":1}`)) || record.Receipt.Verify.Method != "POST" {
 		t.Errorf("%+v %v", record, err)
+	}
+}
+
+// A run is one event: its receipt's record holds the workflow. Runs of before were two,
+// and some of them held the receipt in both; services without a workflow sign receipts,
+// too. Each workflow has one row, of the event it was always read from.
+func TestStatusOfARun(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	p := start(t, l)
+	kept := map[int]events.Workflow{1: completed(1).Workflow, 2: completed(2).Workflow, 3: completed(3).Workflow}
+	record := func(n int) []byte {
+		t.Helper()
+		workflow, err := canon.Marshal(kept[n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, `{"receiptId":"asr_%d","workflow":%s}`, n, workflow)
+	}
+	call := func(record []byte) ledger.Draft {
+		t.Helper()
+		stored := events.CallCompleted{Service: "action-safety/run", Request: map[string]any{}, Answer: map[string]any{}}
+		d := ledger.Draft{Stream: "usage/key_1/2026-11", Expect: ledger.Any(100), Type: events.TypeCallCompleted}
+		if record != nil {
+			d.KeyID = "0123456789abcdef"
+			stored.Record, stored.Integrity, stored.VerifyURL = record, &seal.Integrity{KeyID: d.KeyID}, "https://x/api/verify"
+		}
+		var err error
+		if d.Payload, err = canon.Marshal(stored); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	second := func(n int, record []byte) ledger.Draft {
+		t.Helper()
+		stored := events.WorkflowCompleted{Workflow: kept[n]}
+		stored.Record, stored.Integrity, stored.VerifyURL = record, &seal.Integrity{KeyID: "0123456789abcdef"}, "https://x/api/verify"
+		payload, err := canon.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ledger.Draft{Stream: "workflow/" + workflowID(n), Expect: ledger.New(), Type: events.TypeWorkflowCompleted, KeyID: "0123456789abcdef", Payload: payload}
+	}
+	for i, drafts := range [][]ledger.Draft{
+		{call(record(1))},
+		{call(nil), second(2, record(2))},
+		{call(record(3)), second(3, record(3))},
+		{call([]byte(`{"receiptId":"asr_4"}`))},
+		{call(nil)},
+	} {
+		for j := range drafts {
+			drafts[j].ID, drafts[j].SchemaVersion, drafts[j].Actor = fmt.Sprintf("evt_%d_%d", i, j), 1, "key_1"
+		}
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: drafts}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, position := range map[int]int64{1: 1, 2: 3, 3: 5} {
+		text, err := p.Status(t.Context(), workflowID(n))
+		var got StatusRecord
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || got.WorkflowID != workflowID(n) || got.ActionHash != kept[n].ActionHash || got.ExpiresAt != kept[n].ExpiresAt || got.Receipt == nil ||
+			got.Receipt.Ledger.Position != position || !bytes.Equal(got.Receipt.Record, record(n)) {
+			t.Errorf("workflow %d: %s, %v", n, text, err)
+		}
+	}
+	if rows := rowCount(t, l); rows != 3 {
+		t.Errorf("%d rows", rows)
+	}
+	if lags, err := p.Lags(t.Context()); err != nil || lags["status"] != (Lag{}) {
+		t.Errorf("%+v, %v", lags["status"], err)
+	}
+}
+
+// A call names its workflow in its payload alone: while one is parked, nobody can say
+// that a workflow is not there.
+func TestAParkedRunMayBeAnyWorkflow(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	p := start(t, l)
+	appendWorkflow(t, l, 1, nil)
+	if _, err := p.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nothing is parked: %v", err)
+	}
+	if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		Stream: "usage/key_1/2026-11", Expect: ledger.New(), ID: "evt_1", Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", KeyID: "k",
+		Payload: []byte(`{"integrity":{},"record":{"workflow":{"expiresAt":"yesterday"}}}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 1} })
+	if _, err := p.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrBehind) {
+		t.Errorf("what may be parked: %v", err)
+	}
+	if _, err := p.Status(t.Context(), workflowID(1)); err != nil {
+		t.Errorf("what is there: %v", err)
 	}
 }

@@ -35,6 +35,7 @@ func (r *run) wait(ctx context.Context, tenant, stream string) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %s is being rebuilt", ErrBehind, r.name)
 	}
+	defer r.partition.Await()()
 	poll := time.NewTicker(pollCheckpoint)
 	defer poll.Stop()
 	for {

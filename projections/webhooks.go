@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -311,14 +312,13 @@ func (p *Projections) Forget(ctx context.Context, d Delivery) error {
 // lists, of a checkpoint its note.
 func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, error) {
 	home := p.ledger.Home(d.Tenant)
-	list, err := home.After(ctx, d.Position-1, 1)
+	e, err := p.event(ctx, d.Tenant, d.Position)
+	if errors.Is(err, ErrNotFound) {
+		err = ledger.ErrTampered
+	}
 	if err != nil {
 		return CloudEvent{}, err
 	}
-	if len(list) == 0 || list[0].Position != d.Position || list[0].Tenant != d.Tenant {
-		return CloudEvent{}, ledger.ErrTampered
-	}
-	e := list[0]
 	var m CloudEvent
 	switch d.Topic {
 	case topicDecisions, topicReviews:

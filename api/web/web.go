@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/commands"
@@ -84,12 +85,21 @@ type View struct {
 
 // Pages writes pages.
 type Pages struct {
-	templates map[string]*template.Template // by file name
+	clock func() time.Time
+	mu    sync.Mutex
+	own   map[string]*template.Template // pages that were asked for, by file name, with the clock
 }
 
 // New reads the templates. The clock says how long ago something was.
 func New(clock func() time.Time) (*Pages, error) {
-	frame, err := template.New("frame").Funcs(functions(clock)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	_, err := templates()
+	return &Pages{clock: clock, own: map[string]*template.Template{}}, err
+}
+
+// templates are all pages, by file name, read once in a process. They are copied
+// and never executed: a template that was executed cannot be copied.
+var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
+	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +107,7 @@ func New(clock func() time.Time) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{map[string]*template.Template{}}
+	pages := map[string]*template.Template{}
 	for _, file := range files {
 		name := path.Base(file)
 		if name == "layout.html" || name == "parts.html" {
@@ -110,16 +120,39 @@ func New(clock func() time.Time) (*Pages, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.templates[name] = page
+		pages[name] = page
 	}
-	return p, nil
+	return pages, nil
+})
+
+// page is a template with the clock of these pages.
+func (p *Pages) page(name string) (*template.Template, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own, known := p.own[name]; known {
+		return own, nil
+	}
+	all, err := templates()
+	if err != nil {
+		return nil, err
+	}
+	page, known := all[name]
+	if !known {
+		return nil, fmt.Errorf("there is no page %s", name)
+	}
+	own, err := page.Clone()
+	if err != nil {
+		return nil, err
+	}
+	p.own[name] = own.Funcs(functions(p.clock))
+	return p.own[name], nil
 }
 
 // Render executes a page, named by its file.
 func (p *Pages) Render(name string, v View) ([]byte, error) {
-	page, known := p.templates[name]
-	if !known {
-		return nil, fmt.Errorf("there is no page %s", name)
+	page, err := p.page(name)
+	if err != nil {
+		return nil, err
 	}
 	var body bytes.Buffer
 	if err := page.ExecuteTemplate(&body, "layout", v); err != nil {

@@ -245,7 +245,7 @@ func (c *checkExportChild) Run(ctx context.Context) error {
 			return 0, err
 		}
 		defer b.Close()
-		r, err := bundle.Verify(b, map[string]bundle.Key{signer.KeyID(): {Purpose: ledger.PurposeRecord, Public: signer.Public()}}, nil)
+		r, err := bundle.Verify(b, []bundle.Key{{Purpose: ledger.PurposeRecord, Public: signer.Public()}}, nil)
 		if err == nil && !r.Valid {
 			err = errors.New(r.Reason)
 		}

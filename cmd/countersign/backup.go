@@ -29,6 +29,12 @@ type backupCmd struct {
 	data
 }
 
+// backedUp is what backup says.
+type backedUp struct {
+	backup.Manifest
+	Archive ledger.Archived `json:"archive,omitzero"` // which is not in it
+}
+
 // keyFiles are the secrets of the data folder. With DATABASE_URL the program's
 // secrets are where the operator keeps them.
 func (d *data) keyFiles() (map[string][]byte, error) {
@@ -73,7 +79,7 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	if err != nil {
 		return err
 	}
-	half, keysPath := c.Out+".part", c.Out+".keys.age"
+	half := c.Out + ".part"
 	copyTables := func(keys io.Writer) (backup.Manifest, error) { return backup.Write(ctx, url, half, keys, files) }
 	if c.Base {
 		if n.server == nil {
@@ -92,7 +98,7 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	if c.WithoutKeys {
 		m, err = copyTables(nil)
 	} else {
-		m, err = c.withKeys(keysPath, to, copyTables)
+		m, err = c.withKeys(c.keysPath(), to, copyTables)
 	}
 	if err != nil {
 		return err
@@ -100,12 +106,26 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	if err := os.Rename(half, c.Out); err != nil {
 		return err
 	}
+	return c.say(ctx, o, n, m, len(files))
+}
+
+// say says what the backup holds, and what of the ledger is not in it.
+func (c *backupCmd) say(ctx context.Context, o *output, n *node, m backup.Manifest, keyFiles int) error {
+	archived, err := n.ledger.Archived(ctx)
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf("%s  %d events up to position %d\n", c.Out, m.Position, m.Position)
 	if !c.WithoutKeys {
-		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; keep it elsewhere and for 30 days at most\n", keysPath, len(files))
+		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; keep it elsewhere and for 30 days at most\n", c.keysPath(), keyFiles)
 	}
-	return o.result(m, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
+	if archived.Objects > 0 {
+		text += fmt.Sprintf("NOT in it: the archive, %d events in %d objects. They are part of the ledger: keep a copy of the place that ARCHIVE_STORE names, from now or later, as long as this backup\n", archived.Events, archived.Objects)
+	}
+	return o.result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
 }
+
+func (c *backupCmd) keysPath() string { return c.Out + ".keys.age" }
 
 func (c *backupCmd) recipients() ([]age.Recipient, error) {
 	switch {
@@ -159,7 +179,7 @@ type restoreCmd struct {
 	WithoutKeys bool   `help:"Restore without the keys: what is sealed stays closed."`
 	WAL         string `help:"Of a base copy: the folder that was WAL_DIR." name:"wal" placeholder:"DIR"`
 	At          string `help:"Of a base copy: bring it to this moment (RFC 3339); default: to the end of the log." placeholder:"TIME"`
-	Position    int64  `help:"Of a base copy: bring it to the commit of this position." placeholder:"N"`
+	Position    string `help:"Of a base copy: bring it to the commit of this position; of a ledger with several partitions PARTITION:N." placeholder:"N"`
 	data
 }
 
@@ -177,7 +197,7 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	if !m.Base && (c.WAL != "" || c.At != "" || c.Position != 0) {
+	if !m.Base && (c.WAL != "" || c.At != "" || c.Position != "") {
 		return errors.New("--wal, --at and --position belong to a base copy (backup --base)")
 	}
 	keys, err := c.openKeys()
@@ -199,21 +219,16 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 	if m.Base { // which has what the log brought, too
 		m.Position, m.LastHash = report.Head, report.Hash
 	}
-	said := restored{Position: m.Position, Report: report, Notes: "no checkpoint lies outside the database: that there are newer events cannot be excluded"}
-	checkpoints, err := c.checkpoints(false)
+	notes, err := c.outside(ctx, n.ledger)
 	if err != nil {
 		return err
 	}
-	found, _, err := n.ledger.CheckOutside(ctx, checkpoints)
-	var rollback *ledger.Rollback
-	switch {
-	case errors.As(err, &rollback):
-		said.Notes = fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To)
-	case err != nil:
-		said.Notes = err.Error()
-	case found:
-		said.Notes = "the newest checkpoint outside the database is of this history"
-	}
+	return c.say(o, m, restored{Position: m.Position, Report: report, Notes: notes})
+}
+
+// say says what was restored, and whether it is right.
+func (c *restoreCmd) say(o *output, m backup.Manifest, said restored) error {
+	report := said.Report
 	text := fmt.Sprintf("restored %d events\n", m.Position)
 	for _, fault := range report.Faults {
 		text += fmt.Sprintf("FALSE  %v\n", fault)
@@ -226,6 +241,25 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 		return errNo
 	}
 	return nil
+}
+
+// outside compares with the checkpoints outside of the database, in words.
+func (c *restoreCmd) outside(ctx context.Context, l *ledger.Ledger) (string, error) {
+	checkpoints, err := c.checkpoints(false)
+	if err != nil {
+		return "", err
+	}
+	found, _, err := l.CheckOutside(ctx, checkpoints)
+	var rollback *ledger.Rollback
+	switch {
+	case errors.As(err, &rollback):
+		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To), nil
+	case err != nil:
+		return err.Error(), nil
+	case found:
+		return "the newest checkpoint outside the database is of this history", nil
+	}
+	return "no checkpoint lies outside the database: that there are newer events cannot be excluded", nil
 }
 
 // copyBack restores the tables, or the base copy, and returns the key files.

@@ -184,7 +184,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, folder := filepath.Join(elsewhere, "log"), filepath.Join(elsewhere, "base")
-	lost := &operator{t, []string{"--data", dataDir(t)}}
+	lost := &operator{t, []string{"--data", dataDir(t), "--ledger-partitions", "2"}}
 	create := func(name string) {
 		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
 	}
@@ -196,8 +196,9 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	t.Logf("base copy in %v", time.Since(began))
 	lost.base = lost.base[:2] // the data folder remembers
 	create("Within")
-	var middle struct{ Head int64 }
-	if err := json.Unmarshal([]byte(lost.run(0, "--json", "verify")), &middle); err != nil {
+	var middle struct{ Partition, Position int64 }
+	events := strings.Split(strings.TrimSpace(lost.run(0, "--json", "tail", "--once")), "\n")
+	if err := json.Unmarshal([]byte(events[len(events)-1]), &middle); err != nil {
 		t.Fatal(err)
 	}
 	moment := time.Now().UTC().Format(time.RFC3339Nano)
@@ -210,7 +211,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		after bool
 	}{
 		"end of the log": {nil, true}, "moment": {[]string{"--at", moment}, false},
-		"position": {[]string{"--position", fmt.Sprint(middle.Head)}, false},
+		"position": {[]string{"--position", fmt.Sprint(middle.Partition, ":", middle.Position)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
@@ -236,5 +237,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	refused() // without the log
 	refused("--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	refused("--wal", log, "--at", moment, "--position", "1")
+	refused("--wal", log, "--position", "1") // of which partition?
+	refused("--wal", log, "--position", "2:1")
 	refused("--wal", log, "--wal-dir", log)
 }

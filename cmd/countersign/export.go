@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
@@ -155,13 +154,12 @@ func (c *verifyCmd) bundle(o *output) error {
 	if err != nil {
 		return err
 	}
-	keys := map[string]bundle.Key{}
-	partition := opened.Partition()
-	for _, k := range slices.Concat(given, ofFile) { // the file knows more of a key
-		if _, known := keys[k.id]; known && k.partition != partition {
-			continue
-		}
-		keys[k.id] = bundle.Key{Purpose: k.purpose, Public: k.public, From: k.from, To: k.to}
+	var keys []bundle.Key
+	for _, k := range ofFile {
+		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to})
+	}
+	for _, k := range given {
+		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: bundle.AnyPartition})
 	}
 	var pin []byte
 	if c.Pin != "" {

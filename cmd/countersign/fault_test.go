@@ -20,7 +20,7 @@ func TestFaultKillNine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
-	_ = dataDir(t) // or skip, without PostgreSQL
+	needCluster(t)
 	t.Setenv(asProgram, "1")
 	t.Setenv("DATABASE_URL", "")
 	err := faults.Run(t.Context(), faults.Options{Program: os.Args[0], Rows: []string{"node-killed", "database-killed"},

@@ -29,6 +29,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +51,6 @@ import (
 // cli is every flag, environment name and help text of the program.
 type cli struct {
 	global
-	HelpAll helpAll          `help:"Show help with every flag, also those that are rarely needed." name:"help-all"`
-	Version kong.VersionFlag `help:"Print the version."`
 
 	Serve        serveCmd        `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
 	Demo         demoCmd         `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
@@ -87,13 +86,26 @@ type cli struct {
 type global struct {
 	JSON  bool   `help:"Print results as JSON." name:"json"`
 	Color string `help:"When results are coloured: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
+
+	HelpAll helpAll          `help:"Show help with every flag, also those that are rarely needed." name:"help-all"`
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// gateCLI is the part of cli that the guard of a coding agent needs. It runs at every
-// tool call, and to read all of the flags takes as long as all of its verdict.
-type gateCLI struct {
-	global
-	Gate gateCmd `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+// commandNamed is the part of cli that the first word of a command line asks for, and
+// nil if that is not the name of a command, or of one that looks at the others. To read
+// all of the flags takes longer than most commands do, and the guard of a coding agent
+// runs at every tool call.
+func commandNamed(args []string) kong.Option {
+	if len(args) == 0 || args[0] == "completion" {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
+		if _, is := field.Tag.Lookup("cmd"); !is || args[0] != cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name)) {
+			continue
+		}
+		return kong.DynamicCommand(args[0], field.Tag.Get("help"), "", reflect.New(field.Type).Interface())
+	}
+	return nil
 }
 
 // gateMemory is how much a guard may take before it collects garbage after all.
@@ -137,17 +149,16 @@ func isGate(args []string) bool { return len(args) > 0 && args[0] == "gate" }
 // run is main without the process around it.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	var c cli
-	grammar, flags := any(&c), &c.global
-	if isGate(args) {
-		var g gateCLI
-		grammar, flags = &g, &g.global
+	grammar, flags, options := any(&c), &c.global, []kong.Option(nil)
+	if command := commandNamed(args); command != nil {
+		grammar, options = flags, append(options, command)
 	}
 	exited := -1
-	parser, err := kong.New(grammar, kong.Name("countersign"),
+	parser, err := kong.New(grammar, append(options, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles,
-		kong.Vars{"version": versionText()})
+		kong.Vars{"version": versionText()})...)
 	if err != nil {
 		return fail(stderr, err)
 	}

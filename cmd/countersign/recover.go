@@ -23,7 +23,7 @@ func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]
 		return nil, errors.New("a base copy is restored into a data folder (--data), not into DATABASE_URL")
 	case c.WAL == "":
 		return nil, errors.New("a base copy needs the log that was kept: name its folder with --wal")
-	case c.At != "" && c.Position != 0:
+	case c.At != "" && c.Position != "":
 		return nil, errors.New("give --at or --position, not both")
 	}
 	log, err := filepath.Abs(c.WAL)
@@ -37,18 +37,30 @@ func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]
 	if err != nil {
 		return nil, err
 	}
-	r := localpg.Recovery{WAL: log}
-	if c.At != "" {
-		if r.At, err = time.Parse(time.RFC3339, c.At); err != nil {
-			return nil, errors.New("--at wants a time such as 2026-11-22T15:04:05Z")
-		}
-	}
-	if c.Position != 0 {
-		if r.XID, err = c.commitOf(ctx, c.Position, log); err != nil {
-			return nil, err
-		}
+	r, err := c.target(ctx, log)
+	if err != nil {
+		return nil, err
 	}
 	return files, c.recoverInto(ctx, c.dir(), r)
+}
+
+// target is how far the log is replayed.
+func (c *restoreCmd) target(ctx context.Context, log string) (r localpg.Recovery, err error) {
+	r.WAL = log
+	switch {
+	case c.At != "":
+		if r.At, err = time.Parse(time.RFC3339, c.At); err != nil {
+			return r, errors.New("--at wants a time such as 2026-11-22T15:04:05Z")
+		}
+	case c.Position != "":
+		at, err := parsePlace(c.Position)
+		if err != nil {
+			return r, err
+		}
+		r.XID, err = c.commitOf(ctx, at, log)
+		return r, err
+	}
+	return r, nil
 }
 
 func (c *restoreCmd) recoverInto(ctx context.Context, folder string, r localpg.Recovery) error {
@@ -62,7 +74,7 @@ func (c *restoreCmd) recoverInto(ctx context.Context, folder string, r localpg.R
 
 // commitOf finds the transaction that committed a position: the log alone does not
 // say, so it is brought to its end in a folder that goes away again.
-func (c *restoreCmd) commitOf(ctx context.Context, position int64, log string) (xid string, err error) {
+func (c *restoreCmd) commitOf(ctx context.Context, at eventPlace, log string) (xid string, err error) {
 	if err := os.MkdirAll(c.dir(), 0o755); err != nil {
 		return "", err
 	}
@@ -85,9 +97,16 @@ func (c *restoreCmd) commitOf(ctx context.Context, position int64, log string) (
 		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `select xmin::text from events where p = 0 and pos = $1 and payload is not null`, position).Scan(&xid)
+	var partitions int
+	if err := conn.QueryRow(ctx, `select count(*) from ledger_head`).Scan(&partitions); err != nil {
+		return "", err
+	}
+	if err := at.in(partitions); err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, `select xmin::text from events where p = $1 and pos = $2 and payload is not null`, at.partition, at.position).Scan(&xid)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("position %d is not in what the log brings back, or was archived since: give a time with --at", position)
+		return "", fmt.Errorf("position %d of partition %d is not in what the log brings back, or was archived since: give a time with --at", at.position, at.partition)
 	}
 	return xid, err
 }

@@ -212,6 +212,7 @@ func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
 		if err != nil {
 			return fmt.Errorf("FANOUT_URL: %w", err)
 		}
+		sink.BaseURL = s.cmd.BaseURL
 		s.sink, sinks = sink.Publisher, append(sinks, sink)
 	}
 	s.projections, err = projections.Start(ctx, s.node.ledger, log, sinks...)

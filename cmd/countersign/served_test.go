@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
@@ -53,35 +55,68 @@ func serveIn(t *testing.T, dir string, settings ...string) *served {
 	return nil
 }
 
-// reachable is an empty folder that PostgreSQL's user reaches, also when root tests.
+// reachable is an empty folder that PostgreSQL's user reaches, also when root tests:
+// in memory where there is room, since a process that is killed loses nothing there.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "countersign-fault-")
+	dir, err := reachableFolder()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-// dataDir is a data folder with a cluster in it that has been started once.
+func reachableFolder() (string, error) {
+	dir, err := os.MkdirTemp(ledgertest.Base(), "countersign-fault-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
+}
+
+// dataDir is a data folder with a cluster in it that has been started once: a copy of
+// one, since to make a cluster costs as much as most of these tests do.
 func dataDir(t *testing.T) string {
 	t.Helper()
+	needCluster(t)
 	data := filepath.Join(reachable(t), "data")
-	server, err := localpg.Start(t.Context(), localpg.Options{DataDir: data})
-	if errors.Is(err, localpg.ErrNoPostgres) && os.Getenv("REQUIRE_DB") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", model.data, data).CombinedOutput(); err != nil {
+		t.Fatalf("copy a cluster: %v: %s", err, out)
 	}
 	return data
+}
+
+// needCluster skips the test where there is no PostgreSQL.
+func needCluster(t *testing.T) {
+	t.Helper()
+	model.once.Do(func() { model.err = makeCluster() })
+	if errors.Is(model.err, localpg.ErrNoPostgres) && os.Getenv("REQUIRE_DB") != "1" {
+		t.Skip(model.err)
+	}
+	if model.err != nil {
+		t.Fatal(model.err)
+	}
+}
+
+// model is what dataDir copies. TestMain removes it.
+var model struct {
+	once   sync.Once
+	folder string // around data
+	data   string
+	err    error
+}
+
+func makeCluster() (err error) {
+	if model.folder, err = reachableFolder(); err != nil {
+		return err
+	}
+	model.data = filepath.Join(model.folder, "data")
+	server, err := localpg.Start(context.Background(), localpg.Options{DataDir: model.data})
+	if err != nil {
+		return err
+	}
+	return server.Stop()
 }
 
 // post sends JSON, with an API key or another bearer token; empty for none.

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
 )
 
 // tailCmd prints events as they come.
@@ -24,6 +25,8 @@ type tailCmd struct {
 	Type  []string `help:"Only events of this type, or of all that begin with it, such as decision or payment.settled." placeholder:"TYPE"`
 	Org   string   `help:"Only events of this organization, or of service." placeholder:"ORG"`
 	Match string   `help:"Only events with this text in their type, stream, actor or summary." placeholder:"TEXT"`
+
+	Position string `help:"Only the event at this position, whole and as the fan-out publishes it; of a ledger with several partitions PARTITION:N." placeholder:"N"`
 	data
 }
 
@@ -40,12 +43,20 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
+	if c.Position != "" {
+		return c.showWhole(ctx, o, n.ledger)
+	}
 	if c.Org != "" && !ledger.IsService(c.Org) {
 		if c.Org, err = n.organization(ctx, c.Org); err != nil {
 			return err
 		}
 	}
-	after, err := n.ledger.Heads(ctx)
+	return c.follow(ctx, o, n.ledger)
+}
+
+// follow prints what there is, and then what comes.
+func (c *tailCmd) follow(ctx context.Context, o *output, l *ledger.Ledger) error {
+	after, err := l.Heads(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,18 +64,16 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 		after[p] = max(after[p]-int64(c.Last), 0)
 	}
 	for {
-		changed := n.ledger.Changed() // before reading: what comes later wakes us
-		events, err := newest(ctx, n.ledger, after)
+		changed := l.Changed() // before reading: what comes later wakes us
+		events, err := newest(ctx, l, after)
 		switch {
 		case ctx.Err() != nil: // the signal is how it ends
 			return nil
 		case err != nil:
 			return err
 		}
-		for _, e := range events {
-			if err := c.show(o, e); err != nil {
-				return err
-			}
+		if err := c.showAll(o, events); err != nil {
+			return err
 		}
 		if len(events) > 0 {
 			continue
@@ -79,6 +88,30 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 			return nil
 		}
 	}
+}
+
+// showWhole prints the data of an event's message, the octets that its datahash is of.
+func (c *tailCmd) showWhole(ctx context.Context, o *output, l *ledger.Ledger) error {
+	at, err := parsePlace(c.Position)
+	if err == nil {
+		err = at.in(len(l.Partitions()))
+	}
+	if err != nil {
+		return err
+	}
+	events, err := l.Partition(at.partition).After(ctx, at.position-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		return fmt.Errorf("partition %d ends before position %d", at.partition, at.position)
+	}
+	text, err := canon.Marshal(projections.DataOf(events[0]))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.stdout, "%s\n", text)
+	return err
 }
 
 // newest reads what is behind the positions of each partition, which it moves on, in
@@ -113,6 +146,15 @@ type tailedEvent struct {
 	Type      string         `json:"type"`
 	Actor     string         `json:"actor"`
 	Payload   jsontext.Value `json:"payload"`
+}
+
+func (c *tailCmd) showAll(o *output, events []ledger.Event) error {
+	for _, e := range events {
+		if err := c.show(o, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // show prints an event that the filters take.

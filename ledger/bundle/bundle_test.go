@@ -43,11 +43,12 @@ func signer() *seal.Signer {
 	return s
 }
 
-func trusted() map[string]bundle.Key {
-	keys := map[string]bundle.Key{}
+// trusted are the keys of the first partition, and of the fourth.
+func trusted() []bundle.Key {
+	var keys []bundle.Key
 	for n, purpose := range map[byte]string{1: "record", 2: "checkpoint"} {
 		public := key(n).Public().(ed25519.PublicKey)
-		keys[seal.KeyID(public)] = bundle.Key{Purpose: purpose, Public: public, From: 1}
+		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, From: 1}, bundle.Key{Purpose: purpose, Public: public, Partition: 3, From: 3})
 	}
 	return keys
 }
@@ -55,8 +56,8 @@ func trusted() map[string]bundle.Key {
 func jwks() []byte {
 	set := map[string]any{}
 	var keys []any
-	for id, k := range trusted() {
-		keys = append(keys, map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": id, "x": base64.RawURLEncoding.EncodeToString(k.Public),
+	for _, k := range trusted() {
+		keys = append(keys, map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": seal.KeyID(k.Public), "svc_partition": k.Partition, "x": base64.RawURLEncoding.EncodeToString(k.Public),
 			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": nil})
 	}
 	set["keys"] = keys
@@ -167,7 +168,12 @@ func sign(files map[string][]byte, m bundle.Manifest) {
 			m.Files[name] = hex.EncodeToString(sum[:])
 		}
 	}
-	envelope := must(signer().Sign(bundle.PayloadType, m))
+	signRecord(files, m)
+}
+
+// signRecord makes a manifest of a record of any form.
+func signRecord(files map[string][]byte, record any) {
+	envelope := must(signer().Sign(bundle.PayloadType, record))
 	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
 }
 
@@ -237,6 +243,33 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	}
 }
 
+// A key signs in the partitions it was activated in; one that the verifier trusts
+// anywhere signs in all.
+func TestKeysOfAnotherPartitionSignNothing(t *testing.T) {
+	files := draw()
+	var envelope struct{ Record bundle.Manifest }
+	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+		t.Fatal(err)
+	}
+	m := envelope.Record
+	m.Partition = 1
+	sign(files, m)
+	folder := t.TempDir()
+	write(t, folder, files)
+	b := must(bundle.Open(folder))
+	defer b.Close()
+	if r := must(bundle.Verify(b, trusted(), nil)); r.Reason != "manifest.json: key" {
+		t.Errorf("with keys of other partitions: %+v", r)
+	}
+	anywhere := trusted()
+	for i := range anywhere {
+		anywhere[i].Partition, anywhere[i].From = bundle.AnyPartition, 0
+	}
+	if r := must(bundle.Verify(b, anywhere, nil)); !r.Valid {
+		t.Errorf("with keys trusted anywhere: %+v", r)
+	}
+}
+
 // oddJSON are values that readers in different languages take or refuse.
 var oddJSON = []string{`"\ud800"`, `"\ud83d\ude00"`, `1e999`, `-0`, `01`, `1.`, strings.Repeat("9", 5000), ` 1`, "1\t", `NaN`, `-Infinity`, `"\u0000"`, `"\x41"`, `{"a":1,"a":2}`,
 	strings.Repeat("[", 62) + strings.Repeat("]", 62), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 3000) + strings.Repeat("]", 3000), `[`, `"`, `1}{`, `null,"record":null`, `1,"integrity":{},"record":{}`,
@@ -250,7 +283,9 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	weighted := []string{"manifest.json", "checkpoint.txt", "openings.jsonl", "proofs/inclusion.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", names[r.IntN(len(names))]}
 	name := weighted[r.IntN(len(weighted))]
 	text := bytes.Clone(files[name])
-	switch r.IntN(9) {
+	switch r.IntN(11) {
+	case 9, 10: // a member of another kind or of a size that not every reader takes
+		return otherMember(r, files, name)
 	case 8: // a payload on which readers of JSON differ, with good hashes
 		odd := oddJSON[r.IntN(len(oddJSON))]
 		member := must(json.Marshal(`{"memberId":"cus_1"`))
@@ -298,6 +333,45 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	files[name] = text
 	if name == "events.jsonl" && r.IntN(3) == 0 {
 		files[name] = rehash(text)
+	}
+	return resign(r, files)
+}
+
+// otherMembers are canonical values of all kinds.
+var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `{"a":1}`}
+
+// otherMember replaces, removes or adds one member of a line, at the top or one below;
+// what was hashed and signed is so again.
+func otherMember(r *rand.Rand, files map[string][]byte, name string) map[string][]byte {
+	lines := bytes.SplitAfter(bytes.TrimSuffix(files[name], []byte("\n")), []byte("\n"))
+	at := r.IntN(len(lines))
+	var whole map[string]any
+	if json.Unmarshal(lines[at], &whole) != nil || len(whole) == 0 {
+		return files
+	}
+	within := whole
+	if below, ok := whole[[]string{"record", "integrity", "record"}[r.IntN(3)]].(map[string]any); ok && r.IntN(8) > 0 {
+		within = below
+	}
+	names := append(slices.Sorted(maps.Keys(within)), "extra")
+	member := names[r.IntN(len(names))]
+	if other := otherMembers[r.IntN(len(otherMembers))]; r.IntN(5) > 0 {
+		within[member] = jsontext.Value(other)
+	} else {
+		delete(within, member)
+	}
+	lines[at] = append(must(canon.Marshal(whole)), '\n')
+	files[name] = bytes.Join(lines, nil)
+	switch name {
+	case "manifest.json":
+		if record, ok := whole["record"].(map[string]any); ok && within[member] != nil && r.IntN(4) > 0 {
+			signRecord(files, record)
+		}
+		return files
+	case "events.jsonl":
+		if r.IntN(3) > 0 {
+			files[name] = rehash(files[name])
+		}
 	}
 	return resign(r, files)
 }

@@ -17,8 +17,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Folder is a bundle that is being written: what goes into it is hashed on its way,
@@ -325,19 +323,4 @@ func unpackFile(into *os.Root, name string, from io.Reader) error {
 	}
 	_, err = io.Copy(file, from)
 	return errors.Join(err, file.Close())
-}
-
-// Partition is the partition that a bundle's events say to be of, for choosing keys
-// before anything of it is trusted; 0 where the manifest cannot be read.
-func (b *Bundle) Partition() int16 {
-	var m struct {
-		Record struct {
-			Partition int16 `json:"partition"`
-		} `json:"record"`
-	}
-	text, err := b.Text("manifest.json")
-	if err != nil || json.Unmarshal(text, &m) != nil {
-		return 0
-	}
-	return m.Record.Partition
 }

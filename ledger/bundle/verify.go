@@ -23,13 +23,17 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Key is a public key that a verifier holds.
+// Key is a public key that a verifier holds, with where it is good in one partition.
 type Key struct {
-	Purpose string // "record" or "checkpoint"
-	Public  ed25519.PublicKey
-	From    int64 // position of its activation; 0: not known
-	To      int64 // of its retirement; 0: active
+	Purpose   string // "record" or "checkpoint"
+	Public    ed25519.PublicKey
+	Partition int   // of the positions, or AnyPartition
+	From      int64 // position of its activation; 0: not known
+	To        int64 // of its retirement; 0: active
 }
+
+// AnyPartition is the partition of a key that is trusted wherever it signed.
+const AnyPartition = -1
 
 // Result is what a verification found.
 type Result struct {
@@ -53,9 +57,10 @@ func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format
 // verifier is one verification; it makes the checks of verify.py, in its order.
 type verifier struct {
 	bundle *Bundle
-	keys   map[string]Key
+	given  []Key
+	keys   map[string]Key // those of the manifest's partition, by id
 	pin    []byte
-	m      Manifest
+	m      relied
 
 	signatures seal.Verifier
 
@@ -66,10 +71,26 @@ type verifier struct {
 	result Result
 }
 
-// Verify checks a bundle with keys by id that the verifier holds and, if there is one,
+// relied are the members of a manifest that a verification rests on; of the others it
+// says no more than that they were signed.
+type relied struct {
+	Schema          string            `json:"schema"`
+	Origin          string            `json:"origin"`
+	Partition       int64             `json:"partition"`
+	Tenant          string            `json:"tenant"`
+	FirstSequence   int64             `json:"firstSequence"`
+	Count           int64             `json:"count"`
+	PrevBeforeFirst string            `json:"prevBeforeFirst"`
+	LastHash        string            `json:"lastHash"`
+	CheckpointSize  int64             `json:"checkpointSize"`
+	PriorDecisions  map[string]string `json:"priorDecisions"`
+	Files           map[string]string `json:"files"`
+}
+
+// Verify checks a bundle with the keys that the verifier holds and, if there is one,
 // the note that was kept from before. The error is of what could not be read.
-func Verify(b *Bundle, keys map[string]Key, pin []byte) (Result, error) {
-	v := &verifier{bundle: b, keys: keys, pin: pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
+func Verify(b *Bundle, keys []Key, pin []byte) (Result, error) {
+	v := &verifier{bundle: b, given: keys, keys: map[string]Key{}, pin: pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
 	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
 		err := check()
 		var no reason
@@ -87,6 +108,17 @@ func Verify(b *Bundle, keys map[string]Key, pin []byte) (Result, error) {
 
 func (v *verifier) gap(format string, args ...any) {
 	v.result.Gaps = append(v.result.Gaps, fmt.Sprintf(format, args...))
+}
+
+// choose takes the keys of the manifest's partition. Where a key is good in it counts
+// more than that it is trusted anywhere.
+func (v *verifier) choose() {
+	for _, key := range v.given {
+		id := seal.KeyID(key.Public)
+		if _, known := v.keys[id]; int64(key.Partition) == v.m.Partition || key.Partition == AnyPartition && !known {
+			v.keys[id] = key
+		}
+	}
 }
 
 // recordKey finds a key for records that is valid at a position, 0 for any.
@@ -142,6 +174,7 @@ func (v *verifier) manifest() error {
 			return falsef("%s: hash", other)
 		}
 	}
+	v.choose()
 	i := integrityOf(members["integrity"])
 	key := v.recordKey(i.KeyID, 0)
 	switch {
@@ -173,11 +206,15 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 	return i
 }
 
-// manifestKinds checks the types of the members that the verifier rests on.
+// manifestKinds checks the types of the members that the verifier rests on; bundles
+// from before there were partitions do not say theirs.
 func manifestKinds(record map[string]jsontext.Value) bool {
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
-		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "files": '{'} {
-		value := record[name]
+		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "files": '{', "partition": '0'} {
+		value, there := record[name]
+		if !there && name == "partition" {
+			continue
+		}
 		if len(value) == 0 || kind == '0' && (value[0] < '0' || value[0] > '9' || bytes.ContainsAny(value, ".eE")) || kind != '0' && value[0] != kind {
 			return false
 		}

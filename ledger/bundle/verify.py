@@ -327,6 +327,8 @@ def is_line(e):
     for name, kind in FIELDS.items():
         if type(e[name]) is not kind or kind is int and e[name] < 0:
             return False
+    if e["p"] >= 1 << 15:
+        return False
     if not all(HEX.match(e[n]) for n in ("payload_hash", "prev", "hash")):
         return False
     if not all(e[n] is None or isinstance(e[n], str) and HEX.match(e[n]) for n in ("idem_key", "content_hash")):
@@ -435,6 +437,7 @@ class Bundle:
         kinds = {"schema": str, "origin": str, "tenant": str, "firstSequence": int, "count": int, "prevBeforeFirst": str,
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
+        ok = ok and type(r.get("partition", 0)) is int and r.get("partition", 0) >= 0  # bundles of before do not say it
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
         check(ok, name + ": record")
         check(self.names - {name} == set(r["files"]), "files")

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Names of the types of events that are appended today.
+// Names of the types of events. workflow.completed is not appended any more.
 const (
 	TypeSigningKeyActivated = "signing_key.activated"
 	TypeSigningKeyRetired   = "signing_key.retired"
@@ -111,16 +111,16 @@ type CallCompleted struct {
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`
 	RulesetHash    string          `json:"rulesetHash,omitempty"`
 	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear: here, or in workflow.completed
-	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one
+	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear
+	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one; that of a run holds its workflow
 	Integrity      *seal.Integrity `json:"integrity,omitempty"`
 	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
 // WorkflowCompleted is workflow.completed, schema version 1, the only event of
 // workflow/<asw id>. Schema version 0 is the same without action binding and
-// receipt. The command's text is in neither: it stands, sealed, in the
-// call.completed of the same append.
+// receipt. It is read for ever and appended no more: it was the second event of a run,
+// and the receipt in call.completed says the same.
 type WorkflowCompleted struct {
 	Workflow  Workflow        `json:"workflow"`
 	Record    jsontext.Value  `json:"record,omitempty"`
@@ -128,8 +128,8 @@ type WorkflowCompleted struct {
 	VerifyURL string          `json:"verifyUrl,omitempty"`
 }
 
-// Workflow is what is kept of a workflow, and the member of that name in its
-// receipt's record. Times are RFC 3339, UTC, milliseconds.
+// Workflow is what is kept of a workflow: the member of that name in its receipt's
+// record. Times are RFC 3339, UTC, milliseconds.
 type Workflow struct {
 	WorkflowID            string   `json:"workflowId"`
 	Status                string   `json:"status"`

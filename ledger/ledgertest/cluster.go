@@ -72,15 +72,14 @@ func workersOf(ctx context.Context, super string) ([]string, error) {
 
 // join makes a database that exists on all servers one of the cluster.
 func (s testServer) join(ctx context.Context, database string) error {
-	inside := testServer{super: s.url(database, "")}
-	for _, worker := range s.workers {
-		inside.workers = append(inside.workers, testServer{super: worker}.url(database, ""))
-	}
-	if err := inside.everywhere(ctx, "create extension citus"); err != nil {
-		return err
+	servers := append([]string{s.super}, s.workers...)
+	for _, server := range servers {
+		if err := (testServer{super: testServer{super: server}.url(database, "")}).run(ctx, "create extension citus"); err != nil {
+			return err
+		}
 	}
 	statements := []string{}
-	for i, server := range append([]string{s.super}, s.workers...) {
+	for i, server := range servers {
 		u, err := url.Parse(server)
 		if err != nil {
 			return err
@@ -95,5 +94,5 @@ func (s testServer) join(ctx context.Context, database string) error {
 		}
 		statements = append(statements, fmt.Sprintf("select %s('%s', %d)", add, u.Hostname(), port))
 	}
-	return inside.run(ctx, statements...)
+	return testServer{super: s.url(database, "")}.run(ctx, statements...)
 }

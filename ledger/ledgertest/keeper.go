@@ -243,7 +243,7 @@ func discard(data string) error {
 // sharedDir makes the folder of the shared server, one per user: in memory where
 // there is room, since nothing in it needs to last.
 func sharedDir() (string, error) {
-	dir := filepath.Join(base(), "countersign-test-"+strconv.Itoa(os.Geteuid()))
+	dir := filepath.Join(Base(), "countersign-test-"+strconv.Itoa(os.Geteuid()))
 	mode := fs.FileMode(0o700)
 	if os.Geteuid() == 0 {
 		mode = 0o755 // the server runs as another user then
@@ -265,7 +265,9 @@ func sharedDir() (string, error) {
 	return dir, nil
 }
 
-func base() string {
+// Base is the folder in which a server of tests keeps its own: in memory where there
+// is room.
+func Base() string {
 	if dir := os.Getenv("TEST_DATABASE_DIR"); dir != "" {
 		return dir
 	}

@@ -53,6 +53,7 @@ type DB struct {
 	URL      string // countersign_app: what the service may do
 	OwnerURL string // countersign_owner: what migrations may do
 	SuperURL string // a superuser, for tests that tamper
+	name     string
 }
 
 // setupWithin bounds everything New does; the first call of all fetches and
@@ -75,35 +76,24 @@ func Partitions() int {
 	return 1
 }
 
+// setUp is the server that tests share, and the time for making a database there.
+func setUp(t testing.TB) (context.Context, context.CancelFunc, testServer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+	s, err := server(ctx)
+	if err != nil {
+		cancel()
+		unavailable(t, err)
+	}
+	return ctx, cancel, s
+}
+
 // NewPartitioned is New for a ledger of so many partitions.
 func NewPartitioned(t testing.TB, partitions int) *DB {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+	ctx, cancel, s := setUp(t)
 	defer cancel()
-	s, err := server(ctx)
-	if err != nil {
-		unavailable(t, err)
-	}
-	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
-		defer cancel()
-		if err := s.everywhere(ctx, "drop database if exists "+name+" with (force)"); err != nil {
-			t.Errorf("drop the test database: %v", err)
-		}
-	})
-	err = s.everywhere(ctx,
-		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole),
-		// A copy has the rights on tables but not those on the database itself.
-		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
-	if err != nil {
-		t.Fatalf("make a test database: %v", err)
-	}
-	db := &DB{
-		URL:      s.url(name, migrations.AppRole),
-		OwnerURL: s.url(name, migrations.OwnerRole),
-		SuperURL: s.url(name, ""),
-	}
+	db := s.copy(ctx, t, templateName())
 	if partitions > 1 {
 		if err := migrations.UpPartitioned(ctx, db.SuperURL, Origin, partitions); err != nil {
 			t.Fatalf("make the partitions of a test database: %v", err)
@@ -111,6 +101,83 @@ func NewPartitioned(t testing.TB, partitions int) *DB {
 	}
 	return db
 }
+
+// A Template is what the databases of several tests begin with, beyond what New
+// gives them: made once in a program, and copied as New copies its own.
+type Template struct {
+	Make func(context.Context, *DB) error // closes what it opens
+	once sync.Once
+	name string
+	err  error
+}
+
+// New is the package's New with what Make does. On a server that is not ours
+// nothing may be left behind, so each database is made by itself there.
+func (m *Template) New(t testing.TB) *DB {
+	t.Helper()
+	ctx, cancel, s := setUp(t)
+	defer cancel()
+	if !s.logins {
+		db := New(t)
+		if err := m.Make(ctx, db); err != nil {
+			t.Fatalf("make a test database: %v", err)
+		}
+		return db
+	}
+	m.once.Do(func() { m.err = m.prepare(ctx, t, s) })
+	if m.err != nil {
+		t.Fatalf("make a template: %v", m.err)
+	}
+	return s.copy(ctx, t, m.name)
+}
+
+// prepare keeps a database of the test under a name that outlives it: the server
+// ends with its programs.
+func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) error {
+	db := New(t)
+	if err := m.Make(ctx, db); err != nil {
+		return err
+	}
+	m.name = fmt.Sprintf("tmpl_%d_%d", os.Getpid(), count.Add(1))
+	return s.everywhere(ctx, fmt.Sprintf("create database %s template %s strategy file_copy owner %s", m.name, db.name, migrations.OwnerRole))
+}
+
+// copy makes a database of the test from a template.
+func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB {
+	t.Helper()
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+		defer cancel()
+		if err := s.everywhere(ctx, fmt.Sprintf(untilUsersLeft, name), "drop database if exists "+name+" with (force)"); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+	})
+	err := s.everywhere(ctx,
+		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, template, migrations.OwnerRole),
+		// A copy has the rights on tables but not those on the database itself.
+		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
+	if err != nil {
+		t.Fatalf("make a test database: %v", err)
+	}
+	return &DB{
+		URL:      s.url(name, migrations.AppRole),
+		OwnerURL: s.url(name, migrations.OwnerRole),
+		SuperURL: s.url(name, ""),
+		name:     name,
+	}
+}
+
+// untilUsersLeft waits for the sessions of a database whose clients have just hung up:
+// they are gone within a millisecond or two, while a drop that finds one looks again
+// only after a tenth of a second, and the other tests wait for it.
+const untilUsersLeft = `do $$ begin
+	for i in 1..50 loop
+		exit when not exists (select from pg_stat_activity where datname = '%s');
+		perform pg_sleep(0.002);
+		perform pg_stat_clear_snapshot();
+	end loop;
+end $$`
 
 var (
 	count atomic.Int64 // numbers the databases of this program
@@ -137,6 +204,15 @@ type testServer struct {
 	super   string   // the superuser's URL
 	workers []string // those of the servers of a cluster behind it
 	logins  bool     // the roles may log in without a password
+	work    *worker
+}
+
+// A worker runs statements as superuser, one after the other, on a connection to
+// the server that stays open: two new ones in each test would cost the server as
+// much as the test's database.
+type worker struct {
+	mu   sync.Mutex
+	conn *pgx.Conn // nil: none yet, or it broke
 }
 
 // server returns the server, with its template. The answer, good or bad, is the
@@ -149,6 +225,7 @@ var server = func() func(context.Context) (testServer, error) {
 	)
 	return func(ctx context.Context) (testServer, error) {
 		once.Do(func() {
+			s.work = &worker{}
 			if s.super = os.Getenv("TEST_DATABASE_URL"); s.super != "" {
 				if !strings.HasPrefix(s.super, "postgres://") && !strings.HasPrefix(s.super, "postgresql://") {
 					err = errors.New("TEST_DATABASE_URL does not begin with postgres://")
@@ -172,14 +249,29 @@ var server = func() func(context.Context) (testServer, error) {
 // octets, so it holds half of the hash.
 func templateName() string { return "tmpl_" + migrations.Hash()[:32] }
 
-// everywhere runs a statement on the server, or on each of a cluster.
+// everywhere runs statements, each by itself, as superuser, on the server, and on
+// each of a cluster behind it.
 func (s testServer) everywhere(ctx context.Context, statements ...string) error {
-	for _, server := range append([]string{s.super}, s.workers...) {
+	if err := s.work.run(ctx, s.super, statements); err != nil {
+		return err
+	}
+	for _, server := range s.workers {
 		if err := (testServer{super: server}).run(ctx, statements...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (w *worker) run(ctx context.Context, url string, statements []string) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil || w.conn.IsClosed() {
+		if w.conn, err = pgx.Connect(ctx, url); err != nil {
+			return err
+		}
+	}
+	return patiently(ctx, w.conn, statements)
 }
 
 // templateLock is the advisory lock under which one program makes the template.
@@ -234,34 +326,34 @@ func (s testServer) makeLedger(ctx context.Context, database string) error {
 	return migrations.Distribute(ctx, s.url(database, ""))
 }
 
-// patiently runs a statement that needs a database without sessions: the one
-// that has just ended may not be gone yet.
-func patiently(ctx context.Context, conn *pgx.Conn, statement string) error {
-	for {
-		_, err := conn.Exec(ctx, statement)
+// patiently runs statements, each by itself. Some need a database without sessions:
+// the one that has just ended may not be gone yet.
+func patiently(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	for len(statements) > 0 {
+		_, err := conn.Exec(ctx, statements[0])
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "55006" {
+		switch {
+		case err == nil:
+			statements = statements[1:]
+		case !errors.As(err, &pg) || pg.Code != "55006":
 			return err
-		}
-		if waitErr := wait(ctx, pollEvery); waitErr != nil {
-			return errors.Join(err, waitErr)
+		default:
+			if waitErr := wait(ctx, pollEvery); waitErr != nil {
+				return errors.Join(err, waitErr)
+			}
 		}
 	}
+	return nil
 }
 
-// run runs statements, each by itself, as superuser.
+// run runs statements as superuser on a connection of their own.
 func (s testServer) run(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, s.super)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, statement := range statements {
-		if err := patiently(ctx, conn, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return patiently(ctx, conn, statements)
 }
 
 // url is the connection string of a database as a role; the empty role is the

@@ -1,6 +1,8 @@
 package ledgertest_test
 
 import (
+	"context"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -28,5 +30,39 @@ func TestNewGivesAMigratedDatabaseInThreeRoles(t *testing.T) {
 		if role != want || origin != ledgertest.Origin+"/0" {
 			t.Errorf("role %q, origin %q; want %q, %q", role, origin, want, ledgertest.Origin+"/0")
 		}
+	}
+}
+
+// TestTemplate: what was made once is in every database, each its own.
+func TestTemplate(t *testing.T) {
+	made := 0
+	template := &ledgertest.Template{Make: func(ctx context.Context, db *ledgertest.DB) error {
+		made++
+		conn, err := pgx.Connect(ctx, db.OwnerURL)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		_, err = conn.Exec(ctx, `create table made (n int)`)
+		return err
+	}}
+	for range 2 {
+		t.Run("database", func(t *testing.T) {
+			conn, err := pgx.Connect(t.Context(), template.New(t).OwnerURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(t.Context())
+			var rows int
+			if err := conn.QueryRow(t.Context(), `select count(*) from made`).Scan(&rows); err != nil || rows != 0 {
+				t.Errorf("%d rows, %v; want the empty table", rows, err)
+			}
+			if _, err := conn.Exec(t.Context(), `insert into made values (1)`); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if made != 1 && os.Getenv("TEST_DATABASE_URL") == "" {
+		t.Errorf("made %d times", made)
 	}
 }

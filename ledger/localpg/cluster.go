@@ -67,7 +67,8 @@ func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	if err := l.user.ownDir(temp); err != nil {
 		return fmt.Errorf("make the cluster: %w", err)
 	}
-	err = l.initdb(ctx, bin, "-D", temp, "-U", Superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "-k", "--no-instructions", "--no-sync")
+	err = l.initdb(ctx, bin, "-D", temp, "-U", Superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "-k",
+		"--wal-segsize="+segmentMB, "--no-instructions", "--no-sync")
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,12 @@ const (
 	// Linux, 104 on macOS, both with a final NUL.
 	maxSocketPath = 100
 
+	// segmentMB is the size of a new cluster's WAL segments. The server writes each one
+	// out once before its first use, while commits wait: 16 MB, its own default, take 50
+	// to 60 ms (measured with the quick gate at half of saturation, p99 49 ms), 4 MB go
+	// unnoticed (18 ms). From the first checkpoint on segments are used again.
+	segmentMB = "4"
+
 	// readyEvery is how often a starting server is asked; a connection to a local
 	// socket costs it nothing.
 	readyEvery = 20 * time.Millisecond

@@ -181,6 +181,8 @@ func (l *launcher) settings(socketDir, logFolder string) []string {
 		"synchronous_commit=on",
 		"max_connections=100",
 		"shared_buffers=128MB",
+		"min_wal_size=80MB", // initdb would scale both by the segments' size
+		"max_wal_size=1GB",
 		"max_parallel_workers_per_gather=0",
 		"max_parallel_maintenance_workers=0",
 		"logging_collector=off",

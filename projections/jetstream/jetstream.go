@@ -17,12 +17,15 @@ import (
 	watermillnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/nats-io/nats.go"
+
+	"github.com/countersign/countersign/projections"
 )
 
 const (
 	stream     = "countersign"
 	duplicates = 10 * time.Minute // longer than a node is away for, and not for ever: JetStream keeps the ids in memory
 	patience   = 5 * time.Second  // for an acknowledgement
+	tooLarge   = 10054            // the server's code for what is above the stream's own limit
 )
 
 // Publisher is a connection to a NATS server, which it makes again for as long as
@@ -65,7 +68,12 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 		return err
 	}
 	for _, m := range messages {
-		if err := p.Publisher.Publish(m.Metadata.Get("ce-type"), m); err != nil {
+		err := p.Publisher.Publish(m.Metadata.Get("ce-type"), m)
+		var refused *nats.APIError
+		if errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.ErrorCode == tooLarge {
+			return fmt.Errorf("%w: %w", projections.ErrTooLarge, err)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -6,19 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 	"github.com/countersign/countersign/projections/sinktest"
 )
 
 // broker is a NATS server in this process.
-func broker(t *testing.T, folder string, port int) *server.Server {
+func broker(t *testing.T, options server.Options) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: folder, NoLog: true, NoSigs: true})
+	options.Host, options.JetStream, options.NoLog, options.NoSigs = "127.0.0.1", true, true, true
+	s, err := server.NewServer(&options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,42 +28,45 @@ func broker(t *testing.T, folder string, port int) *server.Server {
 	return s
 }
 
-// read takes n messages out of the stream, in its order.
-func read(t *testing.T, url string, n int) []projections.CloudEvent {
+func dial(t *testing.T, url string) nats.JetStreamContext {
 	t.Helper()
 	conn, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(conn.Close)
 	js, err := conn.JetStream()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// read takes n messages out of the stream, in its order.
+func read(t *testing.T, url string, n int) (arrived sinktest.Arrivals) {
+	t.Helper()
+	js := dial(t, url)
 	var sub *nats.Subscription
 	for sub == nil { // until the stream is there
 		sub, _ = js.SubscribeSync("countersign.>", nats.OrderedConsumer())
 	}
-	var got []projections.CloudEvent
 	for range n {
 		m, err := sub.NextMsg(time.Minute)
 		if err != nil {
-			t.Fatalf("message %d: %v", len(got)+1, err)
+			t.Fatalf("message %d: %v", arrived.Messages+1, err)
 		}
-		var e projections.CloudEvent
-		if err := json.Unmarshal(m.Data, &e); err != nil {
-			t.Fatal(err)
+		attributes := map[string]string{}
+		for name := range m.Header {
+			attributes[name] = m.Header.Get(name)
 		}
-		if m.Subject != "countersign.member.removed" || m.Header.Get("content-type") != projections.CloudEventType || m.Header.Get(nats.MsgIdHdr) != e.ID ||
-			m.Header.Get("ce-id") != e.ID || m.Header.Get("ce-position") != e.Position {
+		if e := arrived.Add(t, m.Data, attributes); m.Subject != e.Type || m.Header.Get(nats.MsgIdHdr) != e.ID {
 			t.Errorf("message %s: subject %s, %v", e.ID, m.Subject, m.Header)
 		}
-		got = append(got, e)
 	}
 	if info, err := js.StreamInfo("countersign"); err != nil || info.State.Msgs != uint64(n) {
 		t.Errorf("the stream holds %+v, want %d messages, %v", info.State, n, err)
 	}
-	return got
+	return arrived
 }
 
 // Every event arrives once and in order, although the node ends, another begins,
@@ -72,20 +74,21 @@ func read(t *testing.T, url string, n int) []projections.CloudEvent {
 // its id.
 func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	l, folder := sinktest.Ledger(t), t.TempDir()
-	nats := broker(t, folder, -1)
+	nats := broker(t, server.Options{StoreDir: folder, Port: -1})
 	url := nats.ClientURL()
 	start := func() func() {
 		p, err := jetstream.New(url, sinktest.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sinktest.Start(t, l, "nats", p)
+		stop, _ := sinktest.Start(t, l, "nats", p)
+		return stop
 	}
 	sinktest.Append(t, l, 1, 20)
 	stop := start()
 	read(t, url, 20)
 	stop()
-	sinktest.PutBack(t, l, "nats", 15)
+	sinktest.PutBack(t, l, "nats", 5)
 	stop = start()
 	defer func() { stop() }()
 	sinktest.Append(t, l, 21, 5)
@@ -94,9 +97,52 @@ func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	nats.Shutdown()
 	nats.WaitForShutdown()
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
-	nats = broker(t, folder, port)
+	nats = broker(t, server.Options{StoreDir: folder, Port: port})
 	defer nats.Shutdown()
-	sinktest.Check(t, l, read(t, url, 30))
+	arrived := read(t, url, 30)
+	arrived.Check(t, l)
+}
+
+// What the server or the stream refuses for its size arrives without its data, and
+// what is behind it arrives, too.
+func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
+	for name, c := range map[string]struct {
+		server int32
+		stream int32
+	}{"server": {server: 20_000}, "stream": {server: 1 << 20, stream: 20_000}} {
+		t.Run(name, func(t *testing.T) {
+			l := sinktest.Ledger(t)
+			s := broker(t, server.Options{StoreDir: t.TempDir(), Port: -1, MaxPayload: c.server})
+			defer s.Shutdown()
+			if c.stream > 0 {
+				operatorsStream(t, s.ClientURL(), c.stream)
+			}
+			sinktest.Append(t, l, 1, 6)
+			sinktest.AppendLarge(t, l, 7, 30_000)
+			sinktest.Append(t, l, 8, 6)
+			p, err := jetstream.New(s.ClientURL(), sinktest.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop, withoutData := sinktest.Start(t, l, "nats", p)
+			defer stop()
+			sinktest.AppendLarge(t, l, 14, 9_500)
+			arrived := read(t, s.ClientURL(), 14)
+			arrived.Check(t, l, 7)
+			if n := withoutData(); n != 1 {
+				t.Errorf("%d events are counted", n)
+			}
+		})
+	}
+}
+
+// operatorsStream is made before the sink comes, and takes no larger messages.
+func operatorsStream(t *testing.T, url string, octets int32) {
+	t.Helper()
+	js := dial(t, url)
+	if _, err := js.AddStream(&nats.StreamConfig{Name: "countersign", Subjects: []string{"countersign.>"}, MaxMsgSize: octets}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAddressesAreChecked(t *testing.T) {

@@ -4,9 +4,17 @@
 //
 //	kafka://user:password@host:9092,host2:9092/topic?tls=true&sasl=SCRAM-SHA-512
 //
-// User and password are there if the brokers ask for SASL; sasl is then
-// SCRAM-SHA-512, if it says nothing, SCRAM-SHA-256 or, under TLS alone, PLAIN.
-// ca=FILE names the certificates (PEM) to trust in place of the system's.
+// Its parameters, all of them optional; cert, key and token are read at every
+// connection, so what lies there may change:
+//
+//	tls=true              TLS 1.2 or newer
+//	ca=FILE               certificates (PEM) to trust in place of the system's
+//	cert=FILE, key=FILE   the client's certificate and its key (PEM); one file may hold both
+//	sasl=MECHANISM        SCRAM-SHA-512 (where there is a user), SCRAM-SHA-256 and, under TLS
+//	                      alone, PLAIN and OAUTHBEARER
+//	token=FILE            the token of OAUTHBEARER
+//	token_url=URL         or the server that gives user and password one (OAuth 2.0 client
+//	                      credentials), with scope=NAMES if it asks for them
 //
 // A record is a CloudEvent in the structured form of the Kafka protocol binding,
 // with its attributes beside it as headers. Its key is the tenant, so one tenant's
@@ -16,27 +24,31 @@ package kafka
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/countersign/countersign/projections"
 )
 
-// patience is for a connection, and for the acknowledgement of what is published
-// together: a transaction is open for as long.
-const patience = 5 * time.Second
+const (
+	// patience is for a connection, and for the acknowledgement of what is published
+	// together: a transaction is open for as long.
+	patience = 5 * time.Second
+
+	// What is published together is one batch of each partition, which a broker takes or
+	// refuses whole: nothing behind a message that is refused arrives before it. So a
+	// batch waits until all of it is there, and holds more than is ever published
+	// together. How much a batch may hold is for the brokers to say.
+	gather    = 100 * time.Millisecond // more than it takes
+	batchMost = 16 << 20
+)
 
 // Publisher is a client of a Kafka cluster, which connects again for as long as it
 // takes. Publish returns when all replicas in sync have every message.
@@ -51,7 +63,7 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 	}
 	client, err := kgo.NewClient(append(options,
 		kgo.ClientID("countersign"), kgo.WithLogger(logger{log}), kgo.DialTimeout(patience),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(gather), kgo.ProducerBatchMaxBytes(batchMost),
 		// Without this a record on its way to a broker that is away is waited for without end.
 		kgo.AllowIdempotentProduceCancellation(),
 	)...)
@@ -59,68 +71,6 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 		return nil, errors.New("the client of Kafka does not take this address")
 	}
 	return &Publisher{client}, nil
-}
-
-// parse reads an address.
-func parse(address string) ([]kgo.Opt, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "kafka" {
-		return nil, errors.New("want an address such as kafka://user:password@host:9092,host2:9092/topic?tls=true")
-	}
-	brokers, topic, q := strings.Split(u.Host, ","), strings.TrimPrefix(u.Path, "/"), u.Query()
-	for name := range q {
-		if !slices.Contains([]string{"tls", "sasl", "ca"}, name) {
-			return nil, errors.New("an address of Kafka has the parameters tls, sasl and ca, and no other")
-		}
-	}
-	secure := q.Get("tls") == "true"
-	switch {
-	case slices.Contains(brokers, ""):
-		return nil, errors.New("want the brokers, as host:port with commas between")
-	case topic == "" || strings.Contains(topic, "/"):
-		return nil, errors.New("want one topic behind the brokers: kafka://host:9092/topic")
-	case q.Has("tls") && !secure && q.Get("tls") != "false":
-		return nil, errors.New("tls is true or false")
-	case q.Has("ca") && !secure:
-		return nil, errors.New("ca wants tls=true")
-	case q.Has("sasl") && u.User == nil:
-		return nil, errors.New("sasl wants a user and a password")
-	}
-	options := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic)}
-	if secure {
-		config := &tls.Config{MinVersion: tls.VersionTLS12}
-		if q.Has("ca") {
-			config.RootCAs = x509.NewCertPool()
-			if pem, err := os.ReadFile(q.Get("ca")); err != nil || !config.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, errors.New("ca wants a file of PEM certificates that can be read")
-			}
-		}
-		options = append(options, kgo.DialTLSConfig(config))
-	}
-	if u.User != nil {
-		m, err := mechanism(q.Get("sasl"), u.User, secure)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, kgo.SASL(m))
-	}
-	return options, nil
-}
-
-func mechanism(name string, user *url.Userinfo, secure bool) (sasl.Mechanism, error) {
-	password, _ := user.Password()
-	switch name {
-	case "", "SCRAM-SHA-512":
-		return scram.Auth{User: user.Username(), Pass: password}.AsSha512Mechanism(), nil
-	case "SCRAM-SHA-256":
-		return scram.Auth{User: user.Username(), Pass: password}.AsSha256Mechanism(), nil
-	case "PLAIN":
-		if !secure {
-			return nil, errors.New("sasl=PLAIN wants tls=true: anyone on the way could read the password")
-		}
-		return plain.Auth{User: user.Username(), Pass: password}.AsMechanism(), nil
-	}
-	return nil, errors.New("sasl is SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN")
 }
 
 // Publish implements message.Publisher. The topic is the address's.
@@ -140,7 +90,7 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 			records[i].Headers = append(records[i].Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 		}
 	}
-	err := p.client.ProduceSync(ctx, records...).FirstErr()
+	err := refusal(p.client.ProduceSync(ctx, records...))
 	if errors.Is(err, context.DeadlineExceeded) {
 		// The records only know that they have waited; what the brokers say tells why.
 		asking, cancel := context.WithTimeout(messages[0].Context(), patience)
@@ -151,6 +101,16 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 		return fmt.Errorf("produce to Kafka: %w", err)
 	}
 	return nil
+}
+
+// refusal is the failure that cannot pass by itself, if there is one, else the first.
+func refusal(results kgo.ProduceResults) error {
+	for _, r := range results {
+		if errors.Is(r.Err, kerr.MessageTooLarge) || errors.Is(r.Err, kerr.RecordListTooLarge) {
+			return fmt.Errorf("%w: %w", projections.ErrTooLarge, r.Err)
+		}
+	}
+	return results.FirstErr()
 }
 
 // Close implements message.Publisher.

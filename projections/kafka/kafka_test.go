@@ -12,20 +12,22 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/go-json-experiment/json"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/kafka"
 	"github.com/countersign/countersign/projections/sinktest"
 )
@@ -41,8 +43,8 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 }
 
 // read takes records out of the topic until n different messages have come. Each
-// tenant's are in one partition and in their order, and a repeat is the same.
-func read(t *testing.T, c *kfake.Cluster, n int) (arrived []projections.CloudEvent, records int) {
+// tenant's are in one partition.
+func read(t *testing.T, c *kfake.Cluster, n int) (arrived sinktest.Arrivals) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("events"))
 	if err != nil {
@@ -51,56 +53,25 @@ func read(t *testing.T, c *kfake.Cluster, n int) (arrived []projections.CloudEve
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	first, last, partition := map[string]projections.CloudEvent{}, map[string]int{}, map[string]int32{}
-	for len(first) < n {
+	partition := map[string]int32{}
+	for arrived.Events() < n {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Fatalf("%d of %d messages have come", len(first), n)
+			t.Fatalf("%d of %d messages have come", arrived.Events(), n)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			records++
-			e, key := event(t, r), string(r.Key)
-			if p, ok := partition[key]; ok && p != r.Partition {
-				t.Errorf("events of %s are in the partitions %d and %d", key, p, r.Partition)
+			attributes := map[string]string{}
+			for _, h := range r.Headers {
+				attributes[strings.Replace(h.Key, "ce_", "ce-", 1)] = string(h.Value)
 			}
-			partition[key] = r.Partition
-			if _, repeated := first[e.ID]; repeated {
-				return
+			e := arrived.Add(t, r.Value, attributes)
+			if p, ok := partition[e.PartitionKey]; ok && p != r.Partition || e.PartitionKey != string(r.Key) {
+				t.Errorf("events of %s are in the partitions %d and %d, with the key %s", e.PartitionKey, p, r.Partition, r.Key)
 			}
-			var position int
-			if _, err := fmt.Sscan(e.Position, &position); err != nil || position <= last[key] {
-				t.Errorf("position %s of %s comes behind %d", e.Position, key, last[key])
-			}
-			first[e.ID], last[key] = e, position
+			partition[e.PartitionKey] = r.Partition
 		})
 	}
-	byPosition := map[string]projections.CloudEvent{}
-	for _, e := range first {
-		byPosition[e.Position] = e
-	}
-	for i := range n {
-		arrived = append(arrived, byPosition[fmt.Sprint(i+1)])
-	}
-	return arrived, records
-}
-
-// event is a record's, whose headers say what its value says.
-func event(t *testing.T, r *kgo.Record) (e projections.CloudEvent) {
-	t.Helper()
-	if err := json.Unmarshal(r.Value, &e); err != nil {
-		t.Fatal(err)
-	}
-	headers := map[string]string{}
-	for _, h := range r.Headers {
-		headers[h.Key] = string(h.Value)
-	}
-	for name, want := range map[string]string{"content-type": projections.CloudEventType, "ce_id": e.ID, "ce_type": "countersign.member.removed", "ce_source": e.Source,
-		"ce_specversion": "1.0", "ce_subject": "s", "ce_time": e.Time, "ce_partitionkey": string(r.Key), "ce_position": e.Position} {
-		if headers[name] != want {
-			t.Errorf("message %s: %s is %q, want %q", e.ID, name, headers[name], want)
-		}
-	}
-	return e
+	return arrived
 }
 
 // Every event arrives in its tenant's order, although the node ends, another
@@ -114,20 +85,21 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sinktest.Start(t, l, "kafka", p)
+		stop, _ := sinktest.Start(t, l, "kafka", p)
+		return stop
 	}
 	sinktest.Append(t, l, 1, 20)
 	stop := start()
-	if _, n := read(t, c, 20); n != 20 {
-		t.Errorf("%d records, want 20", n)
+	if arrived := read(t, c, 20); arrived.Messages != 20 {
+		t.Errorf("%d records, want 20", arrived.Messages)
 	}
 	stop()
-	sinktest.PutBack(t, l, "kafka", 15)
+	again := sinktest.PutBack(t, l, "kafka", 5)
 	stop = start()
 	defer func() { stop() }()
 	sinktest.Append(t, l, 21, 5)
-	if _, n := read(t, c, 25); n != 30 {
-		t.Errorf("%d records, want 25 and 5 that are repeated", n)
+	if arrived := read(t, c, 25); arrived.Messages > 25+again {
+		t.Errorf("%d records, want 25 and %d that are repeated", arrived.Messages, again)
 	}
 	_, text, _ := net.SplitHostPort(address)
 	var port int
@@ -138,8 +110,49 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
 	c = cluster(t, kfake.DataDir(folder), kfake.Ports(port))
 	defer c.Close()
-	arrived, _ := read(t, c, 30)
-	sinktest.Check(t, l, arrived)
+	arrived := read(t, c, 30)
+	arrived.Check(t, l)
+}
+
+// publisher is one of a cluster's topic.
+func publisher(t *testing.T, c *kfake.Cluster) *kafka.Publisher {
+	t.Helper()
+	p, err := kafka.New("kafka://"+c.ListenAddrs()[0]+"/events", sinktest.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What the brokers refuse for its size arrives without its data; what is around it
+// arrives whole and in its order, also where the brokers refuse only what the client
+// put together.
+func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
+	l := sinktest.Ledger(t)
+	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "20000"}))
+	defer c.Close()
+	sinktest.AppendMixed(t, l, 4_000)
+	p := publisher(t, c)
+	stop, withoutData := sinktest.Start(t, l, "kafka", p)
+	defer stop()
+	arrived := read(t, c, 45)
+	arrived.Check(t, l, 7, 40)
+	if n := withoutData(); n != 2 {
+		t.Errorf("%d events are counted", n)
+	}
+}
+
+// A broker that takes large messages gets them.
+func TestWhatBrokersTakeArrivesWhole(t *testing.T) {
+	l := sinktest.Ledger(t)
+	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "8000000"}))
+	defer c.Close()
+	sinktest.AppendLarge(t, l, 1, 2_000_000)
+	p := publisher(t, c)
+	stop, _ := sinktest.Start(t, l, "kafka", p)
+	defer stop()
+	arrived := read(t, c, 1)
+	arrived.Check(t, l)
 }
 
 func note() *message.Message {
@@ -153,10 +166,7 @@ func note() *message.Message {
 func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	c := cluster(t)
 	defer c.Close()
-	p, err := kafka.New("kafka://"+c.ListenAddrs()[0]+"/events", sinktest.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := publisher(t, c)
 	defer p.Close()
 	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		if acks := r.(*kmsg.ProduceRequest).Acks; acks != -1 {
@@ -173,8 +183,9 @@ func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	}
 }
 
-// certificate is a server's, and a file that makes it trusted.
-func certificate(t *testing.T) (*tls.Config, string) {
+// certificate is good for a server and for a client; it is its own issuer. The files
+// hold it, which makes it trusted, and its key.
+func certificate(t *testing.T) (config *tls.Config, file, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -186,15 +197,162 @@ func certificate(t *testing.T) (*tls.Config, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, file
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		write(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), write(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+}
+
+// write is a file that says so.
+func write(t *testing.T, text []byte) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// publish says whether a broker takes a message from a client with such an address.
+func publish(t *testing.T, address string) error {
+	t.Helper()
+	p, err := kafka.New(address, sinktest.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	return p.Publish("", note())
+}
+
+// A broker that asks for a client's certificate gets the one that is in the files when
+// the connection is made.
+func TestClientCertificates(t *testing.T) {
+	t.Parallel() // a client that was refused waits
+	config, ca, key := certificate(t)
+	_, other, otherKey := certificate(t)
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	text, err := os.ReadFile(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ClientCAs.AppendCertsFromPEM(text)
+	private, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster(t, kfake.TLS(config))
+	defer c.Close()
+	base := "kafka://" + c.ListenAddrs()[0] + "/events?tls=true&ca=" + ca
+	for name, parameters := range map[string]string{"two files": "&cert=" + ca + "&key=" + key, "one file": "&cert=" + write(t, append(text, private...))} {
+		if err := publish(t, base+parameters); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := kafka.New(base+"&cert="+other+"&key="+otherKey, sinktest.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := note()
+	m.SetContext(ctx)
+	if err := p.Publish("", m); err == nil {
+		t.Error("a certificate that nobody trusts is taken")
+	}
+	for from, to := range map[string]string{ca: other, key: otherKey} {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p.Publish("", note()) != nil { // until the client tries again
+	}
+}
+
+// bearers makes a broker ask for OAUTHBEARER, which the one in this process does not
+// know, and keeps what it is shown.
+func bearers(c *kfake.Cluster, shown *sync.Map) {
+	c.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		answer := r.ResponseKind().(*kmsg.SASLHandshakeResponse)
+		if r.(*kmsg.SASLHandshakeRequest).Mechanism != "OAUTHBEARER" {
+			answer.ErrorCode = kerr.UnsupportedSaslMechanism.Code
+		}
+		return answer, nil, true
+	})
+	c.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		shown.Store(string(r.(*kmsg.SASLAuthenticateRequest).SASLAuthBytes), true)
+		return r.ResponseKind(), nil, true
+	})
+}
+
+// tokenServer gives the user u with the password S3CRET a token, unless it has another
+// answer to give first.
+func tokenServer(t *testing.T, answers <-chan int) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, header := r.BasicAuth()
+		if !header { // the second try, where the first was refused
+			user, password = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+		}
+		if user != "u" || password != "S3CRET" || r.PostFormValue("grant_type") != "client_credentials" || r.PostFormValue("scope") != "a b" {
+			t.Errorf("%s asks with %s", user, r.PostForm.Encode())
+		}
+		w.Header().Set("Content-Type", "application/json")
+		select {
+		case code := <-answers:
+			w.WriteHeader(code)
+			fmt.Fprint(w, `{"error":"invalid_client","error_description":"S3CRET"}`)
+		default:
+			fmt.Fprint(w, `{"access_token":"from-server","token_type":"Bearer","expires_in":3600}`)
+		}
+	}))
+}
+
+// A token comes out of a file, or from a server that knows the user, each time that a
+// broker asks for one.
+func TestBearerTokens(t *testing.T) {
+	t.Parallel() // a client whose server refuses it waits
+	config, ca, _ := certificate(t)
+	c := cluster(t, kfake.TLS(config))
+	defer c.Close()
+	var shown sync.Map
+	bearers(c, &shown)
+	answers := make(chan int, 2)
+	tokens := tokenServer(t, answers)
+	defer tokens.Close()
+	base := c.ListenAddrs()[0] + "/events?tls=true&ca=" + ca + "&sasl=OAUTHBEARER"
+	byServer := "kafka://u:S3CRET@" + base + "&scope=a+b&token_url=" + url.QueryEscape(tokens.URL)
+	for want, address := range map[string]string{"from-file": "kafka://" + base + "&token=" + write(t, []byte("from-file\n")), "from-server": byServer} {
+		if err := publish(t, address); err != nil {
+			t.Errorf("%s: %v", want, err)
+		}
+		if _, ok := shown.Load("n,,\x01auth=Bearer " + want + "\x01\x01"); !ok {
+			t.Errorf("%s is not shown", want)
+		}
+	}
+	var log strings.Builder
+	p, err := kafka.New(byServer, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers <- http.StatusUnauthorized
+	answers <- http.StatusUnauthorized
+	err = p.Publish("", note())
+	_ = p.Close()
+	if told := fmt.Sprint(err, log.String()); strings.Contains(told, "S3CRET") || strings.Contains(told, tokens.URL) || !strings.Contains(told, "token_url") || !strings.Contains(told, "invalid_client") {
+		t.Errorf("what a server refuses is told as %s", told)
+	}
 }
 
 func TestCredentialsUnderTLS(t *testing.T) {
-	config, ca := certificate(t)
+	config, ca, _ := certificate(t)
 	mechanisms := []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}
 	options := []kfake.Opt{kfake.TLS(config), kfake.EnableSASL()}
 	for _, m := range mechanisms {
@@ -235,15 +393,27 @@ func TestCredentialsUnderTLS(t *testing.T) {
 	}
 }
 
+// Each refusal names the parameter and never a value.
 func TestAddressesAreChecked(t *testing.T) {
-	for _, bad := range []string{"kafka://", "kafka:///events", "kafka://h", "kafka://h/", "kafka://h/a/b", "kafka://h,,i/events", "kafka://u:S3CRET@%/events",
-		"http://h/events", "kafka://h/events?acks=0", "kafka://h/events?tls=yes", "kafka://h/events?ca=x", "kafka://h/events?tls=true&ca=S3CRET",
-		"kafka://h/events?sasl=PLAIN", "kafka://u:S3CRET@h/events?sasl=PLAIN", "kafka://u:S3CRET@h/events?tls=true&sasl=GSSAPI"} {
-		if _, err := kafka.New(bad, sinktest.Discard); err == nil || strings.Contains(err.Error(), "S3CRET") {
+	_, ca, key := certificate(t)
+	secret := write(t, []byte("S3CRET"))
+	for bad, named := range map[string]string{"kafka://": "host", "kafka:///events": "host", "kafka://h": "topic", "kafka://h/": "topic", "kafka://h/a/b": "topic", "kafka://h,,i/events": "brokers",
+		"kafka://u:S3CRET@%/events": "kafka://", "http://h/events": "kafka://", "kafka://h/events?acks=0": "parameters", "kafka://u:12?S3CRET@h/events": "parameters", "kafka://h/events?tls=yes": "tls", "kafka://h/events?ca=x": "ca",
+		"kafka://h/events?tls=true&ca=S3CRET": "ca", "kafka://h/events?tls=true&tls=false": "tls", "kafka://h/events?%zz": "parameters",
+		"kafka://h/events?sasl=PLAIN": "sasl", "kafka://u:S3CRET@h/events?sasl=PLAIN": "sasl", "kafka://u:S3CRET@h/events?tls=true&sasl=GSSAPI": "sasl",
+		"kafka://h/events?cert=" + ca + "&key=" + key: "cert", "kafka://h/events?tls=true&key=" + key: "key", "kafka://h/events?tls=true&cert=S3CRET": "cert",
+		"kafka://h/events?tls=true&cert=" + ca: "key", "kafka://h/events?tls=true&cert=" + ca + "&key=" + secret: "key",
+		"kafka://h/events?tls=true&sasl=OAUTHBEARER": "token", "kafka://h/events?tls=true&token=" + secret: "token", "kafka://h/events?sasl=OAUTHBEARER&token=" + secret: "tls",
+		"kafka://h/events?tls=true&sasl=OAUTHBEARER&token=S3CRET": "token", "kafka://u:S3CRET@h/events?tls=true&sasl=OAUTHBEARER&token=" + secret: "token",
+		"kafka://h/events?tls=true&sasl=OAUTHBEARER&token_url=https://S3CRET": "token_url", "kafka://u:S3CRET@h/events?tls=true&sasl=OAUTHBEARER&token_url=S3CRET": "token_url",
+		"kafka://u:S3CRET@h/events?tls=true&sasl=OAUTHBEARER&token_url=http://192.0.2.1/S3CRET": "token_url",
+		"kafka://h/events?tls=true&sasl=OAUTHBEARER&scope=S3CRET&token=" + secret:               "scope"} {
+		if _, err := kafka.New(bad, sinktest.Discard); err == nil || strings.Contains(err.Error(), "S3CRET") || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	for _, good := range []string{"kafka://h/events", "kafka://[::1]:9092/events", "kafka://u:p@h:9092,i:9093/events?tls=true&sasl=PLAIN"} {
+	for _, good := range []string{"kafka://h/events", "kafka://[::1]:9092/events", "kafka://u:p@h:9092,i:9093/events?tls=true&sasl=PLAIN",
+		"kafka://u:p@h/events?tls=true&cert=" + ca + "&key=" + key} {
 		p, err := kafka.New(good, sinktest.Discard)
 		if err != nil {
 			t.Errorf("%s: %v", good, err)

@@ -32,6 +32,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+
+	"github.com/countersign/countersign/projections"
 )
 
 const (
@@ -119,6 +121,10 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
+// tooLarge is how Google says what is above 10 MB: the code is that of every fault of a
+// request.
+var tooLarge = regexp.MustCompile(`(?i)\b(too large|exceeds the limit|exceeds maximum size)\b`)
+
 func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {
 	body, err := json.Marshal(request{messages})
 	if err != nil {
@@ -141,6 +147,8 @@ func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {
 	var a answer
 	err = json.Unmarshal(body, &a)
 	switch {
+	case response.StatusCode == http.StatusRequestEntityTooLarge, a.Error.Status == "INVALID_ARGUMENT" && tooLarge.MatchString(a.Error.Message):
+		return fmt.Errorf("%w: answer %d: %s", projections.ErrTooLarge, response.StatusCode, a.Error.Message)
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("answer %d %s: %s", response.StatusCode, a.Error.Status, a.Error.Message)
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -28,6 +29,7 @@ type service struct {
 	*httptest.Server
 	arrived chan pubsubMessage
 	calls   chan int // how many messages each had
+	most    int64    // octets of a request
 }
 
 func serve(t *testing.T, address string, arrived chan pubsubMessage) *service {
@@ -36,7 +38,7 @@ func serve(t *testing.T, address string, arrived chan pubsubMessage) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{arrived: arrived, calls: make(chan int, 1000)}
+	s := &service{arrived: arrived, calls: make(chan int, 1000), most: 10 << 20}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.publish))
 	_ = s.Listener.Close()
 	s.Listener = l
@@ -52,6 +54,10 @@ func refuse(w http.ResponseWriter, code int, status, text string) {
 func (s *service) publish(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/projects/p-1/topics/events:publish" {
 		refuse(w, http.StatusNotFound, "NOT_FOUND", "Resource not found (resource=events).")
+		return
+	}
+	if r.ContentLength > s.most {
+		refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", fmt.Sprintf("Request payload size exceeds the limit: %d bytes.", s.most))
 		return
 	}
 	var body request
@@ -75,52 +81,27 @@ func (s *service) publish(w http.ResponseWriter, r *http.Request) {
 	_ = json.MarshalWrite(w, map[string][]string{"messageIds": ids})
 }
 
-// read takes messages until n different ones have come: each tenant's in their
-// order, and with attributes that say what their data says.
-func read(t *testing.T, arrived chan pubsubMessage, first map[string]projections.CloudEvent, n int) (events []projections.CloudEvent, messages int) {
+// read takes messages until n different ones have come.
+func read(t *testing.T, from chan pubsubMessage, arrived *sinktest.Arrivals, n int) {
 	t.Helper()
-	last, byPosition := map[string]int{}, map[string]projections.CloudEvent{}
-	for len(first) < n {
-		var m pubsubMessage
+	for arrived.Events() < n {
 		select {
-		case m = <-arrived:
-		case <-time.After(time.Minute):
-			t.Fatalf("%d of %d messages have come", len(first), n)
-		}
-		messages++
-		var e projections.CloudEvent
-		if err := json.Unmarshal(m.Data, &e); err != nil {
-			t.Fatal(err)
-		}
-		for name, want := range map[string]string{"content-type": projections.CloudEventType, "ce-id": e.ID, "ce-type": "countersign.member.removed", "ce-source": e.Source,
-			"ce-specversion": "1.0", "ce-subject": "s", "ce-time": e.Time, "ce-partitionkey": m.OrderingKey, "ce-position": e.Position} {
-			if m.Attributes[name] != want {
-				t.Errorf("message %s: %s is %q, want %q", e.ID, name, m.Attributes[name], want)
+		case m := <-from:
+			if e := arrived.Add(t, m.Data, m.Attributes); e.PartitionKey != m.OrderingKey {
+				t.Errorf("message %s has the ordering key %s", e.ID, m.OrderingKey)
 			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d messages have come", arrived.Events(), n)
 		}
-		if _, repeated := first[e.ID]; repeated {
-			continue
-		}
-		var position int
-		if _, err := fmt.Sscan(e.Position, &position); err != nil || position <= last[m.OrderingKey] {
-			t.Errorf("position %s of %s comes behind %d", e.Position, m.OrderingKey, last[m.OrderingKey])
-		}
-		first[e.ID], last[m.OrderingKey] = e, position
 	}
-	for _, e := range first {
-		byPosition[e.Position] = e
-	}
-	for i := range n {
-		events = append(events, byPosition[fmt.Sprint(i+1)])
-	}
-	return events, messages
 }
 
 // Every event arrives in its tenant's order, although the node ends, another
 // begins and the service goes away; what is repeated has the same id.
 func TestEveryEventArrivesInOrder(t *testing.T) {
-	l, arrived, first := sinktest.Ledger(t), make(chan pubsubMessage, 1000), map[string]projections.CloudEvent{}
-	s := serve(t, "127.0.0.1:0", arrived)
+	var arrived sinktest.Arrivals
+	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
+	s := serve(t, "127.0.0.1:0", messages)
 	address := s.Listener.Addr().String()
 	t.Setenv("PUBSUB_EMULATOR_HOST", address)
 	start := func() func() {
@@ -128,27 +109,89 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sinktest.Start(t, l, "pubsub", p)
+		stop, _ := sinktest.Start(t, l, "pubsub", p)
+		return stop
 	}
 	sinktest.Append(t, l, 1, 20)
 	stop := start()
-	if _, n := read(t, arrived, first, 20); n != 20 {
-		t.Errorf("%d messages, want 20", n)
+	if read(t, messages, &arrived, 20); arrived.Messages != 20 {
+		t.Errorf("%d messages, want 20", arrived.Messages)
 	}
 	stop()
-	sinktest.PutBack(t, l, "pubsub", 15)
+	again := sinktest.PutBack(t, l, "pubsub", 5)
 	stop = start()
 	defer func() { stop() }()
 	sinktest.Append(t, l, 21, 5)
-	if _, n := read(t, arrived, first, 25); n != 10 {
-		t.Errorf("%d messages, want 5 and 5 that are repeated", n)
+	if read(t, messages, &arrived, 25); arrived.Messages > 25+again {
+		t.Errorf("%d messages, want 25 and %d that are repeated", arrived.Messages, again)
 	}
 	s.Close()
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the service
-	s = serve(t, address, arrived)
+	s = serve(t, address, messages)
 	defer s.Close()
-	events, _ := read(t, arrived, first, 30)
-	sinktest.Check(t, l, events)
+	read(t, messages, &arrived, 30)
+	arrived.Check(t, l)
+}
+
+// What the service refuses for its size, alone or together, arrives without its data
+// or alone, in its order.
+func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
+	var arrived sinktest.Arrivals
+	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
+	s := serve(t, "127.0.0.1:0", messages)
+	defer s.Close()
+	s.most = 40_000
+	t.Setenv("PUBSUB_EMULATOR_HOST", s.Listener.Addr().String())
+	sinktest.AppendMixed(t, l, 8_000)
+	p, err := New("pubsub://projects/p-1/topics/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, withoutData := sinktest.Start(t, l, "pubsub", p)
+	defer stop()
+	read(t, messages, &arrived, 45)
+	arrived.Check(t, l, 7, 40)
+	if n := withoutData(); n != 2 {
+		t.Errorf("%d events are counted", n)
+	}
+}
+
+// answered is a publisher whose calls are all answered so.
+func answered(t *testing.T, code int, body string) *Publisher {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	t.Setenv("PUBSUB_EMULATOR_HOST", s.Listener.Addr().String())
+	p, err := New("pubsub://projects/p-1/topics/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// How Google says that a request is too large, and what looks like it.
+func TestWhatIsTooLargeIsToldApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		body string
+		want bool
+	}{
+		"the front end":     {413, `<html>`, true},
+		"the request":       {400, `{"error":{"code":400,"message":"Request payload size exceeds the limit: 10485760 bytes.","status":"INVALID_ARGUMENT"}}`, true},
+		"the message":       {400, `{"error":{"code":400,"message":"The value for message_data is too large. You passed 10000001 in the request, but the maximum value is 10000000.","status":"INVALID_ARGUMENT"}}`, true},
+		"another fault":     {400, `{"error":{"code":400,"message":"Invalid data in message: Message failed schema validation.","status":"INVALID_ARGUMENT"}}`, false},
+		"too many requests": {429, `{"error":{"code":429,"message":"Quota exceeded: too large a share.","status":"RESOURCE_EXHAUSTED"}}`, false},
+	} {
+		p := answered(t, c.code, c.body)
+		if err := p.Publish("", notes("a")...); err == nil || errors.Is(err, projections.ErrTooLarge) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func notes(keys ...string) (messages []*message.Message) {
@@ -201,21 +244,10 @@ func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 		"a redirect":   {302, ``, "302"},
 		"half a thing": {200, `{"messageIds":["1","2"`, "read the answer"},
 	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Location", "/elsewhere")
-			w.WriteHeader(c.code)
-			_, _ = w.Write([]byte(c.body))
-		}))
-		t.Setenv("PUBSUB_EMULATOR_HOST", s.Listener.Addr().String())
-		p, err := New("pubsub://projects/p-1/topics/events")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := answered(t, c.code, c.body)
 		if err := p.Publish("", notes("a", "a")...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		_ = p.Close()
-		s.Close()
 	}
 }
 

@@ -147,18 +147,23 @@ func (f *Facilitator) do(what func()) {
 	what()
 }
 
-// arrive counts a request and says what is to go wrong with it.
+// arrive says what is to go wrong with a request.
 func (f *Facilitator) arrive(endpoint string, body []byte) (fault Fault, bearer string, released chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.counts[endpoint]++
 	f.last[endpoint] = body
-	f.arrived.Broadcast()
 	fault = f.always[endpoint]
 	if queue := f.next[endpoint]; len(queue) > 0 {
 		fault, f.next[endpoint] = queue[0], queue[1:]
 	}
 	return fault, f.bearer, f.released
+}
+
+func (f *Facilitator) count(endpoint string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[endpoint]++
+	f.arrived.Broadcast()
 }
 
 // ServeHTTP answers /verify, /settle and /supported.
@@ -169,7 +174,12 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	endpoint := strings.Trim(r.URL.Path, "/")
 	fault, bearer, released := f.arrive(endpoint, body)
-	if bearer != "" && r.Header.Get("Authorization") != "Bearer "+bearer {
+	authorized := bearer == "" || r.Header.Get("Authorization") == "Bearer "+bearer
+	if authorized && (strings.HasPrefix(fault.Kind, "settle-then-") || fault.Kind == Pending) {
+		f.settle(body)
+	}
+	f.count(endpoint) // whoever awaits the request finds the money moved
+	if !authorized {
 		write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized"})
 		return
 	}
@@ -179,9 +189,6 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-f.over:
 		}
 		fault = Fault{}
-	}
-	if strings.HasPrefix(fault.Kind, "settle-then-") || fault.Kind == Pending {
-		f.settle(body)
 	}
 	if f.faulty(w, r, endpoint, fault) {
 		return

@@ -130,7 +130,7 @@ not there, and goes on when it exits with 1 or gives no answer in time, so keep 
 
 // ShellWord quotes a text for a shell only where it needs it.
 func ShellWord(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
 		return s
 	}
 	return quotePath(s)

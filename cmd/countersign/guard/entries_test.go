@@ -1,0 +1,18 @@
+package guard_test
+
+import (
+	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/guard"
+)
+
+// The words of a command stay the words they were, the empty one among them.
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"": "''", "ls": "ls", "a b": "'a b'", "it's": `'it'\''s'`, "~/a b": "~/'a b'", "$(id)": "'$(id)'", "-la": "-la",
+	} {
+		if got := guard.ShellWord(word); got != want {
+			t.Errorf("%q became %s, want %s", word, got, want)
+		}
+	}
+}

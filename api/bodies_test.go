@@ -150,12 +150,14 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n.server.bodies.waiting = make(chan struct{}, 1)
 	request := head("/api/keys/free", "Expect: 100-continue\r\n")
 	var open []halfSent
-	for range 3 {
+	for i := range 3 {
+		if i == 2 {
+			<-waits // the first, which the second put out: it has the one place
+		}
 		h := n.halfSend(request)
 		h.isRead(t)
 		open = append(open, h)
 	}
-	<-waits
 	n.refused(open[1].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "") // one waits, and no more may
 	n.issueKey()
 	close(over)

@@ -160,10 +160,7 @@ func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16, n int) (Rep
 	if r.spanEvents == 0 {
 		r.spanEvents = auditSpan
 	}
-	var err error
-	if r.set, err = newSet(a.spillOctets); err != nil {
-		return r.report, err
-	}
+	r.set = newSet(a.spillOctets)
 	defer r.set.close()
 	for _, step := range []func(context.Context) error{r.begin, r.readSpans, r.readKeys, r.readPins, r.walk, r.finishTree, r.dataKeys, r.strayRows} {
 		if err := step(ctx); err != nil {

@@ -53,7 +53,7 @@ const (
 // family of a kind: kinds of one family share their names.
 var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey}
 
-func newSet(most int) (*set, error) {
+func newSet(most int) *set {
 	if most == 0 {
 		most = spillOctets
 	}
@@ -61,7 +61,7 @@ func newSet(most int) (*set, error) {
 	for i := range s.seeds {
 		s.seeds[i] = maphash.MakeSeed()
 	}
-	return s, nil
+	return s
 }
 
 func (s *set) close() {

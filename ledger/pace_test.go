@@ -46,10 +46,7 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 // TestSmallSetsAreCheckedWithoutARest: a rest asks the database, and a small ledger has
 // nothing to rest from.
 func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
-	s, err := newSet(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSet(1 << 20)
 	defer s.close()
 	for i := range 100 {
 		s.addEvent(&Event{ID: fmt.Sprint("evt_", i), Tenant: "t", Stream: fmt.Sprint(i), Version: 1, Position: int64(i)})

@@ -39,7 +39,7 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := service.decide(ctx, token, 1, c.Agents, time.Millisecond); err != nil {
+	if _, err := service.decide(token, 1, c.Agents, time.Millisecond); err != nil {
 		return err
 	}
 	decision, err := service.last(ctx, events.TypeDecisionRecorded)
@@ -64,7 +64,7 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 			}
 			d, err := service.measured(ctx, func() (sample, error) {
 				defer profiled(c.Profile)()
-				return service.decide(ctx, token, callers, c.Agents, c.During)
+				return service.decide(token, callers, c.Agents, c.During)
 			})
 			if err != nil {
 				return err
@@ -135,7 +135,7 @@ func (b *benchService) organization(ctx context.Context) (string, error) {
 }
 
 // decide asks for a new decision with every call.
-func (b *benchService) decide(ctx context.Context, token string, callers, agents int, during time.Duration) (sample, error) {
+func (b *benchService) decide(token string, callers, agents int, during time.Duration) (sample, error) {
 	clients := make([]*client, callers)
 	for i := range clients {
 		c, err := newClient(strings.TrimPrefix(b.base, "http://"))

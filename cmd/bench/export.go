@@ -51,7 +51,7 @@ type decidedService struct {
 // until decides until there are so many decisions.
 func (d *decidedService) until(ctx context.Context, decisions int) error {
 	for d.made < decisions {
-		s, err := d.decide(ctx, d.token, 32, d.agents, time.Second)
+		s, err := d.decide(d.token, 32, d.agents, time.Second)
 		if err != nil {
 			return err
 		}

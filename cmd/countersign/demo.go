@@ -59,7 +59,7 @@ func (c *demoCmd) Run(ctx context.Context, o *output) (err error) {
 	if err := t.callAll(ctx); err != nil {
 		return err
 	}
-	if err := t.verify(ctx, o, dir); err != nil {
+	if err := t.verify(ctx); err != nil {
 		return err
 	}
 	t.say("Verify the whole ledger: every hash, link, signature and position")
@@ -185,7 +185,7 @@ func (t *tour) callAll(ctx context.Context) error {
 }
 
 // verify checks the receipt with the keys alone, then with one byte changed.
-func (t *tour) verify(ctx context.Context, o *output, dir string) error {
+func (t *tour) verify(ctx context.Context) error {
 	t.say("Verify the receipt without trusting the server: countersign verify receipt.json --keys jwks.json")
 	var set jsontext.Value
 	if err := t.call(ctx, http.MethodGet, "/.well-known/jwks.json", nil, &set); err != nil {

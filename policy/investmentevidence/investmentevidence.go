@@ -138,10 +138,10 @@ func (r *rows) add(id, metric string, value any, rule string, good bool, otherwi
 	r.list = append(r.list, Evidence{ID: id, Source: r.source, Metric: metric, Value: value, Rule: rule, Outcome: outcome})
 }
 
-// number adds a check of a number, if there is one.
-func (r *rows) number(id, metric string, x *float64, rule string, good func(float64) bool, otherwise string) {
+// number adds a check of a number, if there is one; it fails if it is not good.
+func (r *rows) number(id, metric string, x *float64, rule string, good func(float64) bool) {
 	if x != nil {
-		r.add(id, metric, *x, rule, good(*x), otherwise)
+		r.add(id, metric, *x, rule, good(*x), "fail")
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *rows) number(id, metric string, x *float64, rule string, good func(floa
 func cashFlowChecks(in cashflow.Input, out cashflow.Output) []Evidence {
 	r := rows{source: "cashFlow"}
 	notNegative := func(x float64) bool { return x >= 0 }
-	r.number("npv_not_negative", "npv", out.NPV, "npv >= 0", notNegative, "fail")
+	r.number("npv_not_negative", "npv", out.NPV, "npv >= 0", notNegative)
 	if out.Mode == "dcf" {
 		return r.list
 	}
@@ -165,9 +165,9 @@ func cashFlowChecks(in cashflow.Input, out cashflow.Output) []Evidence {
 		metric, rate = "xirr", out.XIRR
 	}
 	if in.DiscountRate != nil {
-		r.number("irr_not_below_discount_rate", metric, rate, metric+" >= discountRate", func(x float64) bool { return x >= *in.DiscountRate }, "fail")
+		r.number("irr_not_below_discount_rate", metric, rate, metric+" >= discountRate", func(x float64) bool { return x >= *in.DiscountRate })
 	}
-	r.number("tvpi_at_least_one", "tvpi", out.TVPI, "tvpi >= 1", func(x float64) bool { return x >= 1 }, "fail")
+	r.number("tvpi_at_least_one", "tvpi", out.TVPI, "tvpi >= 1", func(x float64) bool { return x >= 1 })
 	if out.TotalContributions != nil && *out.TotalContributions > 0 {
 		var value any
 		if out.PaybackPeriod != nil {
@@ -194,9 +194,9 @@ const (
 func portfolioChecks(out portfoliorisk.Output) []Evidence {
 	r := rows{source: "portfolio"}
 	r.add("risk_level_not_high", "riskLevel", out.RiskLevel, "riskLevel is low or medium", out.RiskLevel == "low" || out.RiskLevel == "medium", "fail")
-	r.number("concentration_limited", "concentrationHHI", &out.ConcentrationHHI, "concentrationHHI <= 0.25", func(x float64) bool { return x <= maxHHI }, "fail")
-	r.number("drawdown_limited", "maxDrawdown", out.MaxDrawdown, "maxDrawdown <= 0.30", func(x float64) bool { return x <= maxDrawdown }, "fail")
-	r.number("sharpe_not_negative", "sharpe", out.Sharpe, "sharpe >= 0", func(x float64) bool { return x >= 0 }, "fail")
+	r.number("concentration_limited", "concentrationHHI", &out.ConcentrationHHI, "concentrationHHI <= 0.25", func(x float64) bool { return x <= maxHHI })
+	r.number("drawdown_limited", "maxDrawdown", out.MaxDrawdown, "maxDrawdown <= 0.30", func(x float64) bool { return x <= maxDrawdown })
+	r.number("sharpe_not_negative", "sharpe", out.Sharpe, "sharpe >= 0", func(x float64) bool { return x >= 0 })
 	if out.Observations > 0 {
 		r.add("history_sufficient", "observations", out.Observations, "observations >= 30", out.Observations >= minObservations, "warn")
 	}

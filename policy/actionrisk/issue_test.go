@@ -8,12 +8,13 @@ import (
 )
 
 // TestClasses: the classes of what was stopped wrongly (quiet), of what was not stopped
-// (holes), and of what was not even noted (medium), each with its siblings.
+// (holes), of what was not even noted (medium), and of what is nothing to note (low),
+// each with its siblings.
 func TestClasses(t *testing.T) {
 	for _, file := range [...]struct {
 		name     string
 		from, to act.Level
-	}{{"quiet", act.Low, act.Medium}, {"holes", act.High, act.Critical}, {"medium", act.Medium, act.Critical}} {
+	}{{"quiet", act.Low, act.Medium}, {"holes", act.High, act.Critical}, {"medium", act.Medium, act.Critical}, {"low", act.Low, act.Low}} {
 		class := ""
 		for line := range strings.Lines(readFile(t, "testdata/"+file.name+".txt")) {
 			if line = strings.TrimSpace(line); line == "" {

@@ -102,7 +102,7 @@ func (r *argReader) operand(w act.Word) {
 			return
 		}
 	}
-	if v.After < 0 && (r.spec.First || r.sub.First && len(v.Operands) > 1) {
+	if v.After < 0 && (r.spec.First || r.sub.First && len(v.Operands) > 1 || slices.ContainsFunc(r.spec.FirstWith, v.Has)) {
 		v.After = len(v.Operands)
 	}
 }

@@ -15,6 +15,8 @@ type Tool struct {
 	Long bool `json:"long,omitempty"`
 	// First: options end at the first operand.
 	First bool `json:"first,omitempty"`
+	// FirstWith: so they do if one of these was given: runuser -u bob rm -rf x.
+	FirstWith []string `json:"firstWith,omitempty"`
 	// Inner words begin a command of their own, which ends at ";" or "+".
 	Inner []string `json:"inner,omitempty"`
 	// Greedy: every long option takes the next word, if that is no option, but

@@ -37,6 +37,7 @@ type Wrapper struct {
 	Parallel    bool     `json:"parallel,omitempty"` // parallel: words after ":::" or the input fill {} or follow
 	Assigns     bool     `json:"assigns,omitempty"`  // env: NAME=value may stand first
 	Root        bool     `json:"root,omitempty"`     // runs as root unless -u says otherwise
+	Account     bool     `json:"account,omitempty"`  // or the first operand names another user: su bob -c
 	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
 	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
 	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs

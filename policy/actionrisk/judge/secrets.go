@@ -62,6 +62,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"huntname":      huntName,      // find -name with the name of a credential file
 	"huntpattern":   huntPattern,   // a pattern that credentials match
 	"scp-remote":    remoteOperand, // an operand is on another machine or in a bucket
+	"last-outside":  lastOutside,   // so is the last one: what the others are copied to
 	"literalsecret": literalSecret, // a token stands in the words
 	"password":      password,      // a password stands in the words, by its option
 	"tokenhost":     tokenHost,     // a token of a known service goes to another host
@@ -322,9 +323,27 @@ func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // remoteOperand: host:path, s3://, gs:// and their kind.
 func remoteOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	return first(it.Inv.Operands, func(w act.Word) bool {
-		return strings.IndexByte(w.Text, ':') > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:")
-	})
+	return first(it.Inv.Operands, remote)
+}
+
+func remote(w act.Word) bool {
+	return strings.IndexByte(w.Text, ':') > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:")
+}
+
+// lastOutside: the last operand is on another machine, in a bucket or in storage that is
+// written out (:webdav,url=…:in of rclone), and not of a service of this machine. Of one that is not known it is
+// taken to be so, unless what is copied comes from there.
+func lastOutside(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	list := targets(it)
+	if len(list) == 0 {
+		return act.Word{}, false
+	}
+	last := list[len(list)-1]
+	if strings.IndexByte(last.Text, scan.Hole) == 0 && strings.IndexByte(last.Text, ':') < 0 {
+		return last, !slices.ContainsFunc(list, remote)
+	}
+	_, host, _, ok := hosts.Split(last.Text)
+	return last, !(ok && hosts.LocalHost(host)) && (remote(last) || strings.HasPrefix(last.Text, ":"))
 }
 
 func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

@@ -77,6 +77,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"shadows-program":    shadowsProgram,
 	"starts-shell":       startsShell,
 	"only-sets":          onlySets,    // every operand is NAME=value with one of these names
+	"last-like":          lastLike,    // the last operand matches one of these patterns
 	"first-operand-like": operandLike, // the operand behind the subcommand matches one of these paths
 }
 
@@ -208,6 +209,14 @@ func lastIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		return w, e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0
 	}
 	return act.Word{}, false
+}
+
+func lastLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	t := targets(it)
+	if len(t) == 0 {
+		return act.Word{}, false
+	}
+	return t[len(t)-1], matchesAny(t[len(t)-1].Text, args)
 }
 
 func firstIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {

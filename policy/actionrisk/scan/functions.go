@@ -14,6 +14,8 @@ type Function struct {
 	// Holes: a part of an argument that is not known is such a part of the text, and the
 	// text is as long as its arguments. Everything else needs to know all.
 	Holes bool
+	// Index: what stands in square brackets behind its name is its argument.
+	Index bool
 }
 
 // Functions are all of them, by the words of functions.json.
@@ -31,6 +33,7 @@ var Functions = map[string]Function{
 	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
 	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},
 	"folder":    {Of: first(always(folder)), Holes: true},
+	"ancestor":  {Of: ancestor, Holes: true, Index: true},
 	"trim":      {Of: trim, Holes: true},
 	"text64":    {Of: first(decodeText64)},
 	"join":      {Of: join, Holes: true},
@@ -174,6 +177,26 @@ func folder(text string) string {
 		return path.Join(text, "..")
 	}
 	return path.Dir(text)
+}
+
+// ancestor is one of the folders above a path, by its number: the next one is 0, and -1
+// is the root. A number that is not known may be that of any.
+func ancestor(args []string) (string, bool) {
+	if len(args) != 2 {
+		return "", false
+	}
+	n, err := strconv.Atoi(args[1])
+	if n < 0 && strings.HasPrefix(args[0], "/") {
+		n += strings.Count(path.Clean(args[0]), "/")
+	}
+	if err != nil || n < 0 {
+		return string(Hole), true
+	}
+	text := args[0]
+	for range min(n, MaxAncestors) + 1 {
+		text = folder(text)
+	}
+	return text, true
 }
 
 // sibling is a path with another last part.

@@ -35,6 +35,8 @@ const (
 	// MaxRounds is how many values all loops together are run through; beyond it
 	// each loop runs once, so that loops within loops do not multiply.
 	MaxRounds = 128
+	// MaxAncestors is how far above a path a folder is looked for.
+	MaxAncestors = 64
 	// MaxFiles is how many files written by the command itself are remembered.
 	MaxFiles = 8
 	// MaxSuspects is how many programs that no table knows may stand one inside the

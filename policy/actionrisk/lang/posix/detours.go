@@ -73,9 +73,12 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 }
 
 // programOfFile is the name of the program that such a file holds, without what says
-// which release it is.
+// which release it is. A script may be known by its whole name: rmlint.sh.
 func programOfFile(c *facts.Set, file string) (string, bool) {
 	name := scan.Base(file)
+	if slices.Contains(c.Groups["packed-scripts"], name) {
+		return name, true
+	}
 	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
 	for _, end := range c.Groups["packed-ends"] {
 		if s, cut := strings.CutSuffix(stem, end); cut {

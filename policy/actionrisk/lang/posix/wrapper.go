@@ -150,8 +150,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 		}
 	}
 	if w.Root {
-		user, ok := v.Value("-u", "--user", "-g")
-		inner.Root = !ok || user.Text == "root" || user.Text == "0"
+		inner.Root = asRoot(w, v)
 	}
 	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
@@ -161,6 +160,15 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 		}
 	}
 	return &inner, skip
+}
+
+// asRoot: a wrapper that runs as root names no other user.
+func asRoot(w *facts.Wrapper, v *act.Invocation) bool {
+	user, named := v.Value("-u", "--user", "-g")
+	for i := 0; i < len(v.Operands) && w.Account && !named; i++ {
+		user, named = v.Operands[i], v.Operands[i].Text != "-" && v.Operands[i].Known()
+	}
+	return !named || user.Text == "root" || user.Text == "0"
 }
 
 // optionTexts runs the texts and files that stand in options.

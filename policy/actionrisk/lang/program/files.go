@@ -88,6 +88,10 @@ func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	case tokens.String:
 		return r.filled(t), true
 	case ']':
+		if at := opening(r.toks, i) - 1; at >= 0 && r.indexes(r.toks[at]) { // Path("a").parents[0]
+			v, next, ok := r.value(r.toks[:i+1], r.chainStart(at))
+			return v, ok && next == i+1
+		}
 		list := r.strings(r.toks[opening(r.toks, i)+1 : i])
 		return r.listed(list, " ", t), len(list) > 0
 	case ')':
@@ -122,7 +126,7 @@ func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 func (r *inlineRun) chainStart(i int) int {
 	for i > 0 && r.toks[i].Text[0] == '.' {
 		i--
-		if r.toks[i].Kind == ')' {
+		if k := r.toks[i].Kind; k == ')' || k == ']' {
 			i = opening(r.toks, i)
 			if i == 0 || r.toks[i-1].Kind != tokens.Name {
 				return i

@@ -425,10 +425,11 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 	}
 	var list, args []tokens.Token
 	next := i + 1
-	if next < len(toks) && toks[next].Kind == '(' {
-		end := closing(toks, next)
+	if end := closing(toks, next); next < len(toks) && (toks[next].Kind == '(' || toks[next].Kind == '[' && r.indexes(t)) {
 		args = toks[next+1 : min(end, len(toks))]
-		list = r.strings(args)
+		if list = r.strings(args); toks[next].Kind == '[' {
+			list = []tokens.Token{{Kind: tokens.String, Text: joinedTexts(args)}}
+		}
 		next = min(end+1, len(toks))
 	}
 	for _, name := range strings.Split(t.Text[1:], ".") {
@@ -466,13 +467,18 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	return text, true
 }
 
+// indexes: what stands in square brackets behind the name says which text it gives.
+func (r *inlineRun) indexes(name tokens.Token) bool {
+	f := r.sh.Env.TextFunction("", "."+lastName(name.Text))
+	return f != nil && scan.Functions[f.Does].Index
+}
+
+func joinedTexts(toks []tokens.Token) string { return strings.Join(texts(toks), "") }
+
 // sliced is a text backwards, [::-1], or itself, [0].
 func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
 	end := closing(toks, i)
-	inner := ""
-	for _, x := range toks[i+1 : min(end, len(toks))] {
-		inner += x.Text
-	}
+	inner := joinedTexts(toks[i+1 : min(end, len(toks))])
 	if inner == "::-1" {
 		text, _ = scan.Reverse(text)
 	}

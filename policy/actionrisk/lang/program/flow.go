@@ -82,9 +82,10 @@ func (r *inlineRun) definedAt(i int) string {
 // handedTo is what is called at i with one of the parameters, if it does something.
 func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	t := r.toks[i]
-	first, _, dotted := strings.Cut(t.Text, ".")
-	if n := r.sh.Env.Named(facts.AsReceiver, t.Text, r.lang); n != nil && dotted && params[first] && n.Does.Deletes() {
-		return "remove_tree"
+	if first, _, dotted := strings.Cut(t.Text, "."); dotted && params[first] {
+		if n := r.sh.Env.Named(facts.AsReceiver, t.Text, r.lang); n != nil && n.Does.Deletes() {
+			return "remove_tree"
+		}
 	}
 	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' {
 		return ""

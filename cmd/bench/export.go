@@ -32,7 +32,7 @@ func decided(ctx context.Context, decisions, agents int) (*decidedService, error
 	}
 	d := &decidedService{benchService: service, agents: agents}
 	if d.token, err = service.organization(ctx); err == nil {
-		err = d.until(ctx, decisions)
+		err = d.until(decisions)
 	}
 	if err != nil {
 		service.close()
@@ -49,7 +49,7 @@ type decidedService struct {
 }
 
 // until decides until there are so many decisions.
-func (d *decidedService) until(ctx context.Context, decisions int) error {
+func (d *decidedService) until(decisions int) error {
 	for d.made < decisions {
 		s, err := d.decide(d.token, 32, d.agents, time.Second)
 		if err != nil {
@@ -127,7 +127,7 @@ func (c *exportCmd) Run(ctx context.Context) error {
 	}
 	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "exported/s", "ratio", "us of CPU, program + db", "peak MB")
 	for _, size := range c.Signed {
-		if err := service.until(ctx, size); err != nil {
+		if err := service.until(size); err != nil {
 			return err
 		}
 		var reads, exports []run

@@ -48,7 +48,7 @@ func manifest(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocati
 		return
 	}
 	w := &manifestWalk{sh: sh, src: src}
-	w.node(n, "")
+	w.node(n)
 	kind := cmp.Or(strings.ToLower(n.Str("kind")), "patch")
 	meta := n.Get("metadata")
 	sh.Env.Match(&act.Item{Kind: kindManifest, Name: kind, Tags: w.tags, Src: src, From: n.Start, To: n.End,
@@ -67,7 +67,7 @@ func (w *manifestWalk) tag(name string) {
 }
 
 // node looks at a value and what stands below it.
-func (w *manifestWalk) node(n *tree.Node, key string) {
+func (w *manifestWalk) node(n *tree.Node) {
 	if n == nil || !w.sh.Env.Budget.Spend(1) {
 		return
 	}
@@ -82,7 +82,7 @@ func (w *manifestWalk) node(n *tree.Node, key string) {
 		if n.Kind == '{' {
 			w.member(n, n.Keys[i], k)
 		}
-		w.node(k, key)
+		w.node(k)
 	}
 }
 

@@ -90,7 +90,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 // spokenRequest judges a wallet's JSON-RPC that is typed into a connection.
 func spokenRequest(e *interp.Env, v *act.Invocation) {
 	text := v.Stdin.Word.Text
-	if given := at(&facts.Client{}, v, "-x"); given != "" && v.Exe == "wscat" {
+	if given := at(v, "-x"); given != "" && v.Exe == "wscat" {
 		text = given
 	}
 	if strings.Contains(text, "method") {
@@ -227,13 +227,13 @@ func forReal(v *act.Invocation) bool {
 
 // rules adds the effect of a line.
 func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
-	asset, value := cmp.Or(at(l, v, l.Asset), l.Asset), at(l, v, l.Amount)
+	asset, value := cmp.Or(at(v, l.Asset), l.Asset), at(v, l.Amount)
 	switch l.Rule {
 	case "transfer":
 		if n := amounts.ParseNumber(value); n != nil && l.Scale > 0 {
 			value = amounts.Scaled(n, l.Scale).FloatString(l.Scale)
 		}
-		ids.Transfer(plainNumber(value), asset, at(l, v, l.To))
+		ids.Transfer(plainNumber(value), asset, at(v, l.To))
 	case "approve":
 		ids.Add(amounts.ApproveRule(allowance(l, v, value, asset)))
 	default:
@@ -263,7 +263,7 @@ func plainNumber(value string) string {
 }
 
 // at is the text of operand "#n" or of an option; "" if there is none.
-func at(l *facts.Client, v *act.Invocation, place string) string {
+func at(v *act.Invocation, place string) string {
 	switch {
 	case place == "":
 	case place[0] == '#':

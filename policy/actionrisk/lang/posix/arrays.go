@@ -146,7 +146,7 @@ func also(sh *interp.Process, name string, w act.Word) {
 }
 
 // readsLines: "while read …" runs its body once for each line that is known.
-func readsLines(sh *interp.Process, c *syntax.WhileClause, in act.Flow) ([]string, bool) {
+func readsLines(c *syntax.WhileClause, in act.Flow) ([]string, bool) {
 	if len(c.Cond) != 1 || c.Until || !in.Known || in.Word.Glob {
 		return nil, false
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // parallel runs GNU parallel's command once for each value.
-func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (act.Flow, bool) {
+func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (out act.Flow) {
 	if len(rest) > 0 && (v.Has("--pipe") || v.Has("--pipepart")) { // each reads a part of the input
-		return argv(sh, rest, &facts.Wrapper{}, v), true
+		return argv(sh, rest, &facts.Wrapper{}, v)
 	}
 	command, values := rest, []act.Word(nil)
 	if i := slices.IndexFunc(rest, func(w act.Word) bool { return strings.HasPrefix(w.Text, ":::") }); i >= 0 {
@@ -22,7 +22,6 @@ func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (act.Flow,
 	} else {
 		values = inputWords(v, strings.Split(v.Stdin.Word.Text, "\n"))
 	}
-	var out act.Flow
 	for _, value := range values[:min(len(values), scan.MaxLoop)] {
 		w := value
 		if len(command) > 0 {
@@ -30,7 +29,7 @@ func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (act.Flow,
 		}
 		out = sh.Interpret("shell", w, v, v.Exe, nil)
 	}
-	return out, true
+	return out
 }
 
 // parallelText is the text that parallel makes of its command and a value. A shell that

@@ -61,7 +61,7 @@ func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Wor
 	if p.Flags != nil {
 		list = flagged(sh, list, p)
 	}
-	if len(list) > 1 && (p.Param.Value == "*" || indexed && p.Exp == nil && p.Slice == nil && allAsOne(sh, p.Index)) {
+	if len(list) > 1 && (p.Param.Value == "*" || indexed && p.Exp == nil && p.Slice == nil && allAsOne(p.Index)) {
 		return joined(sh, list)
 	}
 	return list
@@ -166,7 +166,7 @@ func unknown(sh *interp.Process, name string, n syntax.Node) act.Word {
 }
 
 // allAsOne: the index of ${a[*]}.
-func allAsOne(sh *interp.Process, x syntax.ArithmExpr) bool {
+func allAsOne(x syntax.ArithmExpr) bool {
 	w, ok := x.(*syntax.Word)
 	return ok && w.Lit() == "*"
 }

@@ -88,7 +88,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	}
 	copies(e, sh, v)
 	transforms(e, sh, v)
-	outputFile(e, sh, v)
+	outputFile(sh, v)
 	downloads(e, sh, v, f)
 	if fetches && savesAll(v) { // what it fetches goes to a file
 		return act.Flow{Known: true}
@@ -162,7 +162,7 @@ func dropsFirst(v *act.Invocation) bool {
 }
 
 // outputFile: Git's commands that print write to a file instead, if they are told to.
-func outputFile(e *interp.Env, sh *interp.Process, v *act.Invocation) {
+func outputFile(sh *interp.Process, v *act.Invocation) {
 	if v.Exe != "git" || len(v.Operands) == 0 {
 		return
 	}

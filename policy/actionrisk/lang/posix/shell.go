@@ -306,7 +306,7 @@ func while(sh *interp.Process, c *syntax.WhileClause, in act.Flow) act.Flow {
 	if len(c.Cond) == 1 && endless(c.Cond[0], c.Until) {
 		spawns(sh, c.Do, c)
 	}
-	if lines, ok := readsLines(sh, c, in); ok {
+	if lines, ok := readsLines(c, in); ok {
 		for _, line := range lines[:len(lines)-1] {
 			if sh.Env.Rounds++; sh.Env.Rounds > scan.MaxRounds {
 				break

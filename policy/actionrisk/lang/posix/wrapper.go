@@ -57,7 +57,7 @@ func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *
 	case w.Edits != "":
 		out, ok = edits(inner, w.Edits, v)
 	case w.Parallel:
-		out, ok = parallel(inner, rest, v)
+		out, ok = parallel(inner, rest, v), true
 	default:
 		return act.Flow{}, false, false
 	}

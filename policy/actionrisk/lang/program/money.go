@@ -132,7 +132,7 @@ func (r *inlineRun) repeats() bool {
 // service judges calls of a payment service's library, and requests to one.
 func (r *inlineRun) service(name string, at int, last string, args []tokens.Token, ids *amounts.RuleList) {
 	e := r.sh.Env
-	if method := requestMethod(name, last, r.src.Text); method != "" && len(args) > 0 {
+	if method := requestMethod(last, r.src.Text); method != "" && len(args) > 0 {
 		if list := r.strings(args); len(list) > 0 && strings.Contains(list[0].Text, "://") {
 			text := strings.Join(r.argTexts(args), " ")
 			ids.AddAll(e.ServiceCall(method, list[0].Text, text, r.src.Text))
@@ -227,7 +227,7 @@ func arrowName(text string, at int, name string) string {
 }
 
 // requestMethod is the HTTP method of a call that sends a request, else "".
-func requestMethod(name, last, text string) string {
+func requestMethod(last, text string) string {
 	switch last {
 	case "post", "put", "patch", "post_form", "postForm":
 		return strings.ToUpper(last[:min(5, len(last))])

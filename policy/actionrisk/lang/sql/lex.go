@@ -246,7 +246,8 @@ func (lx *lexer) comment() (sqlKind, bool) {
 	case mark == "--" && (lx.read != MySQL || lx.at(2) <= ' '), mark == "//" && lx.read == Slash, mark[0] == '#' && lx.read == MySQL:
 		return lx.line(), true
 	case mark == "/*":
-		return lx.blockComment(), true
+		lx.blockComment()
+		return sqlComment, true
 	case mark == "*/" && lx.code > 0:
 		lx.code--
 		return lx.take(2, sqlComment), true
@@ -344,11 +345,11 @@ func (lx *lexer) lineEnds() bool {
 }
 
 // blockComment takes /* … */, or only its mark where its text is code.
-func (lx *lexer) blockComment() sqlKind {
+func (lx *lexer) blockComment() {
 	s := lx.text
 	lx.pos += 2
 	if lx.read == MySQL && lx.executable() {
-		return sqlComment
+		return
 	}
 	nested := 1
 	for lx.pos < len(s) {
@@ -356,7 +357,7 @@ func (lx *lexer) blockComment() sqlKind {
 		case strings.HasPrefix(s[lx.pos:], "*/"):
 			lx.pos += 2
 			if nested--; nested == 0 {
-				return sqlComment
+				return
 			}
 		case lx.read == ANSI && strings.HasPrefix(s[lx.pos:], "/*"):
 			lx.pos += 2
@@ -365,7 +366,6 @@ func (lx *lexer) blockComment() sqlKind {
 			lx.pos++
 		}
 	}
-	return sqlComment
 }
 
 // executable takes the mark of a comment whose text MySQL or MariaDB runs, with the

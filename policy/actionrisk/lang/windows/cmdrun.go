@@ -37,7 +37,7 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 	case "forfiles":
 		w.forFiles(args)
 	case "copy":
-		if w.copyNothing(c, args) {
+		if w.copyNothing(args) {
 			return act.Flow{}
 		}
 	}
@@ -209,12 +209,12 @@ func (w *winShell) forFiles(args []act.Word) {
 }
 
 // copyNothing: copying NUL over a file empties it.
-func (w *winShell) copyNothing(c *psCall, args []act.Word) bool {
+func (w *winShell) copyNothing(args []act.Word) bool {
 	files := notOptions(args[1:])
 	if len(files) < 2 || !strings.EqualFold(files[0].Text, "nul") {
 		return false
 	}
-	w.write(files[len(files)-1].Text, psValue{}, ">", c.to)
+	w.write(files[len(files)-1].Text, psValue{}, ">")
 	return true
 }
 

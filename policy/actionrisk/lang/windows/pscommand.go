@@ -298,7 +298,7 @@ func (w *winShell) finish(c *psCall, out psValue) psValue {
 		if c.append {
 			op = ">>"
 		}
-		w.write(c.file, out, op, c.to)
+		w.write(c.file, out, op)
 		return psValue{}
 	}
 	return out
@@ -595,7 +595,7 @@ func runLanguage(sh *interp.Process, src *act.Source, lang string) {
 }
 
 // write writes a value to a file.
-func (w *winShell) write(file string, v psValue, op string, to int) {
+func (w *winShell) write(file string, v psValue, op string) {
 	if file == "" || strings.EqualFold(file, "null") || strings.EqualFold(file, "nul") || file[0] == '&' {
 		return
 	}
@@ -624,7 +624,7 @@ func (w *winShell) writeBy(c *psCall, spec *facts.Cmdlet) {
 	for _, name := range [...]string{spec.Pos[0], "literalpath"} {
 		if file, ok := c.param(name); ok {
 			for _, t := range file.texts() {
-				w.write(t, v, op, c.to)
+				w.write(t, v, op)
 			}
 		}
 	}

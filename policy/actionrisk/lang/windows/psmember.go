@@ -96,7 +96,7 @@ func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 	case m.Text != "" && len(c.args) > 0:
 		w.readText("strings", c.args[0], c.name)
 	case m.Write != "" && len(c.args) > 1:
-		w.write(c.args[0].str(), c.args[1], m.Write, c.to)
+		w.write(c.args[0].str(), c.args[1], m.Write)
 	}
 	out := w.gives(c, m.Gives, act.Flow{})
 	if out.kind == psObject {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
@@ -148,14 +147,14 @@ func (w *winShell) getCommand(c *psCall) psValue {
 	if !strings.ContainsAny(name, "*?[") {
 		return pattern
 	}
-	if found := commandLike(w.e.Set, name); found != "" {
+	if found := commandLike(name); found != "" {
 		return psString(found)
 	}
 	return psThing("command", 0)
 }
 
 // commandLike is a command that does harm whose name fits the pattern.
-func commandLike(c *facts.Set, pattern string) string {
+func commandLike(pattern string) string {
 	if i := strings.IndexByte(pattern, '['); i >= 0 { // [a-z] is one letter
 		if j := strings.IndexByte(pattern[i:], ']'); j > 0 {
 			pattern = pattern[:i] + "?" + pattern[i+j+1:]
@@ -237,7 +236,7 @@ func (w *winShell) newItem(c *psCall) psValue {
 		return path
 	}
 	if value, ok := c.param("value"); ok {
-		w.write(path.str(), value, ">", c.to)
+		w.write(path.str(), value, ">")
 	}
 	return path
 }

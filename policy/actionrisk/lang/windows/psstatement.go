@@ -289,7 +289,7 @@ func (r *psReader) redirect(v psValue) {
 		return
 	}
 	r.blank(false)
-	r.w.write(r.argument().str(), v, ">", r.i)
+	r.w.write(r.argument().str(), v, ">")
 }
 
 // stage runs one stage of a pipeline.
@@ -298,7 +298,7 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 	case r.callsOperator():
 		return r.command(in, piped)
 	case strings.IndexByte("$('\"[{!,+", c) >= 0, c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
-		return r.valueOrAssignment(in)
+		return r.valueOrAssignment()
 	case c == '-' && (isDigit(r.following()) || prefixOperators[r.word()]):
 		return r.expression(0)
 	case isDigit(c):
@@ -328,7 +328,7 @@ func (r *psReader) callsOperator() bool {
 }
 
 // valueOrAssignment runs an expression, or sets what stands before "=".
-func (r *psReader) valueOrAssignment(in psValue) psValue {
+func (r *psReader) valueOrAssignment() psValue {
 	from := r.i
 	v := r.expression(0)
 	to := r.i

@@ -53,27 +53,6 @@ import (
 // canary is a caller's secret: it must come back in no error and stand in no log.
 const canary = "CANARY7f3a91"
 
-// testClock is a machine's clock that only a test moves.
-type testClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock(now time.Time) *testClock { return &testClock{now: now} }
-
-// Now is the time of the clock.
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
 // logText is what a node has logged.
 type logText struct {
 	mu   sync.Mutex
@@ -104,7 +83,7 @@ var testTokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 // key on a new database, whose clock stands at the present.
 type setup struct {
 	on           *ledgertest.DB // nil: a new one
-	clock        *testClock
+	clock        *Clock
 	machineClock bool   // the machine's clock, for what compares it with the database's
 	seed         []byte // of the signing key; nil: testSeed
 	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
@@ -121,7 +100,7 @@ type setup struct {
 type node struct {
 	t           *testing.T
 	db          *ledgertest.DB
-	clock       *testClock
+	clock       *Clock
 	app         *commands.App
 	projections *projections.Projections
 	server      *Server
@@ -138,7 +117,7 @@ func startNode(t *testing.T, s setup) *node {
 		n.db = Databases.New(t)
 	}
 	if n.clock == nil {
-		n.clock = newClock(time.Now())
+		n.clock = NewClock(Present())
 	}
 	now := n.clock.Now
 	if s.machineClock {

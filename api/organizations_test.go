@@ -226,7 +226,7 @@ func TestStaleSignIn(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner := c.people["owner"]
-	s.clock.add(10*time.Minute + time.Second)
+	s.clock.Add(10*time.Minute + time.Second)
 	for _, route := range routes {
 		want, message := route.status, ""
 		if strings.HasSuffix(route.path, "/activate") || strings.HasSuffix(route.path, "/freeze") || route.method == http.MethodPatch || route.method != http.MethodGet && (strings.Contains(route.path, "/members") || strings.Contains(route.path, "/tokens") || strings.Contains(route.path, "/webhooks")) {

@@ -438,7 +438,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	payment := first.order(runPath, "").Header()
 	before := first.pay(runPath, payment, lsBody)
 	first.settled(before)
-	second := startNode(t, setup{on: db, dev: true, clock: newClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
+	second := startNode(t, setup{on: db, dev: true, clock: NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
 	second.server.terms.MaxTimeoutSeconds = 60 // other terms
 	second.unchanged(func() {
 		again := second.pay(runPath, payment, lsBody)
@@ -487,13 +487,13 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 
 // fake is a facilitator and its chain.
 type fake struct {
-	clock       *testClock
+	clock       *Clock
 	chain       *x402test.Chain
 	facilitator *x402test.Facilitator
 }
 
 func newFake(t *testing.T) *fake {
-	f := &fake{clock: newClock(time.Now())}
+	f := &fake{clock: NewClock(Present())}
 	f.chain = x402test.NewChain(t, f.clock.Now)
 	f.facilitator = x402test.NewFacilitator(t, f.chain, f.clock.Now)
 	return f
@@ -705,7 +705,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 				t.Fatalf("%v", got)
 			}
 			if c.expire {
-				f.clock.set(f.clock.Now().Add(10 * time.Minute))
+				f.clock.Add(10 * time.Minute)
 				f.chain.Advance(f.clock.Now())
 			}
 			second := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), noSigner: true})
@@ -766,7 +766,7 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	for !n.reconciler.Rests() { // when it is due again is reckoned from the end of the row
 		runtime.Gosched()
 	}
-	f.clock.set(f.clock.Now().Add(2 * time.Minute)) // it is due
+	f.clock.Add(2 * time.Minute) // it is due
 	f.facilitator.Await("settle", 4)
 	for n.head() < int64(len(n.app.Ledger.Partitions()))+4 { // each has its signing key
 		if _, err := n.projections.Payments(t.Context(), "open", 1); err != nil {

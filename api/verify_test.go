@@ -415,7 +415,7 @@ func (n *node) says(status int, want map[string]any) {
 // A clock that differs from the database's is named; nothing is refused for it.
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{clock: newClock(time.Now().Add(time.Hour))})
+	n := startNode(t, setup{clock: NewClock(Present().Add(time.Hour))})
 	n.degraded("clock")
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }

@@ -150,6 +150,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)
 	}
+	n.projections.Patience = time.Minute // however busy the machine is
 	t.Cleanup(n.projections.Close)
 	listener := httptest.NewUnstartedServer(nil)
 	n.url = "http://" + listener.Listener.Addr().String()

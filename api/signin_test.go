@@ -85,6 +85,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
+	views.Patience = time.Minute // however busy the machine is
 	t.Cleanup(views.Close)
 	s.Server = httptest.NewUnstartedServer(nil)
 	if s.app.BaseURL = baseURL; baseURL == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -536,12 +537,7 @@ func TestDatabaseGone(t *testing.T) {
 	n.refused(n.post(quickPath, "malformed", "{}"), 401, "unauthorized", "")
 
 	n.cutDatabase(true)
-	deadline := time.Now().Add(20 * time.Second)
-	for n.get("/readyz").status != 200 {
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready again: %v", n.get("/readyz"))
-		}
-	}
+	ledgertest.Until(t, "the node to be ready again", func() bool { return n.get("/readyz").status == 200 })
 	if replay := n.post(runPath, key, body); replay.status != 200 || !bytes.Equal(replay.body, first.body) {
 		t.Errorf("replay afterwards: %v", replay)
 	}

@@ -155,16 +155,6 @@ func issueKeys(t *testing.T, base string, n int) []string {
 	return keys
 }
 
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 30 s for %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 const (
 	quickPath     = "/api/agent-services/action-safety/quick"
 	runPath       = "/api/agent-services/action-safety/run"

@@ -308,13 +308,13 @@ func TestWalkThreeClicks(t *testing.T) {
 // comes the browser may have no page at all to ask.
 func (w *window) arrives() {
 	w.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+	for w.ctx.Err() == nil {
 		var there bool
 		err := chromedp.Run(w.ctx, chromedp.Evaluate(`window.before === undefined && document.readyState === "complete"`, &there))
 		if err == nil && there {
 			return
 		}
-		w.do(chromedp.Sleep(50 * time.Millisecond))
+		_ = chromedp.Run(w.ctx, chromedp.Sleep(50*time.Millisecond))
 	}
 	w.t.Fatal("no other page came")
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -256,10 +258,16 @@ func unknownKey(id string) string {
 func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	start := time.Now()
+	// Whoever waits for this body waits longer than the test.
+	patient := httptest.NewUnstartedServer(nil)
+	patient.Config = HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
+	patient.Config.ReadTimeout, n.server.bodies.limits.grace = 0, time.Hour
+	patient.Start()
+	t.Cleanup(patient.Close)
+	n.url = patient.URL
 	a := n.raw("POST " + quickPath + " HTTP/1.1\r\nHost: x\r\nX-API-Key: bad\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{")
-	if a.status != 401 || a.header.Get("Connection") != "close" || time.Since(start) > readTimeout/2 {
-		t.Errorf("%v after %v", a, time.Since(start))
+	if a.status != 401 || a.header.Get("Connection") != "close" {
+		t.Error(a)
 	}
 }
 

@@ -18,6 +18,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -91,7 +92,7 @@ type setup struct {
 	rateLimit    bool
 	dev          bool             // x402 settles in the ledger alone
 	settler      commands.Settler // of x402 otherwise; nil: off
-	wait         time.Duration    // of an answer for its settlement; 0 is the service's own
+	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
 	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
 }
@@ -141,7 +142,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.app.Settler = s.settler; s.dev {
 		n.app.Settler = x402.Dev{}
 	}
-	n.app.PaymentWait = s.wait
+	n.app.PaymentWait = cmp.Or(s.wait, 30*time.Second) // below paidTimeout, however busy the machine is
 	terms, err := x402.NewTerms(x402.Settings{Dev: true})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -53,27 +54,6 @@ import (
 // canary is a caller's secret: it must come back in no error and stand in no log.
 const canary = "CANARY7f3a91"
 
-// testClock is a machine's clock that only a test moves.
-type testClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock(now time.Time) *testClock { return &testClock{now: now} }
-
-// Now is the time of the clock.
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
 // logText is what a node has logged.
 type logText struct {
 	mu   sync.Mutex
@@ -104,7 +84,7 @@ var testTokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 // key on a new database, whose clock stands at the present.
 type setup struct {
 	on           *ledgertest.DB // nil: a new one
-	clock        *testClock
+	clock        *Clock
 	machineClock bool   // the machine's clock, for what compares it with the database's
 	seed         []byte // of the signing key; nil: testSeed
 	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
@@ -112,7 +92,7 @@ type setup struct {
 	rateLimit    bool
 	dev          bool             // x402 settles in the ledger alone
 	settler      commands.Settler // of x402 otherwise; nil: off
-	wait         time.Duration    // of an answer for its settlement; 0 is the service's own
+	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
 	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
 }
@@ -121,7 +101,7 @@ type setup struct {
 type node struct {
 	t           *testing.T
 	db          *ledgertest.DB
-	clock       *testClock
+	clock       *Clock
 	app         *commands.App
 	projections *projections.Projections
 	server      *Server
@@ -138,7 +118,7 @@ func startNode(t *testing.T, s setup) *node {
 		n.db = Databases.New(t)
 	}
 	if n.clock == nil {
-		n.clock = newClock(time.Now())
+		n.clock = NewClock(Present())
 	}
 	now := n.clock.Now
 	if s.machineClock {
@@ -162,7 +142,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.app.Settler = s.settler; s.dev {
 		n.app.Settler = x402.Dev{}
 	}
-	n.app.PaymentWait = s.wait
+	n.app.PaymentWait = cmp.Or(s.wait, 30*time.Second) // below paidTimeout, however busy the machine is
 	terms, err := x402.NewTerms(x402.Settings{Dev: true})
 	if err != nil {
 		t.Fatal(err)
@@ -171,6 +151,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)
 	}
+	n.projections.Patience = time.Minute // however busy the machine is
 	t.Cleanup(n.projections.Close)
 	listener := httptest.NewUnstartedServer(nil)
 	n.url = "http://" + listener.Listener.Addr().String()
@@ -338,7 +319,7 @@ func (n *node) wire(request string, cut bool) answer {
 		n.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // no test hangs for ever
 	if _, err := io.WriteString(conn, request); err != nil {
 		n.t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestTimesDoNotFallAcrossNodes(t *testing.T) {
 	db := api.Databases.New(t)
 	ahead, behind := newSite(t, db), newSite(t, db)
 	n := newTenant(t, ahead, "team", "ada@example.com")
-	behind.clock.add(-time.Hour)
+	behind.clock.Add(-time.Hour)
 	first := n.decide(t, decisionBody("k1", weather)).decision(t)
 	// The second of them is of an agent that the node knows: it looks nothing up
 	// before it appends.

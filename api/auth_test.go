@@ -289,7 +289,7 @@ func TestRevokeAndIntrospect(t *testing.T) {
 	end(c, token)
 	live(token, false)
 	live(kept, true)
-	n.clock.set(n.clock.Now().Add(time.Hour))
+	n.clock.Add(time.Hour)
 	live(kept, false)
 	for _, o := range []described{revoke, introspect} {
 		n.oauthRefused(n.form(o.path, c, nil), 400, "invalid_request")

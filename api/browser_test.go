@@ -91,16 +91,17 @@ func (w *window) as(b *browser) {
 	}
 }
 
-// see waits until the page has a text.
+// see waits until the page has a text, as long as the window is open. While another
+// comes the browser may have no page at all to ask.
 func (w *window) see(text string) {
 	w.t.Helper()
 	var shown string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body ? document.body.innerText : ""`, &shown))
-		if strings.Contains(shown, text) {
+	for w.ctx.Err() == nil {
+		err := chromedp.Run(w.ctx, chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body ? document.body.innerText : ""`, &shown))
+		if err == nil && strings.Contains(shown, text) {
 			return
 		}
-		w.do(chromedp.Sleep(50 * time.Millisecond)) // a page takes its time; there is no event for "another text"
+		_ = chromedp.Run(w.ctx, chromedp.Sleep(50*time.Millisecond)) // a page takes its time; there is no event for "another text"
 	}
 	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
 }

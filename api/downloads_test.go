@@ -126,15 +126,15 @@ func TestOneLinkAtOnce(t *testing.T) {
 func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	ada, s, f := newOwner(t)
 	old := ada.newLink("verification-kit")
-	s.clock.add(15*time.Minute - time.Second)
+	s.clock.Add(15*time.Minute - time.Second)
 	s.browser(t).want(s.browser(t).do(http.MethodHead, old, "", ""), 200, "")
-	s.clock.add(time.Second)
+	s.clock.Add(time.Second)
 	s.browser(t).want(s.browser(t).get(old), 410, "too old")
 	// Five wait to be used at most: the oldest gives way.
 	links := make([]string, 6)
 	for i := range links {
 		links[i] = ada.newLink("verification-kit")
-		s.clock.add(time.Second)
+		s.clock.Add(time.Second)
 	}
 	s.browser(t).want(s.browser(t).do(http.MethodHead, links[0], "", ""), 404, "")
 	for _, link := range links[1:] {

@@ -88,10 +88,15 @@ func (s *Server) Ready(ctx context.Context) Readiness {
 func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	var now time.Time
 	var version uint
+	asked := s.app.Clock()
 	err := s.app.Ledger.Pool().QueryRow(ctx, `select now(), (select version from public.schema_migrations limit 1)`).Scan(&now, &version)
 	if err != nil {
 		r.Failed = append(r.Failed, "database")
 		return
+	}
+	// Its answer is of some moment in between, however long either of the two was stopped.
+	if answered := s.app.Clock(); now.Before(asked.Add(-maxClockSkew)) || now.After(answered.Add(maxClockSkew)) {
+		r.Degraded = append(r.Degraded, "clock")
 	}
 	if err := s.app.Ledger.Failing(ctx); err != nil {
 		s.log.Warn("not ready: this node cannot append", "error", err)
@@ -99,9 +104,6 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	}
 	if version != migrations.Latest() {
 		r.Failed = append(r.Failed, "migrations")
-	}
-	if skew := s.app.Clock().Sub(now); skew.Abs() > maxClockSkew {
-		r.Degraded = append(r.Degraded, "clock")
 	}
 	if s.app.Ledger.LastCheck().Failed() {
 		r.Degraded = append(r.Degraded, "verification")

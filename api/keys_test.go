@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -103,7 +105,7 @@ func TestBadAddresses(t *testing.T) {
 // the answer is the one of the rate limit.
 func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	t.Parallel()
-	clock := newClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
+	clock := NewClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
 	n := startNode(t, setup{clock: clock})
 	second := startNode(t, setup{on: n.db, clock: clock})
 	var issued, refused atomic.Int64
@@ -127,7 +129,7 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 		t.Errorf("%d issued, %d refused", issued.Load(), refused.Load())
 	}
 	n.wants(n.post("/api/keys/free", "", `{"email":"grace@example.com"}`), 201)
-	clock.set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))
+	clock.Set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))
 	n.wants(n.post("/api/keys/free", "", `{"email":"ada@example.com"}`), 201)
 }
 
@@ -145,7 +147,7 @@ func TestRateLimitPerNetworkAddress(t *testing.T) {
 			t.Error("429 without Retry-After")
 		}
 	})
-	n.clock.set(n.clock.Now().Add(time.Minute))
+	n.clock.Add(time.Minute)
 	n.issueKey()
 }
 
@@ -256,10 +258,16 @@ func unknownKey(id string) string {
 func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	start := time.Now()
+	// Whoever waits for this body waits longer than the test.
+	patient := httptest.NewUnstartedServer(nil)
+	patient.Config = HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
+	patient.Config.ReadTimeout, n.server.bodies.limits.grace = 0, time.Hour
+	patient.Start()
+	t.Cleanup(patient.Close)
+	n.url = patient.URL
 	a := n.raw("POST " + quickPath + " HTTP/1.1\r\nHost: x\r\nX-API-Key: bad\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{")
-	if a.status != 401 || a.header.Get("Connection") != "close" || time.Since(start) > readTimeout/2 {
-		t.Errorf("%v after %v", a, time.Since(start))
+	if a.status != 401 || a.header.Get("Connection") != "close" {
+		t.Error(a)
 	}
 }
 
@@ -346,7 +354,7 @@ func (n *node) exhausted(a answer) {
 // counted, and at the quota a replay is still answered.
 func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	t.Parallel()
-	clock := newClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
+	clock := NewClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
 	n := startNode(t, setup{clock: clock})
 	key, body := n.issueKey(), `{"command":"ls","idempotencyKey":"k"}`
 	for _, path := range actionPaths {
@@ -377,7 +385,7 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 		}
 	})
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200) // another key's quota is its own
-	clock.set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))           // UTC, whatever the machine's zone
+	clock.Set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))           // UTC, whatever the machine's zone
 	if used := n.used(key); used != 0 {
 		t.Errorf("%d calls used in the new month", used)
 	}
@@ -392,10 +400,10 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 func TestMonthBoundaryIsUTC(t *testing.T) {
 	t.Parallel()
 	east := time.FixedZone("east", 14*3600)
-	n := startNode(t, setup{clock: newClock(time.Date(2026, 12, 1, 13, 59, 59, 0, east))}) // 30 November, 23:59:59 UTC
+	n := startNode(t, setup{clock: NewClock(time.Date(2026, 12, 1, 13, 59, 59, 0, east))}) // 30 November, 23:59:59 UTC
 	key := n.issueKey()
 	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
-	n.clock.set(time.Date(2026, 12, 1, 14, 0, 0, 0, east))
+	n.clock.Set(time.Date(2026, 12, 1, 14, 0, 0, 0, east))
 	if used := n.used(key); used != 0 {
 		t.Errorf("%d used after midnight UTC", used)
 	}

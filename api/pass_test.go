@@ -178,12 +178,12 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 // pass finds out.
 func TestPassWhoseRenewalNobodyTold(t *testing.T) {
 	u := newSubscriber(t)
-	u.site.clock.add(31 * day)
+	u.site.clock.Add(31 * day)
 	u.useMonth()
 	u.want(u.quick(u.key), 429, "quota")
 	u.fake.subscription("cus_p", "active", u.from.Add(30*day), u.from.Add(60*day), false)
 	u.want(u.quick(u.key), 429, "quota") // asked just now
-	u.site.clock.add(time.Minute)
+	u.site.clock.Add(time.Minute)
 	u.want(u.quick(u.key), 200, "scored")
 }
 

@@ -219,7 +219,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		order := s.order("verification-kit", "plain")
 		first := s.buy(order, "verification-kit", ``)
 		// Until the first download: its answer may have been lost.
-		s.site.clock.add(day)
+		s.site.clock.Add(day)
 		second := s.fulfilled(again(order), "verification-kit")
 		if second.PurchaseID != first.PurchaseID || second.DownloadURL == first.DownloadURL {
 			t.Errorf("%+v after %+v", second, first)
@@ -227,9 +227,9 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		// Rebuilt from the chain by somebody who wants it for himself.
 		s.want(s.post("/api/purchase/verification-kit", `{"email":"eve@example.com"}`, "PAYMENT-SIGNATURE", order.Header()), 409, refused)
 		s.fetch(second)
-		s.site.clock.add(15*time.Minute - time.Second)
+		s.site.clock.Add(15*time.Minute - time.Second)
 		s.fulfilled(again(order), "verification-kit")
-		s.site.clock.add(time.Second)
+		s.site.clock.Add(time.Second)
 		s.want(again(order), 409, refused)
 	})
 	t.Run("with an identifier", func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		order := plain.Named("order-4711-0000001")
 		first := s.buy(order, "verification-kit", ``)
 		s.fetch(first)
-		s.site.clock.add(30 * day)
+		s.site.clock.Add(30 * day)
 		if got := s.fulfilled(again(order), "verification-kit"); got.PurchaseID != first.PurchaseID {
 			t.Errorf("%+v", got)
 		}
@@ -269,7 +269,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		}
 		s.want(again(order), 409, "every download of this purchase is used")
 		s.fetch(first)
-		s.site.clock.add(30 * day)
+		s.site.clock.Add(30 * day)
 		body := `{"claimSecret":"` + first.ClaimSecret + `"}`
 		for range 19 {
 			got := s.buy(order, "verification-kit", body)

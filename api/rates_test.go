@@ -29,7 +29,7 @@ func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 
 // A flood from many networks makes room for itself; it does not set everybody free.
 func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
-	clock := newClock(time.Now())
+	clock := NewClock(Present())
 	r := newRates(true, clock.Now)
 	once := limit{"do it", time.Hour, 1}
 	if !r.allow(once, "ada") || r.allow(once, "ada") {
@@ -105,7 +105,7 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 		t.Error("429 without Retry-After")
 	}
 	n.wants(n.post(quick, other, `{"command":"ls"}`), 200)
-	n.clock.set(n.clock.Now().Add(time.Minute))
+	n.clock.Add(time.Minute)
 	n.wants(n.post(quick, key, `{"command":"ls"}`), 200)
 	if now := n.used(key); now != used+1 {
 		t.Errorf("%d calls were charged, not the one that was answered", now-used)

@@ -29,30 +29,12 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// clock is a machine's clock that a test moves.
-type clock struct {
-	mu  sync.Mutex
-	off time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.off)
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off += d
-}
-
 // site is one node behind a real listener.
 type site struct {
 	*httptest.Server
 	app    *commands.App
 	server *api.Server
-	clock  *clock
+	clock  *api.Clock // stands at the present
 	outbox *web.Outbox
 	logs   *lockedBuffer
 }
@@ -72,7 +54,7 @@ func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 
 func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Outbox, changes ...func(*api.Config)) *site {
 	t.Helper()
-	s := &site{clock: &clock{}, logs: &lockedBuffer{}, outbox: outbox}
+	s := &site{clock: api.NewClock(api.Present()), logs: &lockedBuffer{}, outbox: outbox}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(func() {
 		if found := api.SecretsIn(s.logs.String()); found != nil {
@@ -88,7 +70,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now, TokenKeys: []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}}
+	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now, PaymentWait: 30 * time.Second, TokenKeys: []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}}
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +85,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
+	views.Patience = time.Minute // however busy the machine is
 	t.Cleanup(views.Close)
 	s.Server = httptest.NewUnstartedServer(nil)
 	if s.app.BaseURL = baseURL; baseURL == "" {
@@ -304,7 +287,7 @@ func TestOldAndNewerLinks(t *testing.T) {
 	if a := b.form("/sign-in/confirm", url.Values{"token": {first}}); a.status != http.StatusSeeOther {
 		t.Errorf("whoever asks for another link keeps a member out: %v", a)
 	}
-	s.clock.add(10 * time.Minute)
+	s.clock.Add(10 * time.Minute)
 	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or is too old")
 	for _, bad := range []string{"", "x", strings.Repeat("A", 43), strings.Repeat("a", 42) + "!", strings.Repeat("A", 5000), "a\x00b"} {
 		b.want(b.form("/sign-in/confirm", url.Values{"token": {bad}}), 410, "was used or is too old")
@@ -464,16 +447,16 @@ func TestSessionEnds(t *testing.T) {
 	busy.signIn("bob@example.com")
 	// Idle for 12 hours; busy lives on, until its 7 days are over.
 	for range 13 {
-		s.clock.add(11 * time.Hour)
+		s.clock.Add(11 * time.Hour)
 		busy.want(busy.get("/api/auth/session"), 200, "customerId")
-		s.clock.add(time.Minute)
+		s.clock.Add(time.Minute)
 	}
 	idle.want(idle.get("/api/auth/session"), 401, "authentication required")
 	for range 2 {
-		s.clock.add(11 * time.Hour)
+		s.clock.Add(11 * time.Hour)
 		busy.want(busy.get("/api/auth/session"), 200, "customerId")
 	}
-	s.clock.add(3 * time.Hour) // 168 hours and 13 minutes in all
+	s.clock.Add(3 * time.Hour) // 168 hours and 13 minutes in all
 	busy.want(busy.get("/api/auth/session"), 401, "authentication required")
 }
 
@@ -710,6 +693,6 @@ func TestSignInIsSlowedDown(t *testing.T) {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}
 	b.want(ask("ada+tag@example.com", "198.51.100.99"), 429, "too many")
-	s.clock.add(5 * time.Minute)
+	s.clock.Add(5 * time.Minute)
 	b.want(ask("ada@example.com", "192.0.2.1"), 202, "on its way")
 }

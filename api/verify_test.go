@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -415,9 +418,36 @@ func (n *node) says(status int, want map[string]any) {
 // A clock that differs from the database's is named; nothing is refused for it.
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{clock: newClock(time.Now().Add(time.Hour))})
+	n := startNode(t, setup{clock: NewClock(Present().Add(time.Hour))})
 	n.degraded("clock")
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
+}
+
+// stopsAt is a process that does not run for an hour once its database has said what
+// the time is.
+type stopsAt struct{ clock *Clock }
+
+type asksTheTime struct{}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (stopsAt) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, asksTheTime{}, strings.HasPrefix(q.SQL, "select now(), "))
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (s stopsAt) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if asked, _ := ctx.Value(asksTheTime{}).(bool); asked {
+		s.clock.Add(time.Hour)
+	}
+}
+
+// A node that waited for the answer, or for a processor after it, has no wrong clock.
+func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
+	t.Parallel()
+	clock := NewClock(time.Now())
+	n := startNode(t, setup{clock: clock, tracer: stopsAt{clock}})
+	clock.Set(time.Now())
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 
 // Another schema than the program's is named.
@@ -536,12 +566,7 @@ func TestDatabaseGone(t *testing.T) {
 	n.refused(n.post(quickPath, "malformed", "{}"), 401, "unauthorized", "")
 
 	n.cutDatabase(true)
-	deadline := time.Now().Add(20 * time.Second)
-	for n.get("/readyz").status != 200 {
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready again: %v", n.get("/readyz"))
-		}
-	}
+	ledgertest.Until(t, "the node to be ready again", func() bool { return n.get("/readyz").status == 200 })
 	if replay := n.post(runPath, key, body); replay.status != 200 || !bytes.Equal(replay.body, first.body) {
 		t.Errorf("replay afterwards: %v", replay)
 	}

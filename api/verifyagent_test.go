@@ -64,7 +64,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 		t.Error("verifying an agent signed somebody in")
 	}
 	_, old := b.agentLink("ada@example.com")
-	s.clock.add(10 * time.Minute)
+	s.clock.Add(10 * time.Minute)
 	b.want(b.form("/agents/confirm", url.Values{"token": {old}}), 410, "was used or is too old")
 	if strings.Contains(s.logs.String(), token) || strings.Contains(strings.ToLower(s.logs.String()), "ada@example.com") {
 		t.Error("the log holds a secret or an address")

@@ -328,6 +328,7 @@ func TestStatusTemporarilyUnavailable(t *testing.T) {
 	n.wants(n.get(statusPath+fmt.Sprint(after["workflowId"])), 200)
 
 	n.projections.Close()
+	n.projections.Patience = time.Millisecond
 	n.runWorkflow(key, verdicts[0].body) // commands do not need read models
 	a := n.get(statusPath + fmt.Sprint(good["workflowId"]))
 	n.bare(a, 503, "status temporarily unavailable")

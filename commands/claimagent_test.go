@@ -90,7 +90,7 @@ func TestClaimRace(t *testing.T) {
 	for i := range 8 {
 		customer := newCustomer(t, nodes[0], fmt.Sprintf("c%d@example.com", i))
 		all.Go(func() {
-			_, err := nodes[i%2].ClaimAgent(t.Context(), agent, customer)
+			err := again(func() error { _, err := nodes[i%2].ClaimAgent(t.Context(), agent, customer); return err })
 			mu.Lock()
 			defer mu.Unlock()
 			var refused *policy.Error
@@ -172,7 +172,7 @@ func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	var all sync.WaitGroup
 	for i, p := range pairs {
 		all.Go(func() {
-			if _, err := nodes[i%2].ClaimAgent(t.Context(), p.agent, p.customer); err != nil {
+			if err := again(func() error { _, err := nodes[i%2].ClaimAgent(t.Context(), p.agent, p.customer); return err }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -208,7 +208,7 @@ func TestCreditIsOnePerCustomer(t *testing.T) {
 	var all sync.WaitGroup
 	for i, agent := range agents {
 		all.Go(func() {
-			if _, err := nodes[i%2].ClaimAgent(t.Context(), agent, ada); err != nil {
+			if err := again(func() error { _, err := nodes[i%2].ClaimAgent(t.Context(), agent, ada); return err }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -490,15 +491,11 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	withPolicy(t, nodes[0], operator)
 	p := following(t, nodes[0])
 	token := newToken(t, nodes[0], operator)
-	super, err := pgx.Connect(ctx, db.SuperURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer super.Close(ctx)
 	const callers, keys = 8, 60
 	var mu sync.Mutex
 	journal := map[string]map[string]bool{} // key to record hashes that were answered
 	working, stop := sync.WaitGroup{}, make(chan struct{})
+	var done atomic.Int64
 	for w := range callers {
 		working.Go(func() {
 			a := nodes[w%2]
@@ -517,6 +514,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 						}
 						journal[key][recorded.Envelope.Integrity.RecordHash] = true
 						mu.Unlock()
+						done.Add(1)
 						break
 					}
 					var refused *policy.Error
@@ -528,27 +526,9 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	killed := 0
+	var killed int64
 	var killing sync.WaitGroup
-	killing.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			rows, err := super.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and random() < 0.3`)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			killed += int(rows.RowsAffected())
-			if _, err := super.Exec(ctx, `select pg_sleep(0.02)`); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
+	killing.Go(func() { killed = db.Terminate(t, 0.3, done.Load, stop) })
 	working.Wait()
 	close(stop)
 	killing.Wait()

@@ -161,7 +161,7 @@ func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled
 		if err != nil {
 			return refusal(err)
 		}
-		if len(history.Events) > 0 && a.now().Sub(history.Events[0].Occurred()) >= fetchAgain {
+		if len(history.Events) > 0 && a.Clock().Sub(history.Events[0].Occurred()) >= fetchAgain {
 			return errSignIn
 		}
 	}

@@ -419,7 +419,8 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	var journal sync.Map // what was acknowledged, by key
 	stop := make(chan struct{})
 	var killing, working sync.WaitGroup
-	killing.Go(func() { killBackends(t, db, stop) })
+	var done atomic.Int64
+	killing.Go(func() { db.Terminate(t, 0.2, done.Load, stop) })
 	for w := range workers {
 		working.Go(func() {
 			for i := range calls {
@@ -428,6 +429,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 					r, err := []*commands.App{a, b}[(w+try)%2].RunService(t.Context(), runCall(t, caller, key, "rm -rf /srv/"+key))
 					if err == nil {
 						journal.Store(key, r.Body)
+						done.Add(1)
 						break
 					}
 					var down *commands.Unavailable
@@ -458,32 +460,6 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	}
 	if count[events.TypeCallCompleted] != workers*calls {
 		t.Errorf("%v, want %d calls", count, workers*calls)
-	}
-}
-
-// killBackends ends connections of the database until stop.
-func killBackends(t *testing.T, db *ledgertest.DB, stop <-chan struct{}) {
-	super, err := pgx.Connect(t.Context(), db.SuperURL)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer super.Close(context.WithoutCancel(t.Context()))
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		if _, err := super.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
-			where datname = current_database() and pid <> pg_backend_pid() and random() < 0.2`); err != nil {
-			t.Error(err)
-			return
-		}
-		if _, err := super.Exec(t.Context(), `select pg_sleep(0.03)`); err != nil {
-			t.Error(err)
-			return
-		}
 	}
 }
 

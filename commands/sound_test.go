@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -28,6 +29,7 @@ func following(t *testing.T, a *commands.App) *projections.Projections {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Patience = time.Minute // however busy the machine is
 	t.Cleanup(p.Close)
 	return p
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -130,34 +129,15 @@ func verifyAll(t *testing.T, l *Ledger) {
 // once, every refused one at most once, and the chain verifies.
 func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	db := ledgertest.New(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	nodes := make([]*Ledger, 2)
 	for i := range nodes {
 		nodes[i] = quietLedger(t, db.URL)
 	}
-	super := dial(t, db.SuperURL)
 	stop := make(chan struct{})
 	var killer, writers sync.WaitGroup
-	killed := 0
-	killer.Go(func() {
-		r := rand.New(rand.NewPCG(seed, 0))
-		// A session of a cluster takes longer to begin than it would live here.
-		for killed < 1000 {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Duration(5+r.IntN(20)) * time.Millisecond):
-			}
-			tag, err := super.Exec(context.Background(), `select pg_terminate_backend(pid) from pg_stat_activity
-				where datname = current_database() and pid <> pg_backend_pid() and random() < 0.5`)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			killed += int(tag.RowsAffected())
-		}
-	})
+	var killed int64
+	var done atomic.Int64
+	killer.Go(func() { killed = db.Terminate(t, 0.5, done.Load, stop) })
 	var mu sync.Mutex
 	acknowledged := map[string]Hash{}
 	const workers, each = 12, 25
@@ -179,6 +159,7 @@ func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 					mu.Lock()
 					acknowledged[key] = result.Events[0].Hash
 					mu.Unlock()
+					done.Add(1)
 					break
 				}
 			}

@@ -49,6 +49,7 @@ func start(t *testing.T, l *ledger.Ledger) *projections.Projections {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Patience = time.Minute // however busy the machine is
 	t.Cleanup(p.Close)
 	return p
 }

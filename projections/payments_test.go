@@ -47,10 +47,7 @@ func TestPayments(t *testing.T) {
 		return projections.Payment{PaymentID: id, State: state, Mode: mode, Operation: "op", Payer: "0xb", Network: "n", Amount: "10000", PriceCents: 1,
 			Transaction: tx, Reason: reason, Refund: refund, ClaimedAt: time.Date(2026, 11, 21, 15, 0, second, 0, time.UTC)}
 	}
-	p, err := projections.Start(ctx, l, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := start(t, l)
 	claim("pay_1", "dev")
 	claim("pay_2", "facilitator")
 	claim("pay_3", "facilitator")
@@ -99,11 +96,7 @@ func TestPayments(t *testing.T) {
 	if _, err := l.Pool().Exec(ctx, `update projection_checkpoint set version = 0 where name = 'payments'`); err != nil {
 		t.Fatal(err)
 	}
-	again, err := projections.Start(ctx, l, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(again.Close)
+	again := start(t, l)
 	check(again)
 	happens("pay_3", events.TypeRefundApproved, events.RefundApproved{PaymentID: "pay_3"})
 	happens("pay_3", events.TypeRefundSent, events.RefundSent{PaymentID: "pay_3", Transaction: "0xf"})

@@ -69,6 +69,10 @@ var ErrNotFound = errors.New("not found")
 
 // Projections runs every read model of this node.
 type Projections struct {
+	// Patience is how long a query waits for its projection. Start sets the 2 s of
+	// production; a test whose verdict is about something else sets more.
+	Patience time.Duration
+
 	ledger *ledger.Ledger
 	log    *slog.Logger
 	router *message.Router
@@ -101,7 +105,7 @@ func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []proj
 	if err != nil {
 		return nil, err
 	}
-	p := &Projections{ledger: l, log: log, router: router, models: map[string]*model{}}
+	p := &Projections{Patience: readYourWrites, ledger: l, log: log, router: router, models: map[string]*model{}}
 	for _, projection := range list {
 		m := newModel(projection, l, log)
 		sound, err := m.prepare(ctx)

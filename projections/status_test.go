@@ -38,6 +38,7 @@ func start(t *testing.T, l *ledger.Ledger) *Projections {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Patience = time.Minute // however busy the machine is
 	t.Cleanup(p.Close)
 	return p
 }
@@ -229,7 +230,7 @@ func TestPoisonEventParksItsStreamOnly(t *testing.T) {
 	}
 	appendWorkflow(t, l, 2, nil) // a good event, in a parked stream
 	appendWorkflow(t, l, 5, nil)
-	waitFor(t, func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 4} })
+	ledgertest.Until(t, "four parked events", func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 4} })
 	for n := 1; n <= 5; n++ {
 		_, err := p.Status(t.Context(), workflowID(n))
 		if parked := n >= 2 && n <= 4; parked != errors.Is(err, ErrBehind) || !parked && err != nil {
@@ -331,17 +332,6 @@ func ledgerMessage(t *testing.T, l *ledger.Ledger) *message.Message {
 	return m
 }
 
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !done(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come about")
-		}
-	}
-}
-
 // A query sees what was appended before it was asked, on any node.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
@@ -369,6 +359,7 @@ func TestBehindUntilCaughtUp(t *testing.T) {
 	p := start(t, l)
 	p.Close()
 	p.Close() // twice
+	p.Patience = time.Millisecond
 	appendWorkflow(t, l, 1, nil)
 	if _, err := p.Status(t.Context(), workflowID(1)); !errors.Is(err, ErrBehind) {
 		t.Errorf("stopped: %v", err)
@@ -380,6 +371,7 @@ func TestBehindUntilCaughtUp(t *testing.T) {
 	if _, err := q.Status(t.Context(), workflowID(1)); err != nil {
 		t.Errorf("started again: %v", err)
 	}
+	p.Patience = time.Minute
 	if _, err := p.Status(t.Context(), workflowID(1)); err != nil { // sees the other node's checkpoint
 		t.Errorf("the stopped node: %v", err)
 	}
@@ -580,7 +572,7 @@ func TestAParkedRunMayBeAnyWorkflow(t *testing.T) {
 		Payload: []byte(`{"integrity":{},"record":{"workflow":{"expiresAt":"yesterday"}}}`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 1} })
+	ledgertest.Until(t, "a parked event", func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 1} })
 	if _, err := p.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrBehind) {
 		t.Errorf("what may be parked: %v", err)
 	}

@@ -7,28 +7,28 @@ import (
 )
 
 // wait returns when the projection has reached the head that the tenant's partition
-// has now, and ErrBehind if that takes more than 2 s, if the stream is parked, or if
+// has now, and ErrBehind if that takes longer than Patience, if the stream is parked, or if
 // the read model is another program's. No stream means every one of the tenant.
 func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
-	return p.models[name].runs[p.ledger.Home(tenant).Number()].wait(ctx, tenant, stream)
+	return p.models[name].runs[p.ledger.Home(tenant).Number()].wait(ctx, p.Patience, tenant, stream)
 }
 
 // waitAll waits in every partition, for the service's own tenants.
 func (p *Projections) waitAll(ctx context.Context, name, stream string) error {
 	for _, r := range p.models[name].runs {
-		if err := r.wait(ctx, r.partition.Service(), stream); err != nil {
+		if err := r.wait(ctx, p.Patience, r.partition.Service(), stream); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) wait(ctx context.Context, tenant, stream string) error {
+func (r *run) wait(ctx context.Context, patience time.Duration, tenant, stream string) error {
 	head, err := r.partition.Head(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBehind, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readYourWrites)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case <-r.made:

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // auditor runs subcommands beside a service.
@@ -88,7 +90,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	}
 	covered := size()
 	decide("k3", "ada")
-	waitFor(t, "a checkpoint beyond that of the export", func() bool { return size() != covered })
+	ledgertest.Until(t, "a checkpoint beyond that of the export", func() bool { return size() != covered })
 	bare.run(0, "which continue the", "pin", s.base, "--pin", pin)
 	bare.run(1, "what is to be renewed is this", "pin", first, "--pin", pin)
 	bare.run(1, "what is to be renewed is this", "verify", first, "--keys", before, "--pin", pin)

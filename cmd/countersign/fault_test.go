@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/cmd/bench/faults"
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // TestFaultKillNine runs the rows of the fault table in which processes are killed
@@ -46,7 +47,7 @@ func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
 	if err := first.cmd.Wait(); err != nil {
 		t.Errorf("the first ended with %v", err)
 	}
-	waitFor(t, "the second to have a database again", func() bool {
+	ledgertest.Until(t, "the second to have a database again", func() bool {
 		status, _, err := post(second.base+quickPath, key, `{"command":"ls"}`)
 		return err == nil && status == http.StatusOK
 	})

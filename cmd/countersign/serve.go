@@ -165,7 +165,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		s.reconciler = settling.New(settling.Config{App: s.node.app, Projections: s.projections, Log: log, Service: s.api.Service, Watch: s.api})
 		s.node.app.Settling = s.reconciler.Take
 	}
-	internal, err := c.listenForMetrics(say)
+	internal, err := c.listenForMetrics(metricsAddress, say)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ const metricsAddress = "127.0.0.1:9464"
 
 // listenForMetrics opens the second listener. Only where nobody has chosen its
 // address another one will do: two services on one machine must both start.
-func (c *serveCmd) listenForMetrics(say func(string, ...any)) (net.Listener, error) {
+func (c *serveCmd) listenForMetrics(usual string, say func(string, ...any)) (net.Listener, error) {
 	if c.MetricsListen != "" {
 		l, err := net.Listen("tcp", c.MetricsListen)
 		if err != nil {
@@ -192,10 +192,10 @@ func (c *serveCmd) listenForMetrics(say func(string, ...any)) (net.Listener, err
 		}
 		return l, nil
 	}
-	l, err := net.Listen("tcp", metricsAddress)
+	l, err := net.Listen("tcp", usual)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			say("%s is taken: metrics are at %s (METRICS_LISTEN chooses)", metricsAddress, l.Addr())
+			say("%s is taken: metrics are at %s (METRICS_LISTEN chooses)", usual, l.Addr())
 		}
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,8 +51,7 @@ func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close(context.WithoutCancel(t.Context()))
-	client := http.Client{Timeout: 10 * time.Second}
-	answer, err := client.Get("http://" + s.address + "/healthz")
+	answer, err := http.Get("http://" + s.address + "/healthz")
 	if err != nil {
 		t.Fatal(err)
 	}

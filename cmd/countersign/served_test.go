@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -121,9 +120,7 @@ func makeCluster() (err error) {
 
 // post sends JSON, with an API key or another bearer token; empty for none.
 func post(url, token, body string) (status int, answer string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -153,16 +150,6 @@ func issueKeys(t *testing.T, base string, n int) []string {
 		keys = append(keys, key)
 	}
 	return keys
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 30 s for %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 const (

@@ -5,7 +5,6 @@ package localpg
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,14 +143,7 @@ func TestNothingThereEndsAtOnceWithThreeWaysOut(t *testing.T) {
 	if musl() {
 		t.Skip("the ways out are others on musl")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry := "http://" + listener.Addr().String()
-	if err := listener.Close(); err != nil { // now nobody listens there
-		t.Fatal(err)
-	}
+	const registry = "http://127.0.0.1:1" // where nobody listens
 	t.Setenv("PATH", "")
 	t.Setenv("NPM_CONFIG_REGISTRY", registry)
 	place := filepath.Join(t.TempDir(), "*", "bin")

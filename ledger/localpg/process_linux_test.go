@@ -18,7 +18,7 @@ func TestKillOfTheParentStopsTheServerAndLosesNoRow(t *testing.T) {
 		pid = postgres
 		p.kill(t)
 	})
-	within(t, 10*time.Second, "the server ended by itself", func() bool { return !runsIn(pid, filepath.Join(dir, "pg")) })
+	until(t, "the server ends by itself", func() bool { return !runsIn(pid, filepath.Join(dir, "pg")) })
 	if exists(filepath.Join(dir, "pg", "postmaster.pid")) {
 		t.Error("the server left a pid file: it did not end in order")
 	}

@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -97,6 +98,7 @@ func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	nats.Shutdown()
 	nats.WaitForShutdown()
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
+	sinktest.Free(t, fmt.Sprint("127.0.0.1:", port))
 	nats = broker(t, server.Options{StoreDir: folder, Port: port})
 	defer nats.Shutdown()
 	arrived := read(t, url, 30)

@@ -108,6 +108,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	}
 	c.Close()
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
+	sinktest.Free(t, address)
 	c = cluster(t, kfake.DataDir(folder), kfake.Ports(port))
 	defer c.Close()
 	arrived := read(t, c, 30)

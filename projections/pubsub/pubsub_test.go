@@ -127,6 +127,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	}
 	s.Close()
 	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the service
+	sinktest.Free(t, address)
 	s = serve(t, address, messages)
 	defer s.Close()
 	read(t, messages, &arrived, 30)

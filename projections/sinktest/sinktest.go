@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,19 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
+
+// Free waits until nobody has an address on which somebody is to listen again: the
+// connection of a client may have got its port meanwhile.
+func Free(t *testing.T, address string) {
+	t.Helper()
+	ledgertest.Until(t, address+" is free", func() bool {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = l.Close()
+		}
+		return err == nil
+	})
+}
 
 // Discard is a log for nobody.
 var Discard = slog.New(slog.DiscardHandler)

@@ -1,0 +1,31 @@
+//go:build unix
+
+package ledgertest
+
+import (
+	"testing"
+	"time"
+)
+
+// lateRecorder is a recorder whose deadline comes in a moment.
+type lateRecorder struct{ recorder }
+
+func (*lateRecorder) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// What never comes about ends with its name, before go test ends everything; what
+// comes about is waited for.
+func TestUntil(t *testing.T) {
+	looked := 0
+	Until(t, "the third look", func() bool { looked++; return looked == 3 })
+	if looked != 3 {
+		t.Errorf("looked %d times", looked)
+	}
+	var got lateRecorder
+	func() {
+		defer func() { _ = recover() }()
+		Until(&got, "nothing", func() bool { return false })
+	}()
+	if got.failed != "until the deadline of the tests it did not come about: nothing" {
+		t.Errorf("%+v", got)
+	}
+}

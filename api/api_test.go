@@ -84,7 +84,7 @@ var testTokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 // key on a new database, whose clock stands at the present.
 type setup struct {
 	on           *ledgertest.DB // nil: a new one
-	clock        *Clock
+	clock        *ledgertest.Clock
 	machineClock bool   // the machine's clock, for what compares it with the database's
 	seed         []byte // of the signing key; nil: testSeed
 	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
@@ -101,7 +101,7 @@ type setup struct {
 type node struct {
 	t           *testing.T
 	db          *ledgertest.DB
-	clock       *Clock
+	clock       *ledgertest.Clock
 	app         *commands.App
 	projections *projections.Projections
 	server      *Server
@@ -118,7 +118,7 @@ func startNode(t *testing.T, s setup) *node {
 		n.db = Databases.New(t)
 	}
 	if n.clock == nil {
-		n.clock = NewClock(Present())
+		n.clock = ledgertest.NewClock(ledgertest.Present())
 	}
 	now := n.clock.Now
 	if s.machineClock {

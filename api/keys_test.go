@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -105,7 +106,7 @@ func TestBadAddresses(t *testing.T) {
 // the answer is the one of the rate limit.
 func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	t.Parallel()
-	clock := NewClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
+	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
 	n := startNode(t, setup{clock: clock})
 	second := startNode(t, setup{on: n.db, clock: clock})
 	var issued, refused atomic.Int64
@@ -354,7 +355,7 @@ func (n *node) exhausted(a answer) {
 // counted, and at the quota a replay is still answered.
 func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	t.Parallel()
-	clock := NewClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
+	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
 	n := startNode(t, setup{clock: clock})
 	key, body := n.issueKey(), `{"command":"ls","idempotencyKey":"k"}`
 	for _, path := range actionPaths {
@@ -400,7 +401,7 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 func TestMonthBoundaryIsUTC(t *testing.T) {
 	t.Parallel()
 	east := time.FixedZone("east", 14*3600)
-	n := startNode(t, setup{clock: NewClock(time.Date(2026, 12, 1, 13, 59, 59, 0, east))}) // 30 November, 23:59:59 UTC
+	n := startNode(t, setup{clock: ledgertest.NewClock(time.Date(2026, 12, 1, 13, 59, 59, 0, east))}) // 30 November, 23:59:59 UTC
 	key := n.issueKey()
 	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
 	n.clock.Set(time.Date(2026, 12, 1, 14, 0, 0, 0, east))

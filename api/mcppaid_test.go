@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 const (
@@ -135,7 +136,7 @@ func TestAToolsBadPayments(t *testing.T) {
 // settlingNode is a node whose payments are settled on a chain.
 func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitator, *x402test.Chain) {
 	t.Helper()
-	clock := NewClock(Present())
+	clock := ledgertest.NewClock(ledgertest.Present())
 	chain := x402test.NewChain(t, clock.Now)
 	facilitator := x402test.NewFacilitator(t, chain, clock.Now)
 	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})

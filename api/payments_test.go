@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // buyer signs payments for the calls of a node.
@@ -438,7 +439,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	payment := first.order(runPath, "").Header()
 	before := first.pay(runPath, payment, lsBody)
 	first.settled(before)
-	second := startNode(t, setup{on: db, dev: true, clock: NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
+	second := startNode(t, setup{on: db, dev: true, clock: ledgertest.NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
 	second.server.terms.MaxTimeoutSeconds = 60 // other terms
 	second.unchanged(func() {
 		again := second.pay(runPath, payment, lsBody)
@@ -487,13 +488,13 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 
 // fake is a facilitator and its chain.
 type fake struct {
-	clock       *Clock
+	clock       *ledgertest.Clock
 	chain       *x402test.Chain
 	facilitator *x402test.Facilitator
 }
 
 func newFake(t *testing.T) *fake {
-	f := &fake{clock: NewClock(Present())}
+	f := &fake{clock: ledgertest.NewClock(ledgertest.Present())}
 	f.chain = x402test.NewChain(t, f.clock.Now)
 	f.facilitator = x402test.NewFacilitator(t, f.chain, f.clock.Now)
 	return f

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
@@ -29,7 +31,7 @@ func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 
 // A flood from many networks makes room for itself; it does not set everybody free.
 func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
-	clock := NewClock(Present())
+	clock := ledgertest.NewClock(ledgertest.Present())
 	r := newRates(true, clock.Now)
 	once := limit{"do it", time.Hour, 1}
 	if !r.allow(once, "ada") || r.allow(once, "ada") {

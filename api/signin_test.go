@@ -34,7 +34,7 @@ type site struct {
 	*httptest.Server
 	app    *commands.App
 	server *api.Server
-	clock  *api.Clock // stands at the present
+	clock  *ledgertest.Clock // stands at the present
 	outbox *web.Outbox
 	logs   *lockedBuffer
 }
@@ -54,7 +54,7 @@ func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 
 func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Outbox, changes ...func(*api.Config)) *site {
 	t.Helper()
-	s := &site{clock: api.NewClock(api.Present()), logs: &lockedBuffer{}, outbox: outbox}
+	s := &site{clock: ledgertest.NewClock(ledgertest.Present()), logs: &lockedBuffer{}, outbox: outbox}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(func() {
 		if found := api.SecretsIn(s.logs.String()); found != nil {

@@ -418,14 +418,14 @@ func (n *node) says(status int, want map[string]any) {
 // A clock that differs from the database's is named; nothing is refused for it.
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{clock: NewClock(Present().Add(time.Hour))})
+	n := startNode(t, setup{clock: ledgertest.NewClock(ledgertest.Present().Add(time.Hour))})
 	n.degraded("clock")
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }
 
 // stopsAt is a process that does not run for an hour once its database has said what
 // the time is.
-type stopsAt struct{ clock *Clock }
+type stopsAt struct{ clock *ledgertest.Clock }
 
 type asksTheTime struct{}
 
@@ -444,7 +444,7 @@ func (s stopsAt) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 // A node that waited for the answer, or for a processor after it, has no wrong clock.
 func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
 	t.Parallel()
-	clock := NewClock(time.Now())
+	clock := ledgertest.NewClock(time.Now())
 	n := startNode(t, setup{clock: clock, tracer: stopsAt{clock}})
 	clock.Set(time.Now())
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})

@@ -241,7 +241,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 		t.Fatal(err)
 	}
 	decide(t, a, decider(t, a, orgID), "old", "https://api.other.example/old")
-	c.add(30*24*time.Hour + time.Second)
+	c.Add(30*24*time.Hour + time.Second)
 	asker := decider(t, a, orgID)
 	decide(t, a, asker, "k1", "https://api.example.com/a")
 	flips := decide(t, a, asker, "k2", "https://api.other.example/a")

@@ -19,7 +19,7 @@ import (
 var tokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 
 // openTokens is openApp with a key of access tokens.
-func openTokens(t *testing.T, db *ledgertest.DB, c *clock) *commands.App {
+func openTokens(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App {
 	t.Helper()
 	a := openApp(t, db, c)
 	a.TokenKeys = []ed25519.PrivateKey{tokenKey}
@@ -166,7 +166,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 			wantRefusal(t, err, "unauthorized", "invalid or expired token")
 		})
 	}
-	c.add(time.Hour)
+	c.Add(time.Hour)
 	_, err := a.AuthenticateAgent(t.Context(), good)
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
 }
@@ -302,7 +302,7 @@ func TestIntrospectTellsOfLiveTokensOnly(t *testing.T) {
 	if err != nil || !got.Active || got.Agent.ClientID != agent.ClientID || got.TokenID == "" || got.ExpiresAt.Sub(got.IssuedAt) != time.Hour {
 		t.Errorf("%+v, %v", got, err)
 	}
-	c.add(time.Hour)
+	c.Add(time.Hour)
 	for _, dead := range []string{token, "", "svck_x", token[1:]} {
 		if got, err := a.Introspect(t.Context(), dead); err != nil || got.Active || got.TokenID != "" {
 			t.Errorf("%+v, %v", got, err)

@@ -266,7 +266,7 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 		t.Errorf("%d cents, verified %v", cents, verified)
 	}
 	_, link = agentWithEmail(t, a, "eve@example.com")
-	c.add(10 * time.Minute)
+	c.Add(10 * time.Minute)
 	_, err = a.ConfirmAgent(t.Context(), link)
 	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
 }

@@ -120,7 +120,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	_, err = a.Approve(ctx, admin, d.record.DecisionID, assurance.ApprovalInput{Verdict: "rejected", Reason: "no"})
 	wantRefusal(t, err, "idempotency_key_reused", "decision was already resolved")
 	after := a.Clock().Add(time.Minute)
-	c.add(2 * time.Minute)
+	c.Add(2 * time.Minute)
 	developer, admin = session(t, a, orgID, developer.Member), session(t, a, orgID, admin.Member)
 	receipt := bind(t, a, developer, evidence(t, d, "fulfilled", after))
 	if receipt.Conformance != "conforming" || receipt.ApprovalID == nil || *receipt.ApprovalID != record.ApprovalID {
@@ -132,7 +132,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	if _, err := a.Approve(ctx, admin, d.record.DecisionID, approved); err != nil {
 		t.Fatal(err)
 	}
-	c.add(16 * time.Minute)
+	c.Add(16 * time.Minute)
 	if receipt := bind(t, a, session(t, a, orgID, developer.Member), evidence(t, d, "fulfilled", a.Clock())); receipt.Conformance != "violation" || receipt.Findings[0].RuleID != "receipt.after_expiry" {
 		t.Errorf("%+v", receipt)
 	}
@@ -313,7 +313,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	}
 	defer owner.Close(ctx)
 	erase(t, a, orgID, payload.Sealed.KeyID)
-	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest that an unwrapped key lives
 	keys := func() (n int) {
 		if err := owner.QueryRow(ctx, `select count(*) from subject_keys where tenant = $1`, orgID).Scan(&n); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,28 +15,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// clock is a machine's clock that a test moves.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+// newClock is a clock that stands, at one time for all tests.
+func newClock() *ledgertest.Clock {
+	return ledgertest.NewClock(time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC))
 }
 
 // openApp is one node on a database.
-func openApp(t *testing.T, db *ledgertest.DB, c *clock) *commands.App {
+func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Clock: c.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

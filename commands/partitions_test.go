@@ -29,7 +29,7 @@ import (
 type world struct {
 	t     *testing.T
 	app   *commands.App
-	clock *clock
+	clock *ledgertest.Clock
 	orgs  []string
 	owner map[string]string // member id, by organization
 	said  []string          // every answer, without what a partition gives it
@@ -59,7 +59,7 @@ func (w *world) again() *commands.App {
 
 // step does one thing, whose choices follow from the number alone.
 func (w *world) step(seed uint64) {
-	w.clock.add(1300 * time.Millisecond)
+	w.clock.Add(1300 * time.Millisecond)
 	cryptotest.SetGlobalRandom(w.t, seed)
 	w.app = w.again()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -418,7 +418,7 @@ func TestALateFirstAttemptIsNone(t *testing.T) {
 	defer clean(t, a)
 	a.Settler = b
 	a.Settling = func(id string, attempt int) <-chan struct{} {
-		c.add(26 * time.Second)
+		c.Add(26 * time.Second)
 		b.script = []answered{refused}
 		if state, err := a.Settle(t.Context(), id, attempt); state != "unknown" || err != nil {
 			t.Errorf("%s, %v", state, err)

@@ -122,7 +122,7 @@ func TestPlanStates(t *testing.T) {
 	change("lapsed")
 	want(rest, "organization plan required")
 	want(evidence, "")
-	c.add(90*24*time.Hour - time.Second)
+	c.Add(90*24*time.Hour - time.Second)
 	// The token has expired long before; a session and the operator have not.
 	operator = operatorOf(t, a, orgID)
 	if err := operator.May(commands.RightExport); err != nil {
@@ -143,7 +143,7 @@ func TestPlanStates(t *testing.T) {
 	if err := session().May(commands.RightRead); err != nil {
 		t.Errorf("history on the last of the 90 days: %v", err)
 	}
-	c.add(time.Second)
+	c.Add(time.Second)
 	wantRefusal(t, session().May(commands.RightRead), "forbidden", "organization plan required")
 	change("active")
 	if err := session().May(commands.RightDecide); err != nil {

@@ -296,7 +296,7 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.add(60 * 24 * time.Hour)
+	c.Add(60 * 24 * time.Hour)
 	b := openApp(t, db, c)
 	b.Signer, b.BaseURL = nil, "https://elsewhere.example.com"
 	for name, node := range map[string]*commands.App{"same node": a, "another node, without signer": b} {
@@ -332,7 +332,7 @@ func TestQuotaOfTheMonth(t *testing.T) {
 	if !errors.As(err, &quota) || !quota.ResetsAt.Equal(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("call 251: %v", err)
 	}
-	c.add(11 * 24 * time.Hour)
+	c.Add(11 * 24 * time.Hour)
 	if r, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil || r.Remaining != 249 {
 		t.Errorf("in December: %+v, %v", r, err)
 	}
@@ -488,7 +488,7 @@ func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	for _, key := range held {
 		erase(t, a, key.Tenant, key.ID)
 	}
-	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest that an unwrapped key lives
 	for name, node := range map[string]*commands.App{"node that knew it": a, "new node": openApp(t, db, c)} {
 		again, err := node.Authenticate(t.Context(), key)
 		if err != nil {

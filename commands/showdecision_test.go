@@ -73,7 +73,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where tenant = $1`, orgID); err != nil {
 		t.Fatal(err)
 	}
-	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest that an unwrapped key lives
 	waiting, err := a.Ledger.Tenant(t.Context(), orgID, 1, 100)
 	if err != nil {
 		t.Fatal(err)

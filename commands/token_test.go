@@ -99,12 +99,12 @@ func TestTokenExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	usual := newToken(t, a, operator)
-	c.add(24*time.Hour - time.Millisecond)
+	c.Add(24*time.Hour - time.Millisecond)
 	wantToken(t, a, short.Token, true)
-	c.add(time.Millisecond)
+	c.Add(time.Millisecond)
 	wantToken(t, a, short.Token, false)
 	wantToken(t, a, usual.Token, true)
-	c.add(89 * 24 * time.Hour)
+	c.Add(89 * 24 * time.Hour)
 	wantToken(t, a, usual.Token, false)
 	if _, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Days: 366}); err == nil {
 		t.Error("a token of more than a year")
@@ -143,10 +143,10 @@ func TestRotationOverlapsADay(t *testing.T) {
 	if diff := cmp.Diff([]string{"rotating", "active"}, states()); diff != "" {
 		t.Error(diff)
 	}
-	c.add(24*time.Hour - time.Millisecond)
+	c.Add(24*time.Hour - time.Millisecond)
 	wantToken(t, a, first.Token, true)
 	wantToken(t, a, second.Token, true)
-	c.add(time.Millisecond)
+	c.Add(time.Millisecond)
 	wantToken(t, a, first.Token, false)
 	wantToken(t, a, second.Token, true)
 	if diff := cmp.Diff([]string{"revoked", "active"}, states()); diff != "" {

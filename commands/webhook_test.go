@@ -66,7 +66,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 		secrets = append(secrets, octets(t, rotated.Secret))
 	}
 	wantSecrets("while it rotates", secrets[2], secrets[1])
-	c.add(24 * time.Hour)
+	c.Add(24 * time.Hour)
 	wantSecrets("a day later", secrets[2])
 }
 

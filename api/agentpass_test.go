@@ -10,6 +10,7 @@ import (
 // An agent that a subscriber has claimed spends its credit first, and what that
 // cannot pay for whole is drawn from the pass.
 func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	r, err := u.site.app.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer"})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 // bound to an old decision, and the read model that is built anew from it. Where the
 // archive is away the answer is 503 and names the object, and nothing else suffers.
 func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	on := setup{on: ledgertest.NewPartitioned(t, 1), archive: folder}
 	n := startNode(t, on)

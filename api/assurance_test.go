@@ -149,6 +149,7 @@ func clean(t *testing.T, s *site) {
 }
 
 func TestDecideAndBindAReceipt(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k1", weather))
@@ -199,6 +200,7 @@ func TestDecideAndBindAReceipt(t *testing.T) {
 
 // What contradicts a decision is recorded as a violation, never refused.
 func TestViolationsAreRecorded(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for i, c := range []struct{ intent, decision, finding string }{
@@ -220,6 +222,7 @@ func TestViolationsAreRecorded(t *testing.T) {
 
 // One answer for whatever does not match, whoever's it is.
 func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n, other := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "business", "bob@example.com")
 	d := n.decide(t, decisionBody("k", weather)).decision(t)
@@ -253,6 +256,7 @@ func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 
 // The order of the checks: the first that fails answers, with its own text.
 func TestOrderAndTextsOfErrors(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com")
@@ -342,6 +346,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 // Every strictness rule on the real endpoint: the listed code, {error} alone, no
 // echo, and the service is well afterwards.
 func TestBadInputOnTheRealEndpoint(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	with := func(from, to string) string { return decisionBody("k", strings.Replace(weather, from, to, 1)) }
@@ -434,6 +439,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for i := range 30 {
@@ -523,6 +529,7 @@ func TestHistory(t *testing.T) {
 // A plan that has ended decides nothing, and its evidence stays readable for 90
 // days. A suspension ends both.
 func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
@@ -558,6 +565,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 
 // The header and the member are one key, as on every endpoint.
 func TestIdempotencyKeyHeaderMustAgree(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for header, status := range map[string]int{"k": 201, "other": 400} {

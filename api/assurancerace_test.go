@@ -13,6 +13,7 @@ import (
 
 // N equal requests at once: one 201, the rest 200, one body.
 func TestEqualRequestsAtOnce(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
@@ -49,6 +50,7 @@ func TestEqualRequestsAtOnce(t *testing.T) {
 // One key with different contents at once: one wins, the others are told, and the
 // winner's repeats are its own bytes. Receipts alike.
 func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
@@ -101,6 +103,7 @@ func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 
 // Activations under load: every decision rests on the last activation below it.
 func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	n := newTenant(t, one, "team", "ada@example.com")
@@ -147,6 +150,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 
 // A replay is the same octets whatever has changed: policy, signer, base URL.
 func TestReplaysSurviveEverything(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	s := newSite(t, db)
 	n := newTenant(t, s, "team", "ada@example.com")
@@ -170,6 +174,7 @@ func TestReplaysSurviveEverything(t *testing.T) {
 
 // A node with its clock behind never dates a record before the one before it.
 func TestTimesDoNotFallAcrossNodes(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	ahead, behind := newSite(t, db), newSite(t, db)
 	n := newTenant(t, ahead, "team", "ada@example.com")

@@ -67,6 +67,7 @@ func head(path, more string) string {
 }
 
 func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{machineClock: true}) // without it, it is not ready
 	key := n.issueKey()
 	for _, path := range []string{"/api/verify", "/api/keys/free", "/mcp", "/sign-in"} {
@@ -88,6 +89,7 @@ func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 
 // A body that nobody asks for is waited for by net/http itself, before the answer.
 func TestUnreadBodiesTakeNothingDown(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	key := n.issueKey()
 	for range maxInFlight + 36 {
@@ -100,6 +102,7 @@ func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 
 // Whoever does not read an answer keeps none of the others from theirs.
 func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	w := &recorder{ResponseWriter: blocked{http.Header{}, func() {
 		if len(n.server.seats) != 0 {
@@ -130,6 +133,7 @@ func (b blocked) Write(p []byte) (int, error) {
 }
 
 func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	n.server.bodies.limits.grace = 20 * time.Millisecond
 	slow := n.halfSend(head("/api/keys/free", ""))
@@ -143,6 +147,7 @@ func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 // Who was cut off waits for the answer, and opens no other body meanwhile; whoever
 // sends a body in one piece does not wait.
 func TestWhoWasCutOffWaits(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	over := make(chan struct{})
 	waits := make(chan struct{}, 1)
@@ -167,6 +172,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 // The oldest unfinished body makes room, so that a body in one piece always gets
 // through.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
+	t.Parallel()
 	for _, most := range []bodyLimits{
 		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, pause: func() {}},
 		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, pause: func() {}},

@@ -24,6 +24,7 @@ func (n *node) published(d openAPIDocument, op *operation) *jsonschema.Schema {
 // names; one that has it not is refused. Bodies are drawn: an example, with members
 // taken away, set to null, and brought in from the schema.
 func TestConditionsAreThoseOfTheService(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	d := n.openAPIDocument()
 	for _, s := range Services() {

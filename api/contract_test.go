@@ -45,6 +45,7 @@ type contract struct {
 // that is named, no invalid one accepted. CONTRACT_DRAWS=200 is the long form: so
 // many draws for each operation and credential.
 func TestTheContractHolds(t *testing.T) {
+	t.Parallel()
 	draws := 2
 	if text := os.Getenv("CONTRACT_DRAWS"); text != "" {
 		var err error

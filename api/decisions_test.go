@@ -34,6 +34,7 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 // TestAReviewSaysWhatAPersonNeeds: who, what exactly, why, what was before; then
 // the next one.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
@@ -59,6 +60,7 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 // TestArgumentsThatWereNotKeptCanBeCompared: what the agent shows is, or is not,
 // what was signed.
 func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	c.activate(t, toolPolicy)
@@ -76,6 +78,7 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 
 // TestDecisionsAreFiltered: each filter in the address, on the page and in the API.
 func TestDecisionsAreFiltered(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
@@ -157,6 +160,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 
 // TestListsGoOn: by cursor, without a gap.
 func TestListsGoOn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	for n := range 30 {

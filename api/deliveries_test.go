@@ -119,6 +119,7 @@ func dueNow(t *testing.T, s *site) {
 // an id of their own; what an organization does not want, or what is another's,
 // does not.
 func TestWebhooksTellWhatHappened(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	s, _ := telling(t, db)
 	n, other := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "team", "bob@example.com")
@@ -164,6 +165,7 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 // A message that fails comes again under its id; one that fails for good is kept,
 // and sent again when somebody asks for it.
 func TestDeadMessagesAreKeptAndSentAgain(t *testing.T) {
+	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	n, r := newTenant(t, s, "team", "ada@example.com"), newReceiver(t)
 	created := n.webhook(t, r)
@@ -206,6 +208,7 @@ func deliveriesOf(t *testing.T, n *tenant, views *projections.Projections, id, s
 
 // A receiver that is gone for good is not asked again.
 func TestGoneIsDeadAtOnce(t *testing.T) {
+	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	n, r := newTenant(t, s, "team", "ada@example.com"), newReceiver(t)
 	created := n.webhook(t, r)
@@ -219,6 +222,7 @@ func TestGoneIsDeadAtOnce(t *testing.T) {
 // A node that dies with a message in its hands leaves it to the others; what two
 // nodes take at once reaches the receiver once.
 func TestMessagesOutliveTheirNode(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	dying := newSiteWith(t, db, "", nil, func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -260,6 +264,7 @@ func TestMessagesOutliveTheirNode(t *testing.T) {
 
 // A removed webhook gets nothing, not even what waited for it.
 func TestRemovedWebhookGetsNothing(t *testing.T) {
+	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	n, r := newTenant(t, s, "team", "ada@example.com"), newReceiver(t)
 	created := n.webhook(t, r)
@@ -277,6 +282,7 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 
 // The organization's own people manage webhooks over HTTP.
 func TestWebhookOperations(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
@@ -313,6 +319,7 @@ func TestWebhookOperations(t *testing.T) {
 // Whoever wants checkpoints gets a signed note that covers what has happened: kept
 // where the service cannot reach it, it shows a history that was put back.
 func TestWebhooksTellOfCheckpoints(t *testing.T) {
+	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{8}, 32))
 	if err != nil {

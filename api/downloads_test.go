@@ -50,6 +50,7 @@ func (b *browser) newLink(slug string) string {
 }
 
 func TestDownloadWorksOnce(t *testing.T) {
+	t.Parallel()
 	ada, s, _ := newOwner(t)
 	path := ada.newLink("verification-kit")
 	// What only looks uses nothing up.
@@ -86,6 +87,7 @@ func TestDownloadWorksOnce(t *testing.T) {
 }
 
 func TestDownloadFromABrowser(t *testing.T) {
+	t.Parallel()
 	ada, s, _ := newOwner(t)
 	ada.want(ada.get("/account"), 200, `>Download Auditor&#39;s verification kit</button>`)
 	got := ada.form("/account/download", url.Values{"slug": {"verification-kit"}})
@@ -104,6 +106,7 @@ func TestDownloadFromABrowser(t *testing.T) {
 
 // Many who hold one link get one file.
 func TestOneLinkAtOnce(t *testing.T) {
+	t.Parallel()
 	ada, s, _ := newOwner(t)
 	path := ada.newLink("verification-kit")
 	var mu sync.Mutex
@@ -124,6 +127,7 @@ func TestOneLinkAtOnce(t *testing.T) {
 }
 
 func TestDownloadLinksExpireAndAreFew(t *testing.T) {
+	t.Parallel()
 	ada, s, f := newOwner(t)
 	old := ada.newLink("verification-kit")
 	s.clock.Add(15*time.Minute - time.Second)
@@ -157,6 +161,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 // The event stands before the first octet: if it cannot be appended there is no
 // file, and the link is good later.
 func TestDownloadThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	ada, s, _ := newOwnerOn(t, db)
 	path := ada.newLink("verification-kit")
@@ -187,6 +192,7 @@ func TestDownloadThatCannotBeRecorded(t *testing.T) {
 // If the event landed and the row is still there, as after a crash between the
 // two, the link is used up.
 func TestDownloadAfterACrashBehindTheEvent(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	ada, s, _ := newOwnerOn(t, db)
 	path := ada.newLink("verification-kit")
@@ -206,6 +212,7 @@ func TestDownloadAfterACrashBehindTheEvent(t *testing.T) {
 }
 
 func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
+	t.Parallel()
 	ada, s, _ := newOwner(t)
 	kept := ada.newLink("verification-kit")
 	for i := range 20 {
@@ -218,6 +225,7 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 
 // A link's secret is in no table.
 func TestDownloadSecretIsNowhere(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	ada, _, _ := newOwnerOn(t, db)
 	used, unused := ada.newLink("verification-kit"), ada.newLink("verification-kit")

@@ -40,6 +40,7 @@ const exampleLimit = 6000
 // may call it, and compares the answer with the one that is published: the same
 // members of the same types.
 func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	c := &contract{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
 	c.begin()

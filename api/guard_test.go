@@ -30,6 +30,7 @@ func guardLog(t *testing.T, decisions ...string) []guardlog.Line {
 // TestGuardLogs: a team sees what its agents tried; parts follow each other, and the
 // same part again is one event.
 func TestGuardLogs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
@@ -71,6 +72,7 @@ func TestGuardLogs(t *testing.T) {
 // TestGuardsAreFound: who has none yet is led to the page from where a newcomer looks,
 // and reads there how to install a guard and report its log.
 func TestGuardsAreFound(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	owner, developer := c.people["owner"], c.people["developer"]

@@ -14,6 +14,7 @@ import (
 // TestTryACommandOnTheFirstPage: the verdict with what counted underlined and the
 // safer way, free, recorded nowhere.
 func TestTryACommandOnTheFirstPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/"), 200, s.app.BaseURL+"/api/agent-services/action-safety/quick")
@@ -35,6 +36,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 
 // TestTryingIsLimited: by network address, and says what to do.
 func TestTryingIsLimited(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
 	b := s.browser(t)
 	for range 50 {
@@ -48,6 +50,7 @@ func TestTryingIsLimited(t *testing.T) {
 
 // TestEveryExampleHasAVerdict: what the page proposes works.
 func TestEveryExampleHasAVerdict(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, example := range web.Triable {

@@ -32,6 +32,7 @@ var repeatable = map[string]string{
 
 // An Idempotency-Key works on every POST that creates something, or is refused.
 func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	seen := 0
 	for _, op := range operations() {
 		if op.method != http.MethodPost || op.service != nil {

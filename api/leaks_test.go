@@ -32,6 +32,7 @@ func SecretsIn(log string) []string {
 
 // The search itself finds what it is there to find.
 func TestSecretsAreFound(t *testing.T) {
+	t.Parallel()
 	for _, secret := range []string{
 		canary,
 		"svck_0123456789ab_" + strings.Repeat("a", 43), "svco_0123456789ab_", "svca_0123456789ab_",

@@ -55,6 +55,7 @@ func mailServer(t *testing.T) (address string, told <-chan []string) {
 }
 
 func TestLetterBySMTP(t *testing.T) {
+	t.Parallel()
 	address, told := mailServer(t)
 	m, err := web.NewSMTP("smtp://" + address + "?from=sender@example.com")
 	if err != nil {
@@ -79,6 +80,7 @@ func TestLetterBySMTP(t *testing.T) {
 }
 
 func TestMailServerAway(t *testing.T) {
+	t.Parallel()
 	m, err := web.NewSMTP("smtp://127.0.0.1:1?from=sender@example.com")
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ func (s *site) metric(t *testing.T, line string) string {
 // What the service says is counted by outcome, what is said again is not, and no
 // label holds anything a caller sent.
 func TestOutcomesAreCounted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	for range 2 {
@@ -72,6 +73,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 // Alerts and dashboard ask for metrics that are there: a rule about a name that
 // nobody exports never fires.
 func TestAlertsAndDashboardNameMetricsThatAreThere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	answer := httptest.NewRecorder()
 	s.server.Internal().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

@@ -603,6 +603,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 
 // A declaration that does not hold together stops the program at its start.
 func TestEveryServiceIsComplete(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, s := range Services() {
 		if seen[s.Name] || seen[s.Operation] || s.PriceCents < 1 || s.Title == "" || s.Summary == "" || s.Input() == nil || s.Output() == nil {

@@ -61,6 +61,7 @@ var routes = []struct {
 // TestEveryRouteIsInTheTable: no operation is without a lock, and none is left
 // out of the table above.
 func TestEveryRouteIsInTheTable(t *testing.T) {
+	t.Parallel()
 	all, faults := api.AssuranceRoutes()
 	for _, fault := range faults {
 		t.Error(fault)
@@ -161,6 +162,7 @@ func (c *crew) each(t *testing.T, want func(who string, allowed bool, inside int
 }
 
 func TestEveryRoleAtEveryRoute(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.each(t, func(_ string, allowed bool, inside int) (int, string) {
@@ -224,6 +226,7 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 // TestStaleSignIn: eleven minutes after signing in rights and rules are out of
 // reach, everything else is not.
 func TestStaleSignIn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner := c.people["owner"]
@@ -245,6 +248,7 @@ func TestStaleSignIn(t *testing.T) {
 // TestPlanAtEveryRoute: a suspended organization is shut, a lapsed one keeps what
 // shows evidence open for 90 days.
 func TestPlanAtEveryRoute(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	change := func(to commands.OrganizationChange) {
@@ -297,6 +301,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 
 // TestMembersAndTokensOverTheAPI is an admin's day.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "business", "ada@acme.example")
 	ada, bob := s.browser(t), s.browser(t)
@@ -360,6 +365,7 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 
 // TestPolicyOverTheAPI: drafted by one, put in force by another, seen by all.
 func TestPolicyOverTheAPI(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner, admin, dev := c.people["owner"], c.people["admin"], c.people["developer"]
@@ -391,6 +397,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 
 // TestFreezeOverTheAPI: one admin stops everything, two are needed to go on.
 func TestFreezeOverTheAPI(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	if got := c.decide(t, decisionBody("k1", weather)).decision(t).Record.Decision; got != "allow" {
@@ -425,6 +432,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 
 // TestRenameOverTheAPI: plan and state are not the members' to change.
 func TestRenameOverTheAPI(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	admin := c.people["admin"]
@@ -442,6 +450,7 @@ func TestRenameOverTheAPI(t *testing.T) {
 
 // TestSessionOfTwoOrganizations must say for which it acts.
 func TestSessionOfTwoOrganizations(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	one, two := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "team", "ada@example.com")
 	foreign := newTenant(t, s, "team", "eve@example.com")
@@ -485,6 +494,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 // TestReviewPage: somebody else than who asked sees the exact action and decides
 // once.
 func TestReviewPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	asked := c.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1)))
@@ -526,6 +536,7 @@ func TestReviewPage(t *testing.T) {
 
 // TestRightsEndOnEveryNode: the other node has member and token in its cache.
 func TestRightsEndOnEveryNode(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	c := newCrew(t, one, "business", "acme.example")
@@ -566,6 +577,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 // TestDatabaseAway: 503 at every route, in the words of the contract, and
 // everything as before once the database is back.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	s := newSite(t, db)
 	c := newCrew(t, s, "business", "acme.example")
@@ -623,6 +635,7 @@ func TestDatabaseAway(t *testing.T) {
 // TestListsArePagedAlike: every item once, in order, to an end; and a cursor that no
 // page gave is refused, not the first page again.
 func TestListsArePagedAlike(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner := c.people["owner"]
@@ -674,6 +687,7 @@ func TestListsArePagedAlike(t *testing.T) {
 
 // TestIdempotencyKeyIsNotIgnored: what makes something new each time says so.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	for path, body := range map[string]string{

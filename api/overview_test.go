@@ -10,6 +10,7 @@ import (
 // TestOverviewSaysWhatEndsSoon: a token that ends within days, and whether the ledger
 // has verified itself.
 func TestOverviewSaysWhatEndsSoon(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]

@@ -10,6 +10,7 @@ import (
 
 // TestStyle: every page has the one style sheet, from here, and nothing else.
 func TestStyle(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	sheet := b.get("/style.css")

@@ -43,6 +43,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 // moves while a page is drawn, it is small, it fits a phone, and it is drawn without
 // scripts. AXE names the file of axe-core; .ci/console/run brings it.
 func TestWalkEveryPage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, places := pagesOf(t, s)
 	w := s.openWindow(t)
@@ -162,6 +163,7 @@ func (w *window) withinBudget(who *browser, places []string) {
 
 // TestWalkSignInByLetter: an address, the letter, its link, and in.
 func TestWalkSignInByLetter(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	w := s.openWindow(t)
 	w.open("/account")
@@ -181,6 +183,7 @@ func TestWalkSignInByLetter(t *testing.T) {
 
 // TestWalkBuy: from the price to the provider's page, which the stand-in shows.
 func TestWalkBuy(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	w := s.openWindow(t)
 	w.as(s.signedIn(t, "ada@example.com"))
@@ -210,6 +213,7 @@ func (w *window) provider() {
 
 // TestWalkRotateAKey: a token is followed by another, which is shown once.
 func TestWalkRotateAKey(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	w := s.openWindow(t)
@@ -224,6 +228,7 @@ func TestWalkRotateAKey(t *testing.T) {
 
 // TestWalkFilterAndExport: what is chosen is what is downloaded.
 func TestWalkFilterAndExport(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	w := s.openWindow(t)
@@ -244,6 +249,7 @@ func TestWalkFilterAndExport(t *testing.T) {
 // TestSignedBundleOfAFilter: the button of the decisions page leads to a bundle, and is
 // not there where no bundle could be of what the filter chooses.
 func TestSignedBundleOfAFilter(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	who.want(who.get("/decisions?decision=deny"), 200, `<button class="small">Signed bundle</button>`)
@@ -265,6 +271,7 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 // TestWalkThreeClicks: a new member's questions, each answered within three clicks from
 // the overview.
 func TestWalkThreeClicks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, _ := pagesOf(t, s)
 	w := s.openWindow(t)

@@ -79,6 +79,7 @@ func (u *subscriber) status(says string) {
 // The keys of an account share its free calls, then draw on its pass, each call
 // with its price, until a call costs more than is left.
 func TestPassPaysForWhatIsNotFree(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	second := u.newKey()
 	u.status(`"pass":{"endsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","name":"`)
@@ -110,6 +111,7 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 
 // At the last cents many calls at once draw exactly what is left.
 func TestPassAtItsLastUnit(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	u.useMonth()
 	for i := range u.site.app.Products { // 30 cents are left for one call of 25 and five of one
@@ -145,6 +147,7 @@ func TestPassAtItsLastUnit(t *testing.T) {
 // A new period has its own credit; what was left lapses. No pass while the
 // subscription is not live.
 func TestPassFollowsTheSubscription(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	u.useMonth()
 	u.want(u.quick(u.key), 200, "scored")
@@ -177,6 +180,7 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 // The period was renewed and the notice of it lost: the next call that needs the
 // pass finds out.
 func TestPassWhoseRenewalNobodyTold(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	u.site.clock.Add(31 * day)
 	u.useMonth()
@@ -198,6 +202,7 @@ func (u *subscriber) customer() string {
 
 // Where a call of the pass stands in the ledger.
 func TestPassStream(t *testing.T) {
+	t.Parallel()
 	u := newSubscriber(t)
 	u.useMonth()
 	for range 3 {
@@ -221,6 +226,7 @@ func TestPassStream(t *testing.T) {
 }
 
 func TestAccountKeys(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	ada, eve := s.signedIn(t, "ada@example.com"), s.signedIn(t, "eve@example.com")
 	ada.want(s.browser(t).post("/api/account/keys", ``), 401, "authentication required")
@@ -256,6 +262,7 @@ func TestAccountKeys(t *testing.T) {
 
 // The same in a browser.
 func TestAccountKeysOnThePage(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	ada := s.signedIn(t, "ada@example.com")
 	got := ada.form("/account/keys", nil)

@@ -13,6 +13,7 @@ import (
 // While all places of heavy computations are taken, whatever is heavy is refused
 // early with when to come back, is not charged, and small calls go on: by every door.
 func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
 	key := n.issueKey()
 	for range max(1, runtime.GOMAXPROCS(0)-1) {
@@ -44,6 +45,7 @@ func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 // A page that shows itself again with what went wrong answers with the status of what
 // went wrong, and says when to come back, as the operation behind it does.
 func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	key := n.issueKey()
 	form := func(path, field, value string) answer {

@@ -11,6 +11,7 @@ import (
 // TestAPolicyIsMadeOnThePages: from a template, as a form, with its warnings, its
 // difference and what it would have changed; then put in force by somebody else.
 func TestAPolicyIsMadeOnThePages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.decide(t, decisionBody("k1", weather))

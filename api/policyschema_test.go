@@ -13,6 +13,7 @@ import (
 // TestPolicySchemaIsPublished: every starter satisfies it, with the $schema that
 // policy init writes, and what the linter refuses for its shape does not.
 func TestPolicySchemaIsPublished(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	a := n.get(PolicySchemaPath)
 	if a.status != http.StatusOK {

@@ -14,6 +14,7 @@ import (
 // The page shows every price once, under the address that others name, and leads
 // to the checkout.
 func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	b := s.browser(t)
 	page := b.get("/pricing")
@@ -35,6 +36,7 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 // Where no address is set, the machine's own users are told one that nobody has,
 // not none.
 func TestPagesNameWhomToAsk(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/terms", "/privacy", "/refunds"} {
@@ -43,6 +45,7 @@ func TestPagesNameWhomToAsk(t *testing.T) {
 }
 
 func TestPagesThatTheShopNamesAreThere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, address := range regexp.MustCompile(`"(http[^"]+/[a-z]+)"`).FindAllStringSubmatch(b.get("/api/checkout").body, -1) {
@@ -55,6 +58,7 @@ func TestPagesThatTheShopNamesAreThere(t *testing.T) {
 
 // llms.txt has the form of llmstxt.org, every price, and no link that leads nowhere.
 func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	b := s.browser(t)
 	got := b.get("/llms.txt")
@@ -97,6 +101,7 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 
 // The introductory credit is named wherever somebody looks for what a call costs.
 func TestTheIntroductoryCreditIsNamed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/.well-known/x402", "/llms.txt", "/pricing", "/api/pricing", "/auth.md"} {

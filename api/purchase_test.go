@@ -85,6 +85,7 @@ func (s *shop) fetch(f fulfilled) {
 }
 
 func TestPurchase(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	probe := s.get("/api/purchase/verification-kit")
 	required, err := x402.ReadRequired(probe.header.Get("PAYMENT-REQUIRED"))
@@ -122,6 +123,7 @@ func TestPurchase(t *testing.T) {
 
 // What the operator has sent back buys nothing any more.
 func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	bought := s.buy(s.order("verification-kit", "back"), "verification-kit", `{"email":"gus@example.com"}`)
 	gus := s.site.signedIn(t, "gus@example.com")
@@ -147,6 +149,7 @@ func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 
 // The rows of the gate, for a purchase.
 func TestPurchaseErrors(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	off, _ := newStorefront(t)
 	key, err := s.site.app.IssueFreeKey(t.Context(), "key@example.com")
@@ -210,6 +213,7 @@ func TestPurchaseErrors(t *testing.T) {
 
 // A payment sent again is the same purchase; its link is for its buyer.
 func TestRepeatedPurchasePayment(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	refused := `"error":"sign in with the e-mail of the order, or send the claimSecret of the first answer"`
 	again := func(o x402test.Order) answer {
@@ -306,6 +310,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 // Money that does not move buys nothing, and money of which it is not known does
 // not buy twice.
 func TestPurchaseWhenSettlingFails(t *testing.T) {
+	t.Parallel()
 	var facilitator *x402test.Facilitator
 	var chain *x402test.Chain
 	s := newShop(t, func(c *api.Config) {
@@ -335,6 +340,7 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 
 // Nothing of the buyer's address is stored in the clear, with the payment neither.
 func TestPurchaseSealsTheAddress(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.buy(s.order("verification-kit", "sealed"), "verification-kit", `{"email":"canary-buyer@example.com"}`)
 	var types []string

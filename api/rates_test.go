@@ -12,6 +12,7 @@ import (
 )
 
 func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
+	t.Parallel()
 	var s Server
 	for address, want := range map[string]string{
 		"[2001:db8:1:2:3:4:5:6]:1234":    "2001:db8:1:2::/64",
@@ -31,6 +32,7 @@ func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 
 // A flood from many networks makes room for itself; it does not set everybody free.
 func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
+	t.Parallel()
 	clock := ledgertest.NewClock(ledgertest.Present())
 	r := newRates(true, clock.Now)
 	once := limit{"do it", time.Hour, 1}
@@ -53,6 +55,7 @@ func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
 }
 
 func TestRecomputingIsLimitedForANetwork(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{rateLimit: true})
 	body := `{"paymentId":"pay_00000000000000000000000000000000","operation":"action_safety_quick_gate","request":{"command":"ls"}}`
 	for range refundsPerMinute {
@@ -68,6 +71,7 @@ func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 // Strangers use up what their network may have done, and nobody else: whoever shows a
 // good credential from the same address goes on, and health is never limited.
 func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	key := n.issueKey()
 	const quick = "/api/agent-services/action-safety/quick"
@@ -91,6 +95,7 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 
 // A charged call is limited, too: by its own credential, and by what its body costs.
 func TestACredentialHasItsOwnLimit(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	key, other := n.issueKey(), n.issueKey()
 	const quick = "/api/agent-services/action-safety/quick"
@@ -117,6 +122,7 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 // Whoever has called too often is answered with a status that the operation's document
 // names, by every operation but health.
 func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	published := map[string][]string{}
 	for _, o := range n.openAPIDocument().operations() {

@@ -15,6 +15,7 @@ import (
 // TestReviewersAreTold: whoever may resolve a decision gets the exact action by
 // mail, and who asks; many decisions make few letters.
 func TestReviewersAreTold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	seen := len(s.outbox.Letters())
@@ -82,6 +83,7 @@ func TestReviewersAreTold(t *testing.T) {
 
 // TestATeamsOnlyAdminIsTold: there is nobody else.
 func TestATeamsOnlyAdminIsTold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	newTenant(t, s, "team", "ada@example.com")
 	ada := s.browser(t)
@@ -101,6 +103,7 @@ func (refusing) Send(_ context.Context, l web.Letter) error { return errors.New(
 // TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
 // log, after the closing nobody is told, and the decision is recorded all the same.
 func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })
 	n := newTenant(t, s, "team", "ada@example.com")
 	unclear := strings.Replace(weather, `"network":"base",`, "", 1)

@@ -10,6 +10,7 @@ import (
 // TestEveryRuleHasAPageOfData: the list is small, each rule it names is there with
 // examples that were judged, and an unknown one is not found.
 func TestEveryRuleHasAPageOfData(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	list := n.get("/api/rules")
 	n.wants(list, http.StatusOK)

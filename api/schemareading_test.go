@@ -24,6 +24,7 @@ import (
 // A body gets the verdict and the words that the library's errors give: of random
 // schemas in our shapes, and of every schema that the service has.
 func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
+	t.Parallel()
 	t.Run("random schemas", rapid.MakeCheck(func(t *rapid.T) {
 		document := drawSchema(t, 3)
 		reads, err := readingOf(document)
@@ -70,6 +71,7 @@ func agree(t *rapid.T, s *schema, by library, value any) {
 // A schema that a body could not be held to is refused, so that nothing in it is
 // passed over in silence.
 func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
+	t.Parallel()
 	text, object := map[string]any{"type": "string"}, map[string]any{"type": "object"}
 	for name, document := range map[string]map[string]any{
 		"an unknown keyword":              {"type": "object", "minProperties": 1.0},
@@ -238,6 +240,7 @@ func drawObject(t *rapid.T, node map[string]any, depth int) any {
 
 // A number is the double that the service computes with, not its text.
 func TestNumbersAreDoubles(t *testing.T) {
+	t.Parallel()
 	reads, err := readingOf(map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "number", "maximum": 1.0}}})
 	if err != nil {
 		t.Fatal(err)
@@ -283,6 +286,7 @@ func compileSchema(document map[string]any) (*jsonschema.Schema, error) {
 // A text has a format where the library says so: texts that have one, and what becomes
 // of them by a few changed characters.
 func TestATextHasAFormatAsTheLibrarySays(t *testing.T) {
+	t.Parallel()
 	for _, f := range formats {
 		by := newLibrary(t, map[string]any{"format": f.name}).compiled.Format
 		t.Run(f.name, rapid.MakeCheck(func(t *rapid.T) {

@@ -12,6 +12,7 @@ import (
 
 // What net/http refuses before any handler is an error like every other.
 func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
 }
 
 func TestProfilesAreForThisMachine(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, setup{})
 	for peer, want := range map[string]int{"192.0.2.1:80": 404, "[2001:db8::1]:80": 404, "127.0.0.1:80": 200, "[::1]:80": 200} {
 		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil)

@@ -225,6 +225,7 @@ func (b *browser) signIn(email string) {
 }
 
 func TestSignInMakesASession(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/api/auth/session"), 401, `{"error":"authentication required"}`)
@@ -239,6 +240,7 @@ func TestSignInMakesASession(t *testing.T) {
 }
 
 func TestLinkWorksOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
@@ -263,6 +265,7 @@ func TestLinkWorksOnce(t *testing.T) {
 }
 
 func TestLinkRace(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	token := s.browser(t).link("ada@example.com", "")
 	statuses := make(chan int, 8)
@@ -280,6 +283,7 @@ func TestLinkRace(t *testing.T) {
 }
 
 func TestOldAndNewerLinks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	first := b.link("ada@example.com", "")
@@ -295,6 +299,7 @@ func TestOldAndNewerLinks(t *testing.T) {
 }
 
 func TestSignInTellsNobodyWhoIsKnown(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	if _, err := s.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "ada@example.com"); err != nil {
@@ -313,6 +318,7 @@ func TestSignInTellsNobodyWhoIsKnown(t *testing.T) {
 }
 
 func TestAddressesWithMoreThanOneLine(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, bad := range []string{
@@ -333,6 +339,7 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 }
 
 func TestNextStaysHere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	for next, want := range map[string]string{
 		"/reviews":                     "/reviews",
@@ -359,6 +366,7 @@ func TestNextStaysHere(t *testing.T) {
 }
 
 func TestSessionFixation(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	planted := strings.Repeat("A", 43)
 	b := s.browser(t)
@@ -401,6 +409,7 @@ func (b *browser) cookie() string {
 }
 
 func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
@@ -428,6 +437,7 @@ func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
 }
 
 func TestSecureCookieUnderTLS(t *testing.T) {
+	t.Parallel()
 	s := newSiteAt(t, api.Databases.New(t), "https://countersign.example")
 	b := s.browser(t)
 	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
@@ -441,6 +451,7 @@ func TestSecureCookieUnderTLS(t *testing.T) {
 }
 
 func TestSessionEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	idle, busy := s.browser(t), s.browser(t)
 	idle.signIn("ada@example.com")
@@ -461,6 +472,7 @@ func TestSessionEnds(t *testing.T) {
 }
 
 func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
@@ -475,6 +487,7 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 // Signing out everywhere ends every session of the customer on every node, whoever
 // holds it, and nobody else's: over the API and from the page alike.
 func TestSignOutEverywhere(t *testing.T) {
+	t.Parallel()
 	for name, signOut := range map[string]func(*browser) answer{
 		"API":  func(b *browser) answer { return b.post("/api/auth/sign-out", `{"everywhere":true}`) },
 		"page": func(b *browser) answer { return b.form("/sign-out", url.Values{"everywhere": {"1"}}) },
@@ -503,6 +516,7 @@ func TestSignOutEverywhere(t *testing.T) {
 
 // A node of an older release writes sessions that do not say whose they are.
 func TestSignOutEverywhereEndsSessionsOfOlderNodes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	lost, own := s.browser(t), s.browser(t)
 	lost.signIn("ada@example.com")
@@ -515,6 +529,7 @@ func TestSignOutEverywhereEndsSessionsOfOlderNodes(t *testing.T) {
 }
 
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
@@ -537,6 +552,7 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 // TestFormsAreNotTakenForTheAPI: a form on another site can send these content
 // types without asking first.
 func TestFormsAreNotTakenForTheAPI(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.signIn("ada@example.com")
@@ -548,6 +564,7 @@ func TestFormsAreNotTakenForTheAPI(t *testing.T) {
 }
 
 func TestPagesAreClosed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/sign-in", "/sign-in/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/outbox"} {
@@ -567,6 +584,7 @@ func TestPagesAreClosed(t *testing.T) {
 // TestOutboxAnswersToThisMachineOnly: a name of somebody else's that was made to
 // point here is not this machine's.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
@@ -597,6 +615,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 
 // Letters are written where their owner reads them, and only there.
 func TestLettersAreWritten(t *testing.T) {
+	t.Parallel()
 	var written strings.Builder
 	outbox := web.NewOutbox(slog.New(slog.DiscardHandler), &written)
 	letter := web.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
@@ -611,6 +630,7 @@ func TestLettersAreWritten(t *testing.T) {
 }
 
 func TestNoMailIsSaid(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
 	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"mail is not configured"}`)
@@ -618,6 +638,7 @@ func TestNoMailIsSaid(t *testing.T) {
 }
 
 func TestMailServerAddress(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"smtp://localhost?from=a@example.com", "smtps://u:p@mail.example.com:465?from=a@example.com", "smtp://mail.example.com:2525?from=a@example.com"} {
 		if _, err := web.NewSMTP(good); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -632,6 +653,7 @@ func TestMailServerAddress(t *testing.T) {
 
 // TestSessionOnTwoNodes: no node keeps anything of a session in memory.
 func TestSessionOnTwoNodes(t *testing.T) {
+	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	b := one.browser(t)
@@ -644,6 +666,7 @@ func TestSessionOnTwoNodes(t *testing.T) {
 
 // TestWithoutSigner: who is known stays known; what needs the vault is 503.
 func TestWithoutSigner(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	b := s.browser(t)
@@ -665,6 +688,7 @@ func (brokenMail) Send(context.Context, web.Letter) error {
 }
 
 func TestMailThatFailsIsSaid(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b := s.browser(t)
 	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"the mail could not be sent, try again"}`)
@@ -676,6 +700,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 // TestSignInIsSlowedDown: ten links a minute for one address, and three in 15
 // minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
+	t.Parallel()
 	outbox := web.NewOutbox(slog.New(slog.DiscardHandler))
 	s := newSiteWith(t, api.Databases.New(t), "", outbox, func(c *api.Config) {
 		c.RateLimit, c.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

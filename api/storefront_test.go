@@ -45,6 +45,7 @@ func (s *site) eventCount(t *testing.T) int64 {
 }
 
 func TestCatalogListsEveryProduct(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	b := s.browser(t)
 	got := b.get("/api/catalog")
@@ -73,6 +74,7 @@ func TestCatalogListsEveryProduct(t *testing.T) {
 
 // The rows of the specification's table of errors for the storefront.
 func TestStorefrontErrors(t *testing.T) {
+	t.Parallel()
 	s, _ := newStorefront(t)
 	none := newSite(t, api.Databases.New(t))
 	none.app.Products = s.app.Products
@@ -126,6 +128,7 @@ func TestStorefrontErrors(t *testing.T) {
 }
 
 func TestCheckoutProviderFails(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	f.down = true
 	b := s.browser(t)
@@ -137,6 +140,7 @@ func TestCheckoutProviderFails(t *testing.T) {
 
 // What the provider is asked for, in its own words.
 func TestCheckoutForms(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	guest, ada := s.browser(t), s.signedIn(t, "ada@example.com")
 	base := s.app.BaseURL
@@ -186,6 +190,7 @@ func TestCheckoutForms(t *testing.T) {
 // A guest buys with a typed address, signs in with it, and has access until the
 // money is given back.
 func TestGuestBuysByCard(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")
@@ -223,6 +228,7 @@ func TestGuestBuysByCard(t *testing.T) {
 }
 
 func TestWhoseACheckoutIs(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -248,6 +254,7 @@ func TestWhoseACheckoutIs(t *testing.T) {
 }
 
 func TestSubscription(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -282,6 +289,7 @@ func TestSubscription(t *testing.T) {
 
 // A paid period that ends without news is asked about.
 func TestPeriodEndsWithoutNews(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -311,6 +319,7 @@ func TestPeriodEndsWithoutNews(t *testing.T) {
 
 // A Team or Business subscription starts the organization, and carries it.
 func TestSubscriptionCarriesTheOrganization(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -359,6 +368,7 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 // What a crash between a fact and the organization has left out, the next
 // delivery of the same notice makes up for.
 func TestOrganizationAfterACrash(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -400,6 +410,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 // Notices that say different things at once leave the organization as the facts
 // say in the end.
 func TestOrganizationUnderARace(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -431,6 +442,7 @@ func TestOrganizationUnderARace(t *testing.T) {
 }
 
 func TestWebhookSignatures(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")
@@ -484,6 +496,7 @@ func TestWebhookSignatures(t *testing.T) {
 }
 
 func TestWebhookBodies(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")
@@ -538,6 +551,7 @@ func TestWebhookBodies(t *testing.T) {
 // What a checkout paid is compared with what its product costs, whatever the
 // provider signed: of another amount or currency nothing comes. Tax may come on top.
 func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit") // it costs 1 dollar
@@ -565,6 +579,7 @@ func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
 // Ten equal notices at once, and more later, have the effect of one. A repeated
 // delivery differs in how many are pending.
 func TestDuplicateNotices(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")
@@ -599,6 +614,7 @@ func TestDuplicateNotices(t *testing.T) {
 // What cannot be recorded is sent again by the provider: 503, and afterwards the
 // same notice counts.
 func TestNoticeThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")
@@ -616,6 +632,7 @@ func TestNoticeThatCannotBeRecorded(t *testing.T) {
 // Every order in which a history can be delivered ends in the same state, told by
 // every product's entitlement.
 func TestEveryOrderOfDelivery(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
@@ -706,6 +723,7 @@ func permutations(n int) [][]int {
 }
 
 func TestPermutationsAreAll(t *testing.T) {
+	t.Parallel()
 	if all := permutations(4); len(all) != 24 || cmp.Equal(all[0], all[1]) {
 		t.Errorf("%v", all)
 	}
@@ -713,6 +731,7 @@ func TestPermutationsAreAll(t *testing.T) {
 
 // No address of a buyer is in the clear anywhere, nor in an event of theirs.
 func TestNoticesLeaveNoAddress(t *testing.T) {
+	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	f.checkout(s.browser(t), "verification-kit")

@@ -104,6 +104,7 @@ func (c *crew) history(t *testing.T) (n int) {
 // operation with the ids of another's things. What they are answered is to the
 // octet what an id is answered that nobody has, and nothing of the other's moves.
 func TestIDsOfAnotherOrganization(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	signer, err := seal.NewSigner([]byte(strings.Repeat("c", 32)))
 	if err != nil {
@@ -176,6 +177,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 // TestReadingEvidenceIsSeen: who reads an organization's evidence stands on the
 // request's line of the log, by public ids, whether by token, session or page.
 func TestReadingEvidenceIsSeen(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	d := c.decide(t, decisionBody("k1", weather)).decision(t)

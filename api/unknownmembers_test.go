@@ -62,6 +62,7 @@ func withStranger(t *testing.T, example string, try func(place, text string)) {
 // member that it does not know, in each object of it, so that no caller can set what
 // only the service sets.
 func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
+	t.Parallel()
 	tried := 0
 	for _, op := range operations() {
 		if op.input == nil || op.parses || op.form { // what parses its text itself, and forms, have tests of their own

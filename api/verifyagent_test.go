@@ -37,6 +37,7 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 // An agent with verified_email is verified when its owner confirms the mailed
 // link: looking at it, as scanners do, verifies nothing.
 func TestMailedLinkVerifiesAnAgent(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	clientID, token := b.agentLink("Ada@example.com")
@@ -74,6 +75,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 // Without a mail server nobody can be asked, so nothing is registered. Without an
 // address none is needed: the agent is verified when it is claimed.
 func TestVerifiedEmailNeedsMail(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
 	before := api.Total(t, s.app)

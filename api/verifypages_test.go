@@ -14,6 +14,7 @@ import (
 
 // TestVerifyPageWithoutScripts: the service checks what is pasted, in words.
 func TestVerifyPageWithoutScripts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	record := c.decide(t, decisionBody("k1", weather)).body
@@ -29,6 +30,7 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 // TestWalkVerifyADroppedFile: checked in the browser, also when the service cannot
 // be reached any more; a changed file fails.
 func TestWalkVerifyADroppedFile(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	record := c.decide(t, decisionBody("k1", weather)).body

@@ -11,6 +11,7 @@ import (
 
 // TestWalkTryACommand: somebody who knows nothing yet.
 func TestWalkTryACommand(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	w := s.openWindow(t)
 	w.open("/")
@@ -26,6 +27,7 @@ func TestWalkTryACommand(t *testing.T) {
 // TestWalkReviews: a decision that needs a review, its approval, the receipt that
 // contradicts another one, and where they are found again.
 func TestWalkReviews(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
@@ -62,6 +64,7 @@ func TestWalkReviews(t *testing.T) {
 
 // TestWalkPolicies: from a template to a version in force, its preview on the way.
 func TestWalkPolicies(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	c.decide(t, decisionBody("k1", weather))

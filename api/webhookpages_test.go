@@ -16,6 +16,7 @@ var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
 // TestWebhookPages: an admin makes a webhook, sees its secret once, finds what could
 // not be delivered, sends it again, rotates and removes it, all by plain forms.
 func TestWebhookPages(t *testing.T) {
+	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner, r := c.people["owner"], newReceiver(t)
@@ -61,6 +62,7 @@ func TestWebhookPages(t *testing.T) {
 
 // TestWebhookPagesByRole: who may not manage members reads at most, whatever they send.
 func TestWebhookPagesByRole(t *testing.T) {
+	t.Parallel()
 	s, _ := telling(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	place := "/webhooks/" + c.webhook(t, newReceiver(t)).WebhookID

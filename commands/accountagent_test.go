@@ -11,6 +11,7 @@ import (
 // TestAgentsOfAnAccount: who claimed an agent sees it, with what its tokens may, and
 // can end it with all of them; nobody else can.
 func TestAgentsOfAnAccount(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openTokens(t, db, c)
 	defer clean(t, a)

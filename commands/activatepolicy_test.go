@@ -30,6 +30,7 @@ func draft(t *testing.T, a *commands.App, p commands.Principal, text string) com
 // TestSeparationOfDuties: who wrote a draft does not put it in force, but for a
 // Team's only admin; the event says so.
 func TestSeparationOfDuties(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	const another = "an own draft is activated by another admin"
@@ -86,6 +87,7 @@ func TestSeparationOfDuties(t *testing.T) {
 }
 
 func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	orgID, operator := newOrganization(t, a, "team")
 	for _, bad := range []string{
@@ -114,6 +116,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 }
 
 func TestFreezeStopsEverything(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	orgID, operator := newOrganization(t, a, "business")
@@ -177,6 +180,7 @@ func wantDecision(t *testing.T, a *commands.App, orgID, key, url, want string) {
 // TestActivationsRace: versions are dense, and each decision names the last
 // activation below its own place in the chain.
 func TestActivationsRace(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	apps := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	orgID, operator := newOrganization(t, apps[0], "business")
@@ -233,6 +237,7 @@ func TestActivationsRace(t *testing.T) {
 }
 
 func TestPreviewListsEachFlip(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	ctx := t.Context()
@@ -271,6 +276,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 }
 
 func TestExplainNamesEveryRule(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	orgID, operator := newOrganization(t, a, "business")
@@ -322,6 +328,7 @@ func TestExplainNamesEveryRule(t *testing.T) {
 
 // A policy file may carry the version that activation would give, and no other.
 func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, operator := newOrganization(t, a, "team")
 	for version := 1; version <= 2; version++ {

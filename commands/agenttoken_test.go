@@ -61,6 +61,7 @@ func tokenOf(t testing.TB, a *commands.App) (string, commands.Agent) {
 }
 
 func TestAccessTokenHasTheMembersOfRFC9068(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openTokens(t, ledgertest.New(t), c)
 	_, client := newAgent(t, a)
@@ -98,6 +99,7 @@ func forge(t *testing.T, method jwt.SigningMethod, key any, header map[string]an
 }
 
 func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openTokens(t, ledgertest.New(t), c)
 	registered, client := newAgent(t, a)
@@ -173,6 +175,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 
 // A scope that a token claims counts only while the agent may have it.
 func TestScopeOfATokenIsWhatTheAgentMayHave(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openTokens(t, ledgertest.New(t), c)
 	_, client := newAgent(t, a)
@@ -192,6 +195,7 @@ func TestScopeOfATokenIsWhatTheAgentMayHave(t *testing.T) {
 }
 
 func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	_, client := newAgent(t, a)
 	for asked, want := range map[string]string{
@@ -228,6 +232,7 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 // While keys rotate, tokens of the older one are good, and new ones are the newer
 // one's.
 func TestTokenKeyRotates(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	_, client := newAgent(t, a)
 	old := newAccessToken(t, a, client, "")
@@ -247,6 +252,7 @@ func TestTokenKeyRotates(t *testing.T) {
 
 // A revocation counts at once on another node, which has the agent in its cache.
 func TestRevokedTokenIsDeadOnEveryNode(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a, b := openTokens(t, db, c), openTokens(t, db, c)
 	defer clean(t, a)
@@ -295,6 +301,7 @@ func TestRevokedTokenIsDeadOnEveryNode(t *testing.T) {
 }
 
 func TestIntrospectTellsOfLiveTokensOnly(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openTokens(t, ledgertest.New(t), c)
 	token, agent := tokenOf(t, a)
@@ -311,6 +318,7 @@ func TestIntrospectTellsOfLiveTokensOnly(t *testing.T) {
 }
 
 func TestClientSecretsAreComparedAsAWhole(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	one, _ := newAgent(t, a)
 	other, _ := newAgent(t, a)
@@ -332,6 +340,7 @@ func TestClientSecretsAreComparedAsAWhole(t *testing.T) {
 }
 
 func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	before := heads(t, a)

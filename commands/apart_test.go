@@ -76,6 +76,7 @@ type pair struct {
 // them leaves nothing that the same command again, on another node, does not make
 // whole; once whole, nothing is added by another repetition.
 func TestWhatStandsApartIsMadeWhole(t *testing.T) {
+	t.Parallel()
 	const partitions = 16
 	for name, begin := range map[string]func(t *testing.T, a *commands.App) pair{
 		"a claim and its credit": func(t *testing.T, a *commands.App) pair {

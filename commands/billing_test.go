@@ -61,6 +61,7 @@ func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {
 // Whatever the provider tells, and in whatever order and however often it is
 // delivered, the state is one. Facts of one second are common.
 func TestStateIsTheSameInAnyOrder(t *testing.T) {
+	t.Parallel()
 	few := rapid.Int64Range(1, 2)
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ledger.Event {
@@ -94,6 +95,7 @@ func TestStateIsTheSameInAnyOrder(t *testing.T) {
 
 // Each line is a history of one payment, oldest first: what, at which second.
 func TestRefundsAndDisputes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		facts []events.PurchaseRefunded
 		want  string
@@ -142,6 +144,7 @@ func refunds(lines ...string) []events.PurchaseRefunded {
 
 // Of everything that gives access to a product the best is shown.
 func TestTheBestAccessIsShown(t *testing.T) {
+	t.Parallel()
 	at := func(day int) time.Time { return time.Date(2026, 12, day, 0, 0, 0, 0, time.UTC) }
 	ranked := []access{ // the best first
 		{status: StatusActive, reference: "for ever"}, {status: StatusActive, reference: "long", until: at(2)}, {status: StatusActive, reference: "short", until: at(1)},
@@ -167,6 +170,7 @@ func TestTheBestAccessIsShown(t *testing.T) {
 }
 
 func TestSubscriptionStatus(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		status, change string
@@ -193,6 +197,7 @@ func TestSubscriptionStatus(t *testing.T) {
 }
 
 func TestTheSubscriptionFactThatCounts(t *testing.T) {
+	t.Parallel()
 	older := events.SubscriptionUpdated{Change: "updated", ProviderAt: 10, Status: "active"}
 	for name, newer := range map[string]events.SubscriptionUpdated{
 		"a later one":                        {Change: "updated", ProviderAt: 11},

@@ -33,6 +33,7 @@ var (
 
 // register -> token A -> claim -> token B: A keeps its scopes, B has more.
 func TestClaim(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a, b := openTokens(t, db, c), openTokens(t, db, c)
 	defer clean(t, a)
@@ -80,6 +81,7 @@ func TestClaim(t *testing.T) {
 
 // One agent, eight customers on two nodes: it is the first one's.
 func TestClaimRace(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
 	defer clean(t, nodes[0])
@@ -156,6 +158,7 @@ func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verifi
 // The first $1 is free for the first 100 verified agents: 130 customers verify
 // one each, at once, on two nodes.
 func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
 	defer clean(t, nodes[0])
@@ -196,6 +199,7 @@ func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 // A customer's second agent is verified and has no credit, also when both are
 // claimed at once.
 func TestCreditIsOnePerCustomer(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
 	defer clean(t, nodes[0])
@@ -241,6 +245,7 @@ func agentWithEmail(t *testing.T, a *commands.App, email string) (clientID, link
 }
 
 func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openTokens(t, ledgertest.New(t), c)
 	defer clean(t, a)
@@ -274,6 +279,7 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 // The two kinds of link do not stand in for each other, and asking for one does
 // not end the other.
 func TestAgentLinkSignsNobodyIn(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	signIn, err := a.RequestSignIn(t.Context(), "ada@example.com", "")
 	if err != nil {
@@ -294,6 +300,7 @@ func TestAgentLinkSignsNobodyIn(t *testing.T) {
 
 // Claimed by one customer after another confirmed its link: one verification.
 func TestAgentIsVerifiedOnce(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	r, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: "ada@example.com"})

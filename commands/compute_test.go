@@ -19,6 +19,7 @@ func refusedAs(err error, code string) bool {
 }
 
 func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
+	t.Parallel()
 	var app commands.App
 	var leave []func()
 	heavy := max(1, runtime.GOMAXPROCS(0)-1)
@@ -62,6 +63,7 @@ func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 // A heavy call that finds no place is refused before anything is claimed or
 // charged, and so leaves its key free.
 func TestARefusedComputationChargesNothing(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -83,6 +85,7 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 
 // A thousand spellings of one mailbox are one person.
 func TestFreeKeysAreCountedByMailbox(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	for _, email := range []string{"ada.lovelace@gmail.com", "adalovelace+a@gmail.com", "a.d.a.lovelace+b@googlemail.com"} {
 		if _, err := a.IssueFreeKey(t.Context(), email); err != nil {
@@ -98,6 +101,7 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 }
 
 func TestThreeLinksOfAnAddressAreGoodAtOnce(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	var links []commands.SignInLink
 	for range 4 {

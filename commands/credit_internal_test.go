@@ -8,6 +8,7 @@ import (
 )
 
 func TestTurnsAreTakenOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
 	var turns turns
 	count := map[string]int{} // the turns guard it: -race says if they do not
@@ -30,6 +31,7 @@ func TestTurnsAreTakenOneAfterTheOther(t *testing.T) {
 
 // Who goes away while waiting leaves nothing behind, and other funds do not wait.
 func TestTurnsOfOtherFundsAndOfWhoLeaves(t *testing.T) {
+	t.Parallel()
 	var turns turns
 	done, err := turns.take(t.Context(), "a")
 	if err != nil {

@@ -58,6 +58,7 @@ func spent(t testing.TB, a *commands.App, clientID string) (cents, calls int) {
 }
 
 func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	agent := creditedAgent(t, a, "ada@example.com")
@@ -102,6 +103,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 }
 
 func TestAgentWithoutCreditCannotPay(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	_, agent := tokenOf(t, a)
 	if able, err := a.CanPay(t.Context(), agent); able || err != nil {
@@ -122,6 +124,7 @@ func TestAgentWithoutCreditCannotPay(t *testing.T) {
 
 // 120 calls at once on two nodes: exactly 100 cents are spent.
 func TestCreditRace(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
 	defer clean(t, nodes[0])
@@ -165,6 +168,7 @@ func again(do func() error) (err error) {
 
 // Eight equal calls for the last cent: one is paid for, all are answered.
 func TestEqualCallsForTheLastCent(t *testing.T) {
+	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	agent := creditedAgent(t, a, "ada@example.com")
@@ -190,6 +194,7 @@ func TestEqualCallsForTheLastCent(t *testing.T) {
 
 // A token revoked between the door and the append pays for nothing.
 func TestRevokedAgentSpendsNothing(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a, b := openTokens(t, db, c), openTokens(t, db, c)
 	defer clean(t, a)

@@ -92,6 +92,7 @@ func withPolicy(t testing.TB, a *commands.App, operator commands.Principal) {
 var approved = assurance.ApprovalInput{Verdict: "approved", Reason: "known supplier"}
 
 func TestApprovalResolvesOneDecision(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	ctx := t.Context()
@@ -163,6 +164,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 }
 
 func TestATeamsOnlyAdminMayApproveAlone(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	orgID, operator := newOrganization(t, a, "team")
@@ -185,6 +187,7 @@ func TestATeamsOnlyAdminMayApproveAlone(t *testing.T) {
 
 // One approval per decision, however many admins press at once.
 func TestApprovalsAtOnce(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	one, two := openApp(t, db, c), openApp(t, db, c)
 	orgID, operator := newOrganization(t, one, "business")
@@ -219,6 +222,7 @@ func TestApprovalsAtOnce(t *testing.T) {
 // The engine of the time, the policy of the position and the recorded intent give
 // the recorded findings and binding, byte for byte, with an assertion too.
 func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	ctx := t.Context()
@@ -282,6 +286,7 @@ func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 // Personal members are nowhere in the clear, and when their key is destroyed the
 // chain, the receipt and the next decision of the agent go on.
 func TestDecisionOfAnErasedAgent(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	ctx := t.Context()
@@ -340,6 +345,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 
 // A key that was retired signs nothing more; what it signed is still answered.
 func TestARetiredKeySignsNothing(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	ctx := t.Context()
@@ -385,6 +391,7 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 // Rights and plan count at the position of the append: a revoked token, a lapsed
 // plan and a suspended organization decide nothing, on a node that had not heard.
 func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	one, two := openApp(t, db, c), openApp(t, db, c)
 	ctx := t.Context()
@@ -409,6 +416,7 @@ func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 // A refusal that rests on what a process remembers is confirmed before it is
 // given: whatever another one has restored or granted counts at once.
 func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	one, two := openApp(t, db, c), openApp(t, db, c)
 	ctx := t.Context()
@@ -483,6 +491,7 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 // Backends die under load; callers retry with the same key. Every key has one
 // decision, and every answer that was given is that one.
 func TestFaultBackendsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	c := newClock()
 	nodes := []*commands.App{openApp(t, db, c), openApp(t, db, c)}

@@ -16,6 +16,7 @@ import (
 // A bundle with gate verdicts holds the rule tables they name, each under its hash, and
 // its manifest names those that are not here, too.
 func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	key, caller := newKey(t, a, "ada@example.com")
 	const past = "2026.11.18"

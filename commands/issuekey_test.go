@@ -89,6 +89,7 @@ func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 // month, whose stream does not name the address, and the key with its secret's
 // hash.
 func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	before := heads(t, a)
@@ -119,6 +120,7 @@ func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
 }
 
 func TestKeysDiffer(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	seen := map[string]bool{}
 	for i := range 20 {
@@ -133,6 +135,7 @@ func TestKeysDiffer(t *testing.T) {
 }
 
 func TestRevokeKey(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	key, caller := newKey(t, a, "ada@example.com")
@@ -158,6 +161,7 @@ func TestRevokeKey(t *testing.T) {
 // No call is appended after the revocation of its key, whatever ran at once on
 // whichever node.
 func TestNoCallAfterTheRevocation(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a, b := openApp(t, db, c), openApp(t, db, c)
 	defer clean(t, a)

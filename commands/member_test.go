@@ -29,6 +29,7 @@ func session(t *testing.T, a *commands.App, orgID, member string) commands.Princ
 }
 
 func TestOnlyAnOwnerMakesAnOwner(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	orgID, _ := newOrganization(t, a, "business")
@@ -54,6 +55,7 @@ func TestOnlyAnOwnerMakesAnOwner(t *testing.T) {
 }
 
 func TestTheLastOwnerStays(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	apps := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	a, ctx := apps[0], t.Context()
@@ -83,6 +85,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 }
 
 func TestWhoLeavesHoldsNoToken(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	orgID, _ := newOrganization(t, a, "business")
@@ -106,6 +109,7 @@ func TestWhoLeavesHoldsNoToken(t *testing.T) {
 }
 
 func TestMembersShowTheNewestRoleOnce(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	orgID, _ := newOrganization(t, a, "team")
 	memberOf(t, a, orgID, "Bob@Example.com", "auditor")
@@ -118,6 +122,7 @@ func TestMembersShowTheNewestRoleOnce(t *testing.T) {
 
 // TestOrganizationsAreApart: what is another organization's is not there.
 func TestOrganizationsAreApart(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	mine, _ := newOrganization(t, a, "business")
@@ -164,6 +169,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 }
 
 func TestOneCustomerPerAddress(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	apps := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	ids := make([]string, 8)
@@ -186,6 +192,7 @@ func TestOneCustomerPerAddress(t *testing.T) {
 }
 
 func TestOrganizationIsChecked(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	for _, bad := range []struct{ name, plan, owner, message string }{

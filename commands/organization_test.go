@@ -91,6 +91,7 @@ func wantRefusal(t *testing.T, err error, code, message string) {
 }
 
 func TestTokenActsForItsOrganizationOnly(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	orgID, operator := newOrganization(t, a, "team")
@@ -111,6 +112,7 @@ func TestTokenActsForItsOrganizationOnly(t *testing.T) {
 }
 
 func TestActivePolicyIsTheLastActivation(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	ctx := context.Background()

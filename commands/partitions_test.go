@@ -253,6 +253,7 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 // What a key is counted by, and everything that it is found by, is where the key is at
 // home: the metered calls of many keys are spread over all partitions.
 func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			a := openApp(t, ledgertest.NewPartitioned(t, n), newClock())
@@ -301,6 +302,7 @@ func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 
 // A token names no organization, and is found where the organization is at home.
 func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
 	for range 5 {
 		orgID, operator := newOrganization(t, a, "business")
@@ -317,6 +319,7 @@ func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
 
 // An address that was erased is erased in every partition that holds something of it.
 func TestErasureReachesEveryPartition(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
 	ctx := t.Context()
 	const address = "ada@example.com"
@@ -341,6 +344,7 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 // A rotation retires the old key in every partition, and one that was cut off between
 // two of them is finished by the same rotation again.
 func TestARotationReachesEveryPartition(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())
 	ctx := t.Context()
 	next, err := seal.NewSigner(bytes.Repeat([]byte{9}, 32))

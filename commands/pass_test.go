@@ -14,6 +14,7 @@ import (
 // A call that was judged payable lands only if nothing that its pass rests on has
 // moved since.
 func TestPassIsGuarded(t *testing.T) {
+	t.Parallel()
 	a := newTestApp(t, Product{Slug: "pass", Kind: Subscription, PriceCents: 100, CreditCents: 30})
 	now := time.Now().Unix()
 	told := 0
@@ -71,6 +72,7 @@ func TestPassIsGuarded(t *testing.T) {
 // An organization is started, or changed, only if the subscriptions are still what
 // they were when it was judged.
 func TestPlanIsGuarded(t *testing.T) {
+	t.Parallel()
 	a := newTestApp(t, Product{Slug: "team", Kind: Subscription, PriceCents: 100, Plan: PlanTeam})
 	now := time.Now().Unix()
 	tell := func(id, change string, at int64) {

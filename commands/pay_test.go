@@ -138,6 +138,7 @@ func types(list []ledger.Event) []string {
 
 // Claim, settle, record: the events of a paid workflow, and the same payment again.
 func TestEventsOfAPaidCall(t *testing.T) {
+	t.Parallel()
 	b := newBank("dev")
 	a := paidApp(t, b)
 	before, from := len(everything(t, a)), heads(t, a)
@@ -175,6 +176,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 
 // A payment belongs to the request it was claimed for.
 func TestReplayRulesOfAPayment(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	quick := quickCall(t, commands.Caller{}, "", "ls")
@@ -208,6 +210,7 @@ func TestReplayRulesOfAPayment(t *testing.T) {
 
 // A payment identifier is good once, and cannot spoil somebody else's payment.
 func TestPaymentIdentifier(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	quick := quickCall(t, commands.Caller{}, "", "ls")
@@ -239,6 +242,7 @@ func TestPaymentIdentifier(t *testing.T) {
 
 // Nothing is claimed, and nothing settled, that does not verify or compute.
 func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	before := len(everything(t, a))
@@ -264,6 +268,7 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 
 // A purchase that is not paid for makes no customer.
 func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	before := len(everything(t, a))
@@ -281,6 +286,7 @@ func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 
 // What is too large to be kept is not paid for.
 func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -306,6 +312,7 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 // Only the first attempt's refusal is one. While the end is not known the answer
 // is "not known", never a demand to pay again.
 func TestThreeOutcomesOfSettling(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		script []answered
 		ends   string
@@ -357,6 +364,7 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 // A process that dies after the claim, or after the money has moved, leaves a
 // claim that anybody can bring to its end: without a signing key, on any node.
 func TestAClaimHealsWithoutItsNode(t *testing.T) {
+	t.Parallel()
 	for name, died := range map[string]answered{"before settling": timeout, "between settling and recording": lost} {
 		t.Run(name, func(t *testing.T) {
 			db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -391,6 +399,7 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 // While one node makes the first attempt another takes the payment up, and the
 // money moves: that the first one is refused afterwards proves nothing.
 func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
+	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
 	first, second := openApp(t, db, c), openApp(t, db, c)
 	defer clean(t, second)
@@ -413,6 +422,7 @@ func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 
 // A first attempt that comes late is none.
 func TestALateFirstAttemptIsNone(t *testing.T) {
+	t.Parallel()
 	c, b := newClock(), newBank("facilitator")
 	a := openApp(t, ledgertest.New(t), c)
 	defer clean(t, a)
@@ -434,6 +444,7 @@ func TestALateFirstAttemptIsNone(t *testing.T) {
 
 // A payment that was claimed in one mode is never settled in another.
 func TestNoSilentChangeOfMode(t *testing.T) {
+	t.Parallel()
 	b := newBank("dev")
 	a := paidApp(t, b)
 	b.script = []answered{timeout, timeout, timeout}
@@ -450,6 +461,7 @@ func TestNoSilentChangeOfMode(t *testing.T) {
 
 // Eight at once, on two nodes: one claim, one transfer, equal answers.
 func TestEightEqualPaymentsAtOnce(t *testing.T) {
+	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
 	nodes := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	defer clean(t, nodes[0])
@@ -486,6 +498,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 
 // What an operator has found out ends an open payment, once.
 func TestResolvePayment(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	for i, tx := range []string{"0xabc", ""} {
@@ -522,6 +535,7 @@ func TestResolvePayment(t *testing.T) {
 // Whatever the attempts say and whoever asks: at most one transfer; an answer only
 // when the money has moved; an end that stays.
 func TestPaymentsUnderAnyFaults(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	defer clean(t, a)

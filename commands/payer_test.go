@@ -52,6 +52,7 @@ func notReproduced(paymentID string) commands.RefundOrder {
 // nothing of it is in the clear, everything works, and erasing him makes it
 // unreadable for ever, on every node.
 func TestAPayerIsErased(t *testing.T) {
+	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
 	a := openApp(t, db, c)
 	a.Settler = b
@@ -146,6 +147,7 @@ func TestAPayerIsErased(t *testing.T) {
 // refunded as ever. testdata/payments-v1.jsonl is what version 1.0.0 wrote at commit
 // b3042a61: one payment that was settled and refunded, one that is open.
 func TestPaymentsOfTheOldVersion(t *testing.T) {
+	t.Parallel()
 	b := newBank("facilitator")
 	a := openApp(t, ledgertest.NewPartitioned(t, 1), newClock()) // as every ledger was then
 	a.Settler = b

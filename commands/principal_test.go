@@ -38,6 +38,7 @@ func principals() map[string]commands.Principal {
 }
 
 func TestEveryCellOfTheRoleTable(t *testing.T) {
+	t.Parallel()
 	for right, who := range cells {
 		has := strings.Fields(who)
 		for word, p := range principals() {
@@ -63,6 +64,7 @@ func TestEveryCellOfTheRoleTable(t *testing.T) {
 }
 
 func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
+	t.Parallel()
 	fresh := map[commands.Right]bool{commands.RightActivate: true, commands.RightManage: true, commands.RightErase: true}
 	for right := range cells {
 		err := commands.Principal{Role: commands.RoleOwner}.May(right)
@@ -75,6 +77,7 @@ func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
 }
 
 func TestRefusalsNameWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	auditor, token := commands.Principal{Role: commands.RoleAuditor}, commands.Principal{Role: commands.RoleToken}
 	wantRefusal(t, auditor.May(commands.RightDecide), "forbidden", "missing scope assurance:decide")
 	wantRefusal(t, token.May(commands.RightRead), "insufficient_scope", "missing scope assurance:read")
@@ -86,6 +89,7 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 // TestPlanStates walks one organization through its states with one token that
 // has every scope.
 func TestPlanStates(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	orgID, operator := newOrganization(t, a, "team")
@@ -153,6 +157,7 @@ func TestPlanStates(t *testing.T) {
 }
 
 func TestWhoActsAlone(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
 	for plan, want := range map[string]bool{"team": true, "business": false} {

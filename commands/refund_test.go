@@ -12,6 +12,7 @@ import (
 
 // An honest answer reproduces and is not refunded, however often one asks.
 func TestReproducedAnswerIsNotRefunded(t *testing.T) {
+	t.Parallel()
 	a := paidApp(t, newBank("dev"))
 	call := runCall(t, commands.Caller{}, "", "rm -rf /")
 	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
@@ -59,6 +60,7 @@ type echoOutput struct {
 // An answer that its input does not give is refunded: requested once, approved,
 // paid, each step once and in this order. Nothing is refunded that was not charged.
 func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
+	t.Parallel()
 	b := newBank("dev")
 	a := paidApp(t, b)
 	drift := ""

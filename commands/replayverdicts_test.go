@@ -31,6 +31,7 @@ func older(version, hash string, judge func(actionrisk.Action) actionrisk.Assess
 // answer has come to; a false one is found, and one of a rule set that this program
 // does not have is said.
 func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, caller := newKey(t, a, "ada@example.com")
 	const past = "2026.11.18"

@@ -10,6 +10,7 @@ import (
 // A stream that has moved under one caller says nothing of the others: what is
 // known of them is not read again.
 func TestRetryForgetsOnlyWhoseAttemptItIs(t *testing.T) {
+	t.Parallel()
 	a := newTestApp(t)
 	var callers []Caller
 	for _, email := range []string{"ada@example.com", "bob@example.com"} {

@@ -28,6 +28,7 @@ import (
 // A call is one event, and so is a run: it holds the receipt, and the receipt the
 // workflow.
 func TestEventsOfACall(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -113,6 +114,7 @@ func asTwoEvents(t *testing.T, a *commands.App, run ledger.Event) []events.Prepa
 
 // Runs of before are answered again with the same octets.
 func TestARunOfTwoEventsIsAnsweredAgain(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -146,6 +148,7 @@ func TestARunOfTwoEventsIsAnsweredAgain(t *testing.T) {
 // A payment that was claimed before, for a run of two events, and was open when the
 // program was replaced: it settles, and answers what was promised.
 func TestARunOfTwoEventsIsPaidFor(t *testing.T) {
+	t.Parallel()
 	b := newBank("dev")
 	a := openApp(t, ledgertest.NewPartitioned(t, 1), newClock()) // both payments have one home, and the payer one data key
 	a.Settler = b
@@ -198,6 +201,7 @@ func placedAt(t *testing.T, body []byte, e ledger.Event) []byte {
 // A receipt is stored once, in the clear, and comes back in every answer; answers of
 // before hold one of their own, which comes back as it was.
 func TestAReceiptIsStoredOnce(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -267,6 +271,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 
 // What a service refuses is not counted and leaves no trace.
 func TestARefusedCallLeavesNoTrace(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, caller := newKey(t, a, "ada@example.com")
 	before := len(everything(t, a))
@@ -288,6 +293,7 @@ func TestARefusedCallLeavesNoTrace(t *testing.T) {
 // The stored answer comes back whatever has changed since: clock, month, quota,
 // signer, node.
 func TestReplayIsTheStoredAnswer(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	defer clean(t, a)
@@ -318,6 +324,7 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 
 // The month in which a call counts is the one in which it is appended.
 func TestQuotaOfTheMonth(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -341,6 +348,7 @@ func TestQuotaOfTheMonth(t *testing.T) {
 // Nothing signed by a key lands after the key's retirement, on a node that has
 // the key in its memory, under load.
 func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -411,6 +419,7 @@ func retire(t testing.TB, a *commands.App) {
 // an answer. Every acknowledged answer is there once, octet for octet, and
 // nothing else is.
 func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a, b := openApp(t, db, c), openApp(t, db, c)
 	_, caller := newKey(t, a, "ada@example.com")
@@ -466,6 +475,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 // Erasing the person behind a key takes nothing from the key: its next calls are
 // sealed for the key alone, on a node that knew it before and on a new one.
 func TestCallsOfAnErasedPersonsKey(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	key, caller := newKey(t, a, "ada@example.com")
@@ -519,6 +529,7 @@ func (s said) Statement(id, issuedAt string) any {
 // A service says in its declaration what it signs: one that nobody else knows is
 // signed, stated and kept like those that are sold. It is computed once.
 func TestADeclarationSaysWhatIsSigned(t *testing.T) {
+	t.Parallel()
 	type input struct {
 		Word string `json:"word"`
 	}

@@ -16,6 +16,7 @@ import (
 // TestArgumentsOfToolsAreKeptForTheReviewer: sealed, as the organization wants it,
 // and gone with the subject; what was signed does not hold them.
 func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	a := openApp(t, db, c)
 	orgID, operator := newOrganization(t, a, "team")

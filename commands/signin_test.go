@@ -37,6 +37,7 @@ func FuzzCredential(f *testing.F) {
 }
 
 func TestBoxOpensWithItsSecretOnly(t *testing.T) {
+	t.Parallel()
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
 	box, err := boxOf(one, linked{Address: "ada@example.com", Next: "/account"})
 	if err != nil || strings.Contains(string(box), "ada@") {

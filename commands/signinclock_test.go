@@ -10,6 +10,7 @@ import (
 // A node whose clock is a day ahead ends nobody's session and no link that others
 // have made: what it takes for over is not, by the database's clock.
 func TestClockAheadSignsNobodyOut(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	right, ahead := newClock(), newClock()
 	right.Set(time.Now())

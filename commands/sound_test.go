@@ -76,6 +76,7 @@ func unreplayable(r commands.Replayed) (n int) {
 // Nobody is refused; every record verifies with the key of its position; of the
 // erased nothing can be read and of the others everything.
 func TestRotationAndErasureUnderLoad(t *testing.T) {
+	t.Parallel()
 	db, c, ctx := ledgertest.New(t), newClock(), t.Context()
 	next, err := seal.NewSigner(bytes.Repeat([]byte{8}, 32))
 	if err != nil {

@@ -33,6 +33,7 @@ func wantToken(t *testing.T, a *commands.App, token string, good bool) {
 }
 
 func TestBadTokensAreOneAnswer(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, operator := newOrganization(t, a, "team")
 	good := newToken(t, a, operator).Token
@@ -65,6 +66,7 @@ func TestBadTokensAreOneAnswer(t *testing.T) {
 }
 
 func TestSecretsAreNowhere(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	a := openApp(t, db, newClock())
 	_, operator := newOrganization(t, a, "team")
@@ -91,6 +93,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 }
 
 func TestTokenExpires(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	_, operator := newOrganization(t, a, "team")
@@ -121,6 +124,7 @@ func TestTokenExpires(t *testing.T) {
 }
 
 func TestRotationOverlapsADay(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	_, operator := newOrganization(t, a, "team")
@@ -169,6 +173,7 @@ func TestRotationOverlapsADay(t *testing.T) {
 
 // TestRevokedTokenEndsOnEveryNode: the other node has the token in its cache.
 func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	one, two := openApp(t, db, c), openApp(t, db, c)
 	_, operator := newOrganization(t, one, "team")
@@ -190,6 +195,7 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 // TestStalePrincipalCannotAppend: what was allowed a moment ago is judged again
 // when the streams behind it have moved.
 func TestStalePrincipalCannotAppend(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	one, two := openApp(t, db, c), openApp(t, db, c)
 	orgID, operator := newOrganization(t, one, "business")
@@ -222,6 +228,7 @@ func TestStalePrincipalCannotAppend(t *testing.T) {
 }
 
 func TestTokenOrderIsChecked(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, operator := newOrganization(t, a, "team")
 	for _, bad := range []struct {
@@ -260,6 +267,7 @@ func TestTokenOrderIsChecked(t *testing.T) {
 // TestOwnActors: a developer's records are the member's and those of the tokens
 // that were issued to the member.
 func TestOwnActors(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	orgID, operator := newOrganization(t, a, "team")
 	dev, err := a.AddMember(t.Context(), operator, "dev@example.com", "developer")
@@ -289,6 +297,7 @@ func TestOwnActors(t *testing.T) {
 // TestIssueAndRevokeRace: revocations and rotations of one token at once, on two
 // nodes, leave one chain and no live token.
 func TestIssueAndRevokeRace(t *testing.T) {
+	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
 	apps := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	_, operator := newOrganization(t, apps[0], "team")

@@ -39,6 +39,7 @@ func octets(t *testing.T, secret string) []byte {
 }
 
 func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	orgID, p := newOrganization(t, a, "team")
@@ -71,6 +72,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 }
 
 func TestWebhookAddressAndSecretAreNowhereInTheClear(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, p := newOrganization(t, a, "team")
 	created := newWebhook(t, a, p)
@@ -93,6 +95,7 @@ func TestWebhookAddressAndSecretAreNowhereInTheClear(t *testing.T) {
 }
 
 func TestWebhookIsItsOrganizations(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	orgID, p := newOrganization(t, a, "team")
 	other, err := a.CreateOrganization(t.Context(), "operator", "Other", "team", "bob@example.com")
@@ -117,6 +120,7 @@ func TestWebhookIsItsOrganizations(t *testing.T) {
 }
 
 func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, p := newOrganization(t, a, "team")
 	const form, plain = "url must be an https address without user name and fragment", "url must be https outside private networks"
@@ -143,6 +147,7 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 
 // However many are asked for at once, an organization has at most twenty.
 func TestWebhooksAreBounded(t *testing.T) {
+	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, p := newOrganization(t, a, "team")
 	var wg sync.WaitGroup

@@ -49,6 +49,7 @@ func clean(t *testing.T, l *ledger.Ledger, n int64) {
 }
 
 func TestAppendAndRead(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	ctx := t.Context()
 	key := ledger.IdemKey("op", "k1")
@@ -90,6 +91,7 @@ func TestAppendAndRead(t *testing.T) {
 
 // A -> B on one stream: whoever has read before B cannot append after it.
 func TestExpectationsAndGuards(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	ctx := t.Context()
 	before, err := l.Read(ctx, "service", "policy")
@@ -123,6 +125,7 @@ func TestExpectationsAndGuards(t *testing.T) {
 
 // The end of a stream says as much about its version as the whole of it.
 func TestLastStandsForTheWholeStream(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	for n := range int64(4) {
 		last, err := l.Last(t.Context(), "service", "s")
@@ -146,6 +149,7 @@ func TestLastStandsForTheWholeStream(t *testing.T) {
 }
 
 func TestWhatCannotBeAppended(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	big := one("s", ledger.New(), "a")
 	big.Drafts[0].Payload = make([]byte, ledger.MaxPayload+1)
@@ -173,6 +177,7 @@ func TestWhatCannotBeAppended(t *testing.T) {
 
 // Any(limit) counts exactly, however many ask at once and on however many nodes.
 func TestAnyCountsExactly(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
 	const limit, callers = 250, 300
@@ -203,6 +208,7 @@ func TestAnyCountsExactly(t *testing.T) {
 
 // The same key in 32 parallel requests: one event, and everybody gets it.
 func TestStormOfOneKey(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
 	hashes := make([]ledger.Hash, 32)
@@ -239,6 +245,7 @@ func TestStormOfOneKey(t *testing.T) {
 // Two nodes on the same tenants: dense positions, intact chains, nothing lost or
 // doubled, and a collision in a batch refuses only the offender.
 func TestTwoNodes(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
 	const each = 200
@@ -277,6 +284,7 @@ func TestTwoNodes(t *testing.T) {
 }
 
 func TestClosedAndCancelled(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -294,6 +302,7 @@ func TestClosedAndCancelled(t *testing.T) {
 // A node that remembers a stream must believe a reader who has seen more of it,
 // written by the other node, in expectations as in guards.
 func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	a, b := open(t, db), open(t, db)
 	ctx := t.Context()
@@ -326,6 +335,7 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 // Who repeats an old request does it again: only its first repetition takes the
 // batch it is in off the fast path.
 func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	first := one("s", ledger.New(), "1")
 	first.IdemKey = ledger.IdemKey("test", "k")
@@ -348,6 +358,7 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 // A payload of several KB lies in its row, and not in a table of its own, which would
 // cost an append as much as all the rest: also one that cannot be packed.
 func TestAPayloadStaysInItsRow(t *testing.T) {
+	t.Parallel()
 	ledgertest.Plain(t)
 	db := ledgertest.New(t)
 	l := open(t, db)
@@ -368,6 +379,7 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 // Batches of every length around the one from which rows travel as arrays are stored
 // alike, with a guard and without.
 func TestBatchesOfEveryLength(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	var events int64
 	for n := 1; n <= 20; n++ {

@@ -86,6 +86,7 @@ func places(t *testing.T) map[string]checkpoint.Files {
 // Old payloads leave the database and are read as before, by every way to read; they
 // come back as they were.
 func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
+	t.Parallel()
 	for name, files := range places(t) {
 		t.Run(name, func(t *testing.T) {
 			c := newCold(t, files)
@@ -160,6 +161,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 // An erased person's data stays closed where its payload was archived before, and
 // chain and signatures hold.
 func TestErasureReachesTheArchive(t *testing.T) {
+	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
 	if _, err := c.l.Archive(ctx, c.moving); err != nil {
@@ -223,6 +225,7 @@ func (f *failing) Read(ctx context.Context, name string, most int64) (octets []b
 // However archiving ends before its end, no payload is lost, and the next run comes to
 // the end that an undisturbed one has.
 func TestArchivingCanEndAtAnyStep(t *testing.T) {
+	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
 	full := int(c.events / perObject * perObject)
@@ -291,6 +294,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 // Without the store nothing is called false: the error names the object, and what is
 // in the database is read as ever.
 func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
@@ -343,6 +347,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 
 // Whoever changes an object, or takes a payload away without one, is found.
 func TestFalseArchivesAreFound(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
@@ -381,6 +386,7 @@ func TestFalseArchivesAreFound(t *testing.T) {
 // The database itself lets a payload go only where an archive holds it, and takes back
 // only the one that was hashed; the service may move none.
 func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
+	t.Parallel()
 	if ledgertest.OnCluster() {
 		t.Skip("a cluster takes no table with triggers")
 	}
@@ -418,6 +424,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 
 // Two at once would write the same objects.
 func TestOneArchivesAtATime(t *testing.T) {
+	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	asked := c.moving
 	asked.Progress = func(string, int64) {
@@ -432,6 +439,7 @@ func TestOneArchivesAtATime(t *testing.T) {
 
 // An object can be checked by itself, with keys from elsewhere.
 func TestAnObjectProvesItself(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()

@@ -160,6 +160,7 @@ func (a *audited) run(audit ledger.Audit) ledger.Report {
 // Every value of every column of every proven table, changed in turn over all rows:
 // found, and table and row are named.
 func TestAuditFindsEveryChangedValue(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	changed, found := 0, 0
 	for _, table := range auditedTables {
@@ -217,6 +218,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 // An attack is what somebody with every right in the database, and no signing key,
 // may do. rehash is the chain made good afterwards.
 func TestAuditFindsEveryAttack(t *testing.T) {
+	t.Parallel()
 	ledgertest.Plain(t) // the statements of the attacks are not for a cluster's planner
 	a := newAudited(t)
 	a.unpack()
@@ -313,6 +315,7 @@ func (a *audited) rehash() {
 
 // Ranges, workers and files change nothing about what is found.
 func TestAuditInRangesIsTheSame(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	a.unpack()
 	for name, statement := range map[string]string{
@@ -343,6 +346,7 @@ func placesOf(r ledger.Report) []string {
 
 // Somebody who is erased while an audit runs is no fault of the ledger.
 func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	l := open(t, a.db)
 	v := must(l.OpenVault(t.Context(), a.audit.KEK))
@@ -384,6 +388,7 @@ func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // A tree that grows by more than a tile while an audit runs is no fault of the ledger,
 // wherever in the audit it does.
 func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	l := open(t, a.db)
 	keep(t, l, t.TempDir())
@@ -415,6 +420,7 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 // An auditor who may only select verifies; nothing is written, and what the
 // database alone says is listed.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	role := strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
 	a.exec(`drop role if exists ` + role)

@@ -74,6 +74,7 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 // vouches for; then each checkpoint is outside of the database before it counts,
 // and proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
@@ -140,6 +141,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 
 // The tree goes on where another node stopped, through every width of a tile.
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	db, folder := onePartition(t), t.TempDir()
 	var last *ledger.Published
 	for round := range 4 {
@@ -203,6 +205,7 @@ func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 // A ledger that is closed leaves a note of its last event: an older copy that is
 // put back while nothing runs cannot pass for it.
 func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
+	t.Parallel()
 	l, folder := open(t, onePartition(t)), checkpoint.Folder{Path: t.TempDir()}
 	last := appendUnsigned(t, l, folder)
 	l.Close()
@@ -212,6 +215,7 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 // Its last step may find the tree held, by a session of its own that has just been
 // cut off or by another node: it waits for that one and does not trust it to sign.
 func TestTheLastNoteWaitsForTheTree(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
 	last := appendUnsigned(t, l, folder)
@@ -249,6 +253,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 
 // No checkpoint counts that is not outside of the database first.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	file := filepath.Join(t.TempDir(), "not a folder")
@@ -271,6 +276,7 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 // background while appends go on, and what the first checkpoint vouches for is said
 // before there is one.
 func TestAStartDoesNotWaitForTheTree(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
@@ -322,6 +328,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 
 // A key for records signs no checkpoint, and the other way round.
 func TestKeysHaveOnePurpose(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	keep(t, l, t.TempDir())
@@ -340,6 +347,7 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 // While a node runs, a database that was put back is noticed, and it appends no
 // more.
 func TestADatabasePutBackStopsANode(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	keep(t, l, t.TempDir())

@@ -75,6 +75,7 @@ func simple(stream, id string, expect Expect) Append {
 // paths. Each key has one result: what was acknowledged is there once, and a
 // retry with the same key tells the truth.
 func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for at := int64(1); at <= 6; at++ {
 			t.Run(fmt.Sprintf("after=%v/message %d", after, at), func(t *testing.T) {
@@ -128,6 +129,7 @@ func verifyAll(t *testing.T, l *Ledger) {
 // Backends are terminated under load: every acknowledged append is there exactly
 // once, every refused one at most once, and the chain verifies.
 func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	nodes := make([]*Ledger, 2)
 	for i := range nodes {
@@ -244,6 +246,7 @@ func TestFaultHeadRowLocked(t *testing.T) {
 // What must never be: a head lower than one this node has seen. It stops
 // appending; reading goes on.
 func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	l := quietLedger(t, db.URL)
 	for i := range 3 {
@@ -269,6 +272,7 @@ func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
 
 // A clock that goes back, or a day ahead, changes no order and no chain.
 func TestFaultClock(t *testing.T) {
+	t.Parallel()
 	var hour atomic.Int64
 	hour.Store(24)
 	clock := func() time.Time { return time.Date(2026, 11, 20, int(hour.Load()), 0, 0, 0, time.UTC) }

@@ -19,6 +19,7 @@ import (
 // A batch that is not acknowledged comes again, from the checkpoint as it is
 // then; nothing is skipped and the order is that of positions.
 func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.New(t))
 	const events = 30
 	var checkpoint atomic.Int64
@@ -69,6 +70,7 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 // The other node hears of an append without waiting for its poll, and hears of
 // it all the same when its listener is dead.
 func TestAnotherNodeIsWoken(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	writer, reader := open(t, db), open(t, db)
 	subscriber := reader.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
@@ -92,6 +94,7 @@ func TestAnotherNodeIsWoken(t *testing.T) {
 // A reader gets the same events from what the process remembers and from the
 // table, also when another node has written in between.
 func TestReadersSeeWhatTheTableHolds(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
 	const each = 40
@@ -147,6 +150,7 @@ func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDa
 // A reader at the end of what its own node writes does not ask the database for it,
 // nor whether there is more, until it has heard nothing for a while.
 func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
+	t.Parallel()
 	asked := &statements{}
 	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Tracer: asked})
 	if err != nil {
@@ -176,6 +180,7 @@ func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 // News wakes all readers of a node at once. Those that stand at one place ask the
 // database together, so that they need no connection each.
 func TestReadersThatWakeTogetherShareAnAnswer(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	if _, err := open(t, db).Append(t.Context(), one("s", ledger.New(), "1")); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ func goldenEvents() (first, second Event) {
 }
 
 func TestGoldenVector(t *testing.T) {
+	t.Parallel()
 	first, second := goldenEvents()
 	for _, tc := range []struct{ name, got, want string }{
 		{"payload_hash 1", first.PayloadHash.String(), "3977b79b8bdcc40f5313c025b4c0898c4f1b8bdb7988b1d2efbc5b334e91a98b"},
@@ -52,6 +53,7 @@ func TestGoldenVector(t *testing.T) {
 // Every column that carries meaning is in the preimage, or in the chain's
 // structure: a verifier finds each change.
 func TestVerifierFindsEveryChange(t *testing.T) {
+	t.Parallel()
 	const origin = "ledger.example.com/countersign/0"
 	first, second := goldenEvents()
 	// The example's second event has no key, which only an append's first event

@@ -17,6 +17,7 @@ import (
 // Another key-encryption key opens what the old one has sealed and the old one no
 // more; no event changes; whoever may not, and a wrong old key, change nothing.
 func TestRotateKEK(t *testing.T) {
+	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()
 	l := open(t, db)
 	old, next := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)

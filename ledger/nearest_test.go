@@ -156,6 +156,7 @@ func openAt(t *testing.T, url string, clock func() time.Time) *Ledger {
 // nobody sees the rows until the cluster has found out. Such an append is not
 // acknowledged; when it is, everybody sees it.
 func TestFaultSecondPhaseLost(t *testing.T) {
+	t.Parallel()
 	ledgertest.Cluster(t)
 	for _, path := range []string{"fast", "lock"} {
 		t.Run(path, func(t *testing.T) {
@@ -197,6 +198,7 @@ func TestFaultSecondPhaseLost(t *testing.T) {
 // A sequencer writes to the worker in one phase, through the coordinator where it is
 // not let in, and to the worker again when it has looked once more.
 func TestTheSequencerTalksToTheWorker(t *testing.T) {
+	t.Parallel()
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
 	g := startGate(t, db)
@@ -236,6 +238,7 @@ func TestTheSequencerTalksToTheWorker(t *testing.T) {
 
 // One PostgreSQL is all there is to talk to: one connection, and never another look.
 func TestWithoutAClusterTheSequencerConnectsOnce(t *testing.T) {
+	t.Parallel()
 	ledgertest.Plain(t)
 	var late, dialled atomic.Int64
 	l := openAt(t, ledgertest.New(t).URL, func() time.Time { return time.Now().Add(time.Duration(late.Load())) })

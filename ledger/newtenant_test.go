@@ -14,6 +14,7 @@ import (
 // What is asked for by sequence is found by sequence, also of an organization that
 // has come since the last statistics were made: its history is not read as a whole.
 func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	l := open(t, db)
 	fill := func(tenant string, events int) {

@@ -46,6 +46,7 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 // TestSmallSetsAreCheckedWithoutARest: a rest asks the database, and a small ledger has
 // nothing to rest from.
 func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
+	t.Parallel()
 	s := newSet(1 << 20)
 	defer s.close()
 	for i := range 100 {

@@ -23,6 +23,7 @@ import (
 
 // The home of a tenant never moves: these are for ever.
 func TestHome(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		tenant string
 		n      int
@@ -66,6 +67,7 @@ func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
 // Every partition has positions, a chain of heads, a tree and checkpoints of its own,
 // and a tenant lives in one of them.
 func TestPartitionsAreIndependent(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			db := ledgertest.NewPartitioned(t, n)
@@ -114,6 +116,7 @@ func TestPartitionsAreIndependent(t *testing.T) {
 // An append refuses a guard outside of its partition: on the fast path it would be
 // accepted when it is stale, since nothing there compares two partitions.
 func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
+	t.Parallel()
 	l := open(t, ledgertest.NewPartitioned(t, 3))
 	ctx := t.Context()
 	here, there := tenantOf(1, 3), tenantOf(2, 3)
@@ -139,6 +142,7 @@ func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 
 // n never changes: another n refuses to start.
 func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 3)
 	ctx := t.Context()
 	// Nothing was appended yet: more are made.
@@ -168,6 +172,7 @@ func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 
 // Whoever changes n by hand gives tenants a second chain: verify and the start say so.
 func TestATenantAwayFromHomeIsFound(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
 	ctx := t.Context()
 	l := open(t, db)
@@ -212,6 +217,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 // Two nodes on 16 partitions: the sessions of one are killed, again and again, and the
 // other goes on in every partition, each append within a second.
 func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
+	t.Parallel()
 	const n = 16
 	db := ledgertest.NewPartitioned(t, n)
 	ctx := t.Context()
@@ -289,6 +295,7 @@ func onePartition(t testing.TB) *ledgertest.DB {
 // A cut tail is found in whatever partition it is, and only what that partition has
 // lost is given up: the others go on as they were.
 func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
+	t.Parallel()
 	const n = 3
 	db := ledgertest.NewPartitioned(t, n)
 	ctx := t.Context()

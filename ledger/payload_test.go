@@ -21,6 +21,7 @@ func sealedIn(box string) []byte {
 
 // Every payload comes back as it was, and what repeats is packed.
 func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
 	noise := make([]byte, 400)
 	rand.Read(noise)
 	for name, tc := range map[string]struct {
@@ -76,6 +77,7 @@ func isPayload(octets []byte) bool {
 // Whatever octet of a packed payload is changed, or taken away, what is read is not the
 // payload any more: so its hash finds it.
 func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
+	t.Parallel()
 	text := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
 	stored := storedPayload("test.happened", text)
 	if bytes.Equal(stored, text) {

@@ -173,6 +173,7 @@ func (m *model) append(which int, now int64, becomes fate, appends []*Append) er
 // TestPlannerSimulation runs random appends of two nodes against a table that
 // loses commits. The seed is printed; SEED repeats a run.
 func TestPlannerSimulation(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = n
@@ -225,6 +226,7 @@ func simulate(t *testing.T, r *rand.Rand, n int) {
 // of the commit. A node's plan rests on what it knew, so that one which plans
 // before and commits after the other's step is among them.
 func TestEveryShortRunOfThePlanner(t *testing.T) {
+	t.Parallel()
 	one := func(key, content byte, stream string, e Expect, guards ...Guard) *Append {
 		return &Append{Tenant: "t", IdemKey: Hash{key}, ContentHash: Hash{content}, Guards: guards,
 			Drafts: []Draft{{Stream: stream, Expect: e, ID: fmt.Sprint("evt_", key, content), Type: "x", Payload: []byte(`{}`)}}}
@@ -280,6 +282,7 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 }
 
 func TestPlanRefusesOnlyTheOffender(t *testing.T) {
+	t.Parallel()
 	before := (&table{origin: "o/0"}).heads()
 	draft := func(stream string, e Expect) []Draft {
 		return []Draft{{Stream: stream, Expect: e, ID: stream, Type: "x", Payload: []byte(`{}`)}}
@@ -319,6 +322,7 @@ func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 // event, the record must know that event; where it is not, a batch may well be
 // later than its records.
 func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
+	t.Parallel()
 	const last = 1_795_186_800_500_900 // microseconds
 	before := (&table{origin: "o/0"}).heads()
 	before.tenants["t"] = tenantHead{sequence: 1, occurredUS: last}
@@ -343,6 +347,7 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 // The clock may be put back between a signature and its append: the event is never
 // before what its payload states, or the ledger would be false for ever.
 func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
+	t.Parallel()
 	const now = 1_795_186_800_500_900 // microseconds
 	later := time.UnixMicro(now).Add(24 * time.Hour)
 	for _, a := range []Append{{Issued: later}, {NotBefore: later}, {}, {Issued: later.Add(-48 * time.Hour)}} {
@@ -360,6 +365,7 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 // Of the streams that a plan has written only those stay in memory that are
 // counted; and a full cache forgets a half, not everything.
 func TestOnlyCountedStreamsAreKept(t *testing.T) {
+	t.Parallel()
 	before := &heads{complete: true, epoch: 1, hash: Genesis("o/0", ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: keyMap{}}
 	once, counted := simple("decision/1", "evt_1", New()), simple("usage/1", "evt_2", Any(9))
 	again := simple("usage/1", "evt_3", Expect{expectAt, 1}) // a counted stream, written by who has read it

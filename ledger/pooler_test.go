@@ -165,6 +165,7 @@ func relay(client *pgproto3.Backend, server *pgproto3.Frontend) (status byte, er
 // A node does not start through a pooler that mixes sessions, and the text says what
 // to do; through one that keeps them apart it does.
 func TestATransactionPoolerIsRefused(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	for _, oldest := range []bool{true, false} {
 		for idle := range 4 {

@@ -8,6 +8,7 @@ import (
 // The last keys are remembered with their tenants, the older ones forgotten, and what is
 // added again is not forgotten the sooner.
 func TestRecentKeys(t *testing.T) {
+	t.Parallel()
 	r := newRecent()
 	name := func(n int) (k keyName) {
 		k.tenant = []string{"a", "ab", ""}[n%3]

@@ -56,6 +56,7 @@ func outside(t *testing.T, folder checkpoint.Folder) ledger.Checkpoints {
 // A restored older database, a cut tail and a rewritten history are refused at the
 // start, with the positions that are missing; an untouched one is not.
 func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, tamper, want string
 		from, to           int64
@@ -96,6 +97,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 
 // Without any note outside nobody can tell: it is allowed, and said.
 func TestNoNoteOutsideIsSaid(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	_, l, _ := restarted(t, folder, `select`)
 	found, unreachable, err := l.CheckOutside(t.Context(), outside(t, checkpoint.Folder{Path: t.TempDir()}))
@@ -107,6 +109,7 @@ func TestNoNoteOutsideIsSaid(t *testing.T) {
 // An accepted rollback leaves a signed event, a higher epoch, a node elsewhere that
 // stops, and the old note; the ledger verifies, and a second rollback is found.
 func TestAnAcceptedRollback(t *testing.T) {
+	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	db, l, record := restarted(t, folder, fmt.Sprintf(putBack, 5))
 	other := open(t, db)
@@ -170,6 +173,7 @@ func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, 
 
 // A node that starts while another writes is told of no lost positions.
 func TestANodeStartsBesideOneThatWrites(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	writing, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
 	keep(t, writing, folder.Path)

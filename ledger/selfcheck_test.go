@@ -14,6 +14,7 @@ import (
 // A verification that finds history false stops appends, and says how to go on; one
 // that finds fault with what only proves the events, or finds nothing, stops none.
 func TestAFalseHistoryStopsAppends(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	for _, c := range []struct {
 		name, change string
@@ -54,6 +55,7 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 // What was found false is refused by the next start at once, unless it is accepted, and
 // until history verifies again.
 func TestAFalseHistoryIsRemembered(t *testing.T) {
+	t.Parallel()
 	a := newAudited(t)
 	checks := ledger.SelfChecks{KEK: a.audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}}
 	accepted := checks

@@ -9,6 +9,7 @@ import (
 // Every value is in the bucket of the first power of two that is not below it, and
 // in all those above.
 func TestDistributionCountsEveryValueWhereItBelongs(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.Int64Range(0, 1<<30)).Draw(t, "values")
 		var d Distribution

@@ -5,6 +5,7 @@ import "testing"
 // Readers get every event the tail holds once and in order, whatever the sizes in
 // which it was told of them, and never hold more than a block.
 func TestTail(t *testing.T) {
+	t.Parallel()
 	var held tail
 	position, read := int64(0), int64(0)
 	for n := 1; position < 4*tailBlock*tailBlocks; n = n*3%997 + 1 {

@@ -37,6 +37,7 @@ var changes = map[string]string{
 // Any change of any column of any event row is found, by somebody who may do
 // anything in the database; so are removed, inserted and cut-off rows.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()
@@ -132,6 +133,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestTheApplicationCannotChangeEvents(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
@@ -160,6 +162,7 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 
 // A record is hashed again before it is served.
 func TestATamperedEventIsNotServed(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {

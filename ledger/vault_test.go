@@ -18,6 +18,7 @@ import (
 )
 
 func TestVaultSealsAndOpens(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	l := open(t, db)
 	ctx := t.Context()
@@ -74,7 +75,6 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	clean(t, l, 2) // the chain still verifies
 }
 
-// erase destroys a data key, twice: the second time it is the same answer.
 // A body of a megabyte is sealed in a few copies of it, none of which is read as JSON
 // again, and a body as deep as one may be is sealed, too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {
@@ -102,6 +102,10 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 		strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
 	} {
 		e, asked := seal(body)
+		for range 3 { // a packer that is used for the first time asks for its tables
+			_, again := seal(body)
+			asked = min(asked, again)
+		}
 		if most := uint64(8*len(body) + 1<<20); asked > most {
 			t.Errorf("sealing a body of %d octets asked for %d of memory, want at most %d", len(body), asked, most)
 		}
@@ -115,6 +119,7 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 	}
 }
 
+// erase destroys a data key, twice: the second time it is the same answer.
 func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
 	t.Helper()
 	payload := []byte(fmt.Sprintf(`{"approvedBy":"cus_2","keyId":%q,"reason":"asked for","requestedBy":"cus_1"}`, id))
@@ -129,6 +134,7 @@ func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
 // The service can make data keys, and destroy one only together with the event that
 // says so.
 func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	l := open(t, db)
 	v, err := l.OpenVault(t.Context(), bytes.Repeat([]byte{7}, 32))

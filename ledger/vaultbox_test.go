@@ -34,6 +34,7 @@ func deflated(t *testing.T, plain []byte) []byte {
 // What answers repeat takes no room in the ledger; short boxes are left alone, as
 // all were once, and both open.
 func TestLongBoxesAreCompressed(t *testing.T) {
+	t.Parallel()
 	key, err := newAEAD(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,7 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 
 // A box that unpacks to more than any payload holds, or to nothing, is no box.
 func TestBoxThatDoesNotUnpack(t *testing.T) {
+	t.Parallel()
 	key, err := newAEAD(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // A record with personal members verifies as it is stored, with its own
 // signature as soon as it is opened, and as stored after an erasure.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
+	t.Parallel()
 	db := onePartition(t)
 	l := open(t, db)
 	ctx := t.Context()

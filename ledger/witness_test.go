@@ -137,6 +137,7 @@ func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 // its line stands on the note; a ledger with another history under the same name
 // gets none.
 func TestAWitnessCosigns(t *testing.T) {
+	t.Parallel()
 	db, ctx := onePartition(t), t.Context()
 	l := open(t, db)
 	appended := func(l *ledger.Ledger, from, to int) {

@@ -27,6 +27,7 @@ var shownNowhere = []string{
 // No type is skipped because nobody thought of it: each is followed by a read model,
 // or named above.
 func TestEveryTypeIsFollowedOrShownNowhere(t *testing.T) {
+	t.Parallel()
 	known := slices.Clone(shownNowhere)
 	for _, p := range all {
 		if p.version < 1 || len(p.tables) == 0 || p.apply == nil || len(p.handles) == 0 {
@@ -52,6 +53,7 @@ func TestEveryTypeIsFollowedOrShownNowhere(t *testing.T) {
 }
 
 func TestEveryReadModelHasItsFile(t *testing.T) {
+	t.Parallel()
 	var names []string
 	for _, p := range all {
 		names = append(names, p.name)

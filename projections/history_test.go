@@ -17,6 +17,7 @@ import (
 // TestHistory follows decisions, receipts and a review, and once more after the
 // read model was built anew.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	a, db := newApp(t)
 	l, ctx := a.Ledger, t.Context()
 	p := start(t, l)

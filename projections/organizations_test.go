@@ -12,6 +12,7 @@ import (
 // TestMemberships follows a member through organizations, and once more after
 // the read model was built anew.
 func TestMemberships(t *testing.T) {
+	t.Parallel()
 	a, _ := newApp(t)
 	ctx := t.Context()
 	p := start(t, a.Ledger)

@@ -14,6 +14,7 @@ import (
 // A read model follows every partition, shows of each what was just appended there,
 // names the place where it stands, and is built again from all of them.
 func TestReadModelsFollowEveryPartition(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()

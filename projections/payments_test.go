@@ -17,6 +17,7 @@ import (
 // TestPayments follows payments through their states, and once more after the read
 // model was built anew.
 func TestPayments(t *testing.T) {
+	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()
 	log := slog.New(slog.DiscardHandler)
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)

@@ -441,6 +441,7 @@ func TestExpiredRowsAreHiddenThenSwept(t *testing.T) {
 
 // The two shapes of the specification, as a pure function of the event.
 func TestStatusOfBothShapes(t *testing.T) {
+	t.Parallel()
 	stored := completed(1)
 	stored.Workflow.CreatedAt, stored.Workflow.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
 	const common = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +

@@ -14,6 +14,7 @@ import (
 // Two nodes share the batches of a read model; that the other one was faster is no
 // error of which an operator is told, and a real one is.
 func TestOnlyRealErrorsOfTheRouterAreLogged(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	router := watermill.NewSlogLogger(slog.New(newWarnings(slog.NewTextHandler(&log, nil))))
 	for _, err := range []error{errElsewhere, fmt.Errorf("apply: %w", errGap), errors.New("the disk is gone"), errors.New("the disk is gone")} {

@@ -19,6 +19,7 @@ import (
 // Old payloads move to a folder by command; verify, doctor, backup and a new database
 // read both, and they come back.
 func TestArchiveByCommand(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
 	place := filepath.Join(t.TempDir(), "cold")
 	o := &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32), "--data-kek", strings.Repeat("08", 32)}}

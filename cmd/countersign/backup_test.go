@@ -36,6 +36,7 @@ func identity(t *testing.T) (recipient, file string) {
 // A disk is lost: the ledger, the keys and what they seal come back from the backup
 // in another folder, and everything verifies.
 func TestLoseADiskAndGetItBack(t *testing.T) {
+	t.Parallel()
 	recipient, file := identity(t)
 	lost := &operator{t, []string{"--data", dataDir(t)}}
 	org := lost.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
@@ -101,6 +102,7 @@ func unpacked(t *testing.T, path string) []byte {
 }
 
 func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	folder := filepath.Join(t.TempDir(), "backup")
 	o.run(2, "backup", folder)                                    // nobody could open the keys
@@ -144,6 +146,7 @@ func gzipped(t *testing.T, text []byte) []byte {
 // Every table is in the backup, or is named as one that is made again: a table of a
 // later migration is not forgotten.
 func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	o := newOperator(t)
 	o.base[1] = db.URL
@@ -175,6 +178,7 @@ func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 // A disk is lost between two backups: base copy and log bring the ledger back to the
 // end of the log, to a moment, and to a position.
 func TestLoseADiskAndGetAMomentBack(t *testing.T) {
+	t.Parallel()
 	recipient, file := identity(t)
 	elsewhere := t.TempDir()
 	if err := os.Chmod(filepath.Dir(elsewhere), 0o711); err != nil {

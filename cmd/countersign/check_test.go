@@ -35,6 +35,7 @@ func signedFile(t *testing.T, signer *seal.Signer, payloadType string, record an
 }
 
 func TestCheckBeforeExecution(t *testing.T) {
+	t.Parallel()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)

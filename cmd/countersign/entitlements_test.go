@@ -9,6 +9,7 @@ import (
 )
 
 func TestEntitlementsOfTheOperator(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 	ada := []string{"--email", "ada@example.com"}
@@ -42,6 +43,7 @@ func TestEntitlementsOfTheOperator(t *testing.T) {
 // What is wrong with a setting of the storefront is said at the start, and names
 // it.
 func TestStorefrontSettingsAreCheckedAtTheStart(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	path := filepath.Join(t.TempDir(), "catalog.json")
 	if err := os.WriteFile(path, []byte(`{"products":[{"slug":"a","name":"A","description":"d","kind":"rental","priceCents":100,"deliverable":"x"}]}`), 0o600); err != nil {

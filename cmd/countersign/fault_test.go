@@ -34,6 +34,7 @@ func TestFaultKillNine(t *testing.T) {
 // Two processes serve one data folder: the second joins the PostgreSQL of the
 // first, and when the first goes, it starts one for itself and goes on.
 func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	first := serveIn(t, dir)
 	second := serveIn(t, dir)
@@ -56,6 +57,7 @@ func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
 
 // A signing key of another environment is no key of this ledger: no start.
 func TestForeignSigningKeyDoesNotStart(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	s := serveIn(t, dir)
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)

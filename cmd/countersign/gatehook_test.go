@@ -23,6 +23,7 @@ func shellEvent(command string) string {
 
 // TestHookProcess is the program itself: exit codes and both outputs.
 func TestHookProcess(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, stdin string
 		args        []string
@@ -51,6 +52,7 @@ func TestHookProcess(t *testing.T) {
 
 // TestGateForms: the word verdict may be left out, and hook stands beside it.
 func TestGateForms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -259,6 +261,7 @@ func doctorHook(t *testing.T, project string, args ...string) (int, string) {
 // such may come before it, which is the host's: where a machine is so slow that 64 meet
 // it, half as many are tried, down to one.
 func TestManyHooksAtOnceDenyNothing(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	for guards := 64; ; guards /= 2 {
 		var running sync.WaitGroup
@@ -288,6 +291,7 @@ func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 // TestInstallWrites: merged beside what is there, with a copy, once; and taken out
 // again.
 func TestInstallWrites(t *testing.T) {
+	t.Parallel()
 	for _, a := range guard.Agents {
 		t.Run(string(a), func(t *testing.T) {
 			home := t.TempDir()

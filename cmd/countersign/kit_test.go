@@ -219,6 +219,7 @@ func holds(t *testing.T, text string, lines ...string) {
 // its worksheet, in its own words, over an honest history and over one with
 // everything that a review is for.
 func TestTheVerificationKitStepByStep(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("long")
 	}

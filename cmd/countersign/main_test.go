@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // asProgram in the environment makes the test binary the program itself, so that
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	ledgertest.Overlap()
 	code := m.Run()
 	_ = os.RemoveAll(model.folder)
 	os.Exit(code)
@@ -33,6 +36,7 @@ func program(args ...string) *exec.Cmd {
 // A command line that begins with a command is read without the others, and says and
 // does the same as one that is read with all of them.
 func TestACommandIsTheSameWithoutTheOthers(t *testing.T) {
+	t.Parallel()
 	commands := 0
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
 		if _, is := field.Tag.Lookup("cmd"); !is {

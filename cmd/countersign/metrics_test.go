@@ -13,6 +13,7 @@ import (
 // starts all the same, and says where its own are. A chosen address is that one or
 // an error.
 func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
+	t.Parallel()
 	var said strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
 	first, err := (&serveCmd{}).listenForMetrics("127.0.0.1:0", say) // who else may listen at the usual one is not known
@@ -39,6 +40,7 @@ func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
 }
 
 func TestDurationsInLogsHaveAUnit(t *testing.T) {
+	t.Parallel()
 	var text bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: withUnit}))
 	log.Info("m", "took", 1500*time.Millisecond, slog.Group("g", "wait", 2*time.Microsecond))

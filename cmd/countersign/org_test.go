@@ -60,6 +60,7 @@ func (o *operator) file(text string) string {
 }
 
 func TestOrganizationOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 	member := o.value("memberId", "org", "member", "add", "--org", org, "--email", "bob@example.com", "--role", "developer")
@@ -97,6 +98,7 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 }
 
 func TestPolicyOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "business", "--owner", "ada@example.com")
 	good := o.file(`{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"]}`)

@@ -22,6 +22,7 @@ import (
 
 // Each mode says which setting it lacks, and none takes the place of another.
 func TestStartConditionsOfX402(t *testing.T) {
+	t.Parallel()
 	chain := x402test.NewChain(t, time.Now)
 	facilitator := x402test.NewFacilitator(t, chain, time.Now)
 	private, other := data{}, data{DatabaseURL: "postgres://x"}

@@ -3,6 +3,7 @@ package main
 import "testing"
 
 func TestPlacesAreRead(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]eventPlace{"1": {0, false, 1}, "4711": {0, false, 4711}, "0:7": {0, true, 7}, "15:9": {15, true, 9}} {
 		if at, err := parsePlace(text); err != nil || at != want {
 			t.Errorf("%s: %+v, %v", text, at, err)

@@ -8,6 +8,7 @@ import (
 // The command line names an unknown member in the words of HTTP and MCP, and takes
 // a policy with the version its activation would give.
 func TestPolicyLint(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		`{"policyId":"p","requireHTTPS":true}`: "refused: policy: unknown field, did you mean requireHttps?\n",
 		`{"policyId":"p","zzz":true}`:          "refused: policy: unknown field\n",

@@ -9,6 +9,7 @@ import (
 // What only this machine may use is for this machine only: private database,
 // loopback listener and loopback base URL.
 func TestPrivateMeansThisMachineOnly(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		listen, base, key, contact, database, rates string
 		refused                                     string // the setting to add; empty: it serves

@@ -7,6 +7,7 @@ import (
 
 // A read model is rebuilt by name; an unknown name lists those there are.
 func TestReplayRebuild(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 	if text := o.run(0, "replay", "rebuild", "organizations"); !strings.HasPrefix(text, "organizations is rebuilt from the events up to position ") {

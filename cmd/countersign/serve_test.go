@@ -18,6 +18,7 @@ import (
 // A start waits for no read model: here none of them comes any further, because
 // another session holds their checkpoints.
 func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
+	t.Parallel()
 	db := ledgertest.New(t)
 	quiet := slog.New(slog.DiscardHandler)
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: quiet})

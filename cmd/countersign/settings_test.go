@@ -17,6 +17,7 @@ import (
 func seedOf(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 
 func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
+	t.Parallel()
 	signer, err := seal.NewSigner(seedOf(7))
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 // On the private database and a loopback listener a key is made and kept; nowhere
 // else is one assumed.
 func TestDevelopmentTokenKeyIsKept(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	c := serveCmd{service: service{Listen: "127.0.0.1:8080"}, data: data{Data: folder, begins: true}}
 	first, err := c.tokenKeys(nil)
@@ -78,6 +80,7 @@ func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 
 // A secret's file is refused unless it is ours alone, to read and to change.
 func TestSecretFilesAreOursAlone(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte(strings.Repeat("07", 32)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,6 +114,7 @@ func TestSecretFilesAreOursAlone(t *testing.T) {
 }
 
 func TestSupportClientsAreClientIDs(t *testing.T) {
+	t.Parallel()
 	good := []string{"agt_01KAAAAAAAAAAAAAAAAAAAAAAA"}
 	c := serveCmd{service: service{SupportClients: good}}
 	if got, err := c.supportClients(); err != nil || len(got) != 1 {
@@ -123,6 +127,7 @@ func TestSupportClientsAreClientIDs(t *testing.T) {
 }
 
 func TestKeyRevokeKnowsAgents(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	var stderr bytes.Buffer
 	if got := run(append([]string{"key", "revoke", "agt_01KAAAAAAAAAAAAAAAAAAAAAAA", "--reason", "leaked"}, o.base...), io.Discard, &stderr); got != 2 || !strings.Contains(stderr.String(), "agent not found") {

@@ -10,6 +10,7 @@ import (
 // TestTable: aligned and coloured on a terminal, plain in a pipe, and nothing that
 // somebody else wrote steers the terminal or makes a row of its own.
 func TestTable(t *testing.T) {
+	t.Parallel()
 	rows := table{heads: []string{"name", "state", "note"}}
 	rows.add("a", "active", "")
 	rows.add("日本", "revoked", "\x1b[2J\nb\tc\u202e")

@@ -13,6 +13,7 @@ import (
 // An operator gets any event by its position as the fan-out publishes it: those of no
 // organization that were too large for a broker among them.
 func TestEventsByTheirPositions(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3} {
 		o := &operator{t, []string{"--database-url", ledgertest.NewPartitioned(t, n).URL, "--signing-key", strings.Repeat("07", 32), "--data-kek", strings.Repeat("08", 32)}}
 		o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")

@@ -7,6 +7,7 @@ import (
 
 // What somebody wrote as a reason is no verdict.
 func TestTopCountsMembersAndNoText(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	s := topState{window: []counted{
 		{now, "approval.recorded", told([]byte(`{"record":{"verdict":"rejected","reason":"not verdict=approved by me"}}`))},

@@ -38,6 +38,7 @@ func (c *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A collector is sent each request from its arrival to the commit of its events, as a
 // part of the caller's trace, and nothing that the caller sent.
 func TestTracesFromRequestToAppend(t *testing.T) {
+	t.Parallel()
 	var collected spans
 	collector := httptest.NewServer(&collected)
 	t.Cleanup(collector.Close)
@@ -110,6 +111,7 @@ func ofTrace(c *spans, trace string) (parents map[string]string, service string)
 // A collector that is away costs no request and no start; what is no address of one
 // refuses the start.
 func TestTracesGoNowhere(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	s := serveIn(t, dir, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1")
 	issueKeys(t, s.base, 1)

@@ -16,6 +16,7 @@ import (
 // A whole answer is verified, its members with its receipt, and a forged answer
 // around an untouched receipt is not valid.
 func TestVerifyAWholeAnswer(t *testing.T) {
+	t.Parallel()
 	signer, err := seal.NewSigner(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)

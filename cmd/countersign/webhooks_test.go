@@ -6,6 +6,7 @@ import (
 )
 
 func TestWebhooksOfAnOrganization(t *testing.T) {
+	t.Parallel()
 	o := newOperator(t)
 	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 	id := o.value("webhookId", "webhooks", "create", "--org", org, "--url", "https://siem.example.com/in?k=S3CRET", "--topics", "decisions,reviews")

@@ -15,12 +15,12 @@ import (
 // A payload lies in its row as the text itself, which begins with "{", or packed, which
 // does not:
 //
-//	frame ‖ box ‖ the length of box ‖ CRC-32C of all that
+//	packed ‖ box ‖ the length of box ‖ CRC-32C of all that
 //
-// The frame (package packing) holds the text, without the base64 of /sealed/box, which
-// is encrypted and cannot be made smaller: its octets stand behind the frame. The last
+// The first (package packing) holds the text, without the base64 of /sealed/box, which
+// is encrypted and cannot be made smaller: its octets stand behind. The last
 // two fields are 4 octets each, big-endian. What is hashed is the text in either case.
-// Two frames can hold one text, so the check is there for whoever looks for a changed
+// Two packed forms can hold one text, so the check is there for whoever looks for a changed
 // octet: no packed form is taken for another.
 const (
 	packPayload = 256 // octets from which a payload is packed: below, little is saved and every reader pays
@@ -57,8 +57,8 @@ func Payload(stored []byte) []byte {
 	if octets > int64(end) {
 		return stored
 	}
-	frame, box := stored[:end-int(octets)], stored[end-int(octets):end]
-	text, err := packing.Unpack(frame)
+	packed, box := stored[:end-int(octets)], stored[end-int(octets):end]
+	text, err := packing.Unpack(packed)
 	if err != nil {
 		return stored
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,8 +64,10 @@ func FuzzPayload(f *testing.F) {
 		}
 		_ = Payload(octets)
 		if len(octets) > packedTail {
-			checked := binary.BigEndian.AppendUint32(append([]byte("\x28\xb5\x2f\xfd"), octets...), 0)
-			_ = Payload(binary.BigEndian.AppendUint32(checked, crc32.Checksum(checked, castagnoli)))
+			for _, begin := range []string{"\x28\xb5\x2f\xfd", "\x02\x01\x00"} {
+				checked := binary.BigEndian.AppendUint32(append([]byte(begin), octets...), 0)
+				_ = Payload(binary.BigEndian.AppendUint32(checked, crc32.Checksum(checked, castagnoli)))
+			}
 		}
 	})
 }
@@ -78,21 +81,24 @@ func isPayload(octets []byte) bool {
 // payload any more: so its hash finds it.
 func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
 	t.Parallel()
-	text := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
-	stored := storedPayload("test.happened", text)
-	if bytes.Equal(stored, text) {
-		t.Fatal("not packed")
-	}
-	for at := range stored {
-		for bit := range 8 {
-			changed := bytes.Clone(stored)
-			changed[at] ^= 1 << bit
-			if bytes.Equal(Payload(changed), text) {
-				t.Errorf("octet %d, bit %d: changed unseen", at, bit)
-			}
+	short := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
+	long := slices.Concat(short[:len(short)-1], []byte(`,"text":"`+strings.Repeat("needs_review ", 100)+`"}`))
+	for name, text := range map[string][]byte{"short": short, "long": long} { // by both forms of package packing
+		stored := storedPayload("test.happened", text)
+		if bytes.Equal(stored, text) {
+			t.Fatalf("%s: not packed", name)
 		}
-		if bytes.Equal(Payload(stored[:at]), text) || bytes.Equal(Payload(stored[at+1:]), text) {
-			t.Errorf("cut at octet %d, unseen", at)
+		for at := range stored {
+			for bit := range 8 {
+				changed := bytes.Clone(stored)
+				changed[at] ^= 1 << bit
+				if bytes.Equal(Payload(changed), text) {
+					t.Errorf("%s: octet %d, bit %d: changed unseen", name, at, bit)
+				}
+			}
+			if bytes.Equal(Payload(stored[:at]), text) || bytes.Equal(Payload(stored[at+1:]), text) {
+				t.Errorf("%s: cut at octet %d, unseen", name, at)
+			}
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 )
 
 // A box holds its openings as canonical JSON, which begins with "[". Where they are
-// long it holds a frame with the same (package packing): what is encrypted nobody packs
+// long it holds the same packed (package packing): what is encrypted nobody packs
 // later. Boxes of before hold deflatedMark and the same by DEFLATE (RFC 1951). Lengths
 // are seen by whoever reads the ledger in either form. All forms stay readable for ever.
 const (
 	deflatedMark = 0x01
-	packFrom     = 128 // octets; below, a frame saves next to nothing
+	packFrom     = 128 // octets; below, packing saves next to nothing
 )
 
 // seal encrypts the openings of an event into the box.

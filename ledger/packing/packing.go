@@ -1,10 +1,25 @@
-// Package packing makes small JSON texts smaller: Zstandard (RFC 8878) with a
-// dictionary of what countersign writes again and again, so that names of members,
-// texts of rules and whole lists that never change cost an octet or two.
+// Package packing makes small JSON texts smaller: with a dictionary of what countersign
+// writes again and again, names of members, texts of rules and whole lists that never
+// change cost an octet or two. A packed text takes one of two forms, told apart by how
+// it begins; no JSON text begins like either.
 //
-// A packed text is one frame, which names its dictionary, and anybody can read it:
+// A long one is a Zstandard frame (RFC 8878), which names its dictionary. Anybody can
+// read it:
 //
 //	zstd -d -D v1.dict
+//
+// A short one, below shortText octets, is
+//
+//	0x02 ‖ the number of its dictionary ‖ the number of hashes ‖ the hashes ‖ an S2 block
+//
+// The block holds the text, in which each string of 64 lower-case hexadecimal digits is
+// the octet 0x00, which no JSON text holds; their octets are the hashes, 32 each. S2 is
+// Snappy's block format with repeated offsets, as package s2 of
+// klauspost/compress describes and reads it, and its dictionary is the content of the
+// same file behind the tables (RFC 8878, section 5), with the first repeat at its start.
+// What a frame does for each text, however short (a copy of its tables, a code for its
+// literals), costs five times as much as all of a block: of a call of the quick gate that
+// was a quarter of the program's time.
 //
 // A dictionary that was released is never changed and never removed: what was packed
 // by it must be read for ever. A further one gets the next number and a file beside
@@ -13,11 +28,15 @@
 package packing
 
 import (
+	"bytes"
+	"crypto/sha256"
 	_ "embed" // of the dictionaries
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -27,14 +46,22 @@ var first []byte
 // dictionaries are all there ever were, the newest last.
 var dictionaries = [][]byte{first}
 
-// magic begins a frame, and no JSON text.
-const magic = "\x28\xb5\x2f\xfd"
+const (
+	frameMagic = "\x28\xb5\x2f\xfd" // begins a frame
+	blockMark  = 0x02               // begins what is packed in a block
+	blockHead  = 3                  // octets: the mark, the dictionary's number, that of hashes
+	hashMark   = 0x00               // stands for a hash
+
+	// shortText is the length in octets from which a frame pays. Below are what the quick
+	// gate keeps and what it seals; above, the answers of whole workflows.
+	shortText = 1024
+)
 
 // Limit of octets unpacked: an event's payload has at most 2 MiB, and what is sealed in
 // it less than that and is packed once more.
 const Limit = 8 << 20
 
-// encoder and decoder are made when they are needed first: most runs of the program
+// encoder, decoder and blocks are made when they are needed first: most runs of the program
 // read no ledger.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
@@ -52,22 +79,118 @@ var (
 		}
 		return d
 	})
+	blocks = sync.OnceValue(func() []*s2.Dict {
+		list := make([]*s2.Dict, len(dictionaries))
+		for i, dictionary := range dictionaries {
+			d, err := zstd.InspectDictionary(dictionary)
+			if err != nil {
+				panic(fmt.Sprintf("packing: dictionary %d: %v", i+1, err))
+			}
+			list[i] = s2.MakeDictManual(d.Content(), 0)
+		}
+		return list
+	})
 )
 
 // ErrDictionary is a text that was packed by a dictionary which this program does not
 // have: a newer one has written it.
 var ErrDictionary = errors.New("packed by a dictionary of a newer program: start that one")
 
-// Pack is the text in a frame.
-func Pack(text []byte) []byte { return encoder().EncodeAll(text, make([]byte, 0, len(text)/2+64)) }
-
-// Packed says whether octets are a frame, and not the text itself.
-func Packed(octets []byte) bool {
-	return len(octets) >= len(magic) && string(octets[:len(magic)]) == magic
+// Pack is the text, packed.
+func Pack(text []byte) []byte {
+	if len(text) >= shortText {
+		return encoder().EncodeAll(text, make([]byte, 0, len(text)/2+64))
+	}
+	number := len(dictionaries)
+	rest, hashes := withoutHashes(text)
+	packed := make([]byte, 0, blockHead+len(hashes)+s2.MaxEncodedLen(len(rest)))
+	packed = append(packed, blockMark, byte(number), byte(len(hashes)/sha256.Size))
+	packed = append(packed, hashes...)
+	block := blocks()[number-1].Encode(packed[len(packed):cap(packed)], rest)
+	return packed[:len(packed)+len(block)]
 }
 
-// Unpack is the text in a frame.
-func Unpack(frame []byte) ([]byte, error) {
+// withoutHashes takes the hashes out of a text, none where the text holds their mark.
+func withoutHashes(text []byte) (rest, hashes []byte) {
+	if bytes.IndexByte(text, hashMark) >= 0 {
+		return text, nil
+	}
+	rest = make([]byte, 0, len(text))
+	for {
+		quote := bytes.IndexByte(text, '"')
+		if quote < 0 {
+			return append(rest, text...), hashes
+		}
+		rest, text = append(rest, text[:quote+1]...), text[quote+1:]
+		if len(text) > hexDigits && text[hexDigits] == '"' && lowerHex(text[:hexDigits]) {
+			hashes, _ = hex.AppendDecode(hashes, text[:hexDigits]) // digits they are
+			rest, text = append(rest, hashMark), text[hexDigits:]
+		}
+	}
+}
+
+const hexDigits = 2 * sha256.Size // of a hash
+
+func lowerHex(digits []byte) bool {
+	for _, c := range digits {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// withHashes puts the hashes back.
+func withHashes(rest, hashes []byte) ([]byte, error) {
+	if len(hashes) == 0 {
+		return rest, nil
+	}
+	text := make([]byte, 0, len(rest)+2*len(hashes))
+	for len(hashes) > 0 {
+		mark := bytes.IndexByte(rest, hashMark)
+		if mark < 0 {
+			return nil, errors.New("unpack: more hashes than places")
+		}
+		text = hex.AppendEncode(append(text, rest[:mark]...), hashes[:sha256.Size])
+		rest, hashes = rest[mark+1:], hashes[sha256.Size:]
+	}
+	return append(text, rest...), nil
+}
+
+// Packed says whether octets are packed, and not the text itself.
+func Packed(octets []byte) bool { return framed(octets) || inBlock(octets) }
+
+func framed(octets []byte) bool { return bytes.HasPrefix(octets, []byte(frameMagic)) }
+
+func inBlock(octets []byte) bool { return len(octets) > blockHead && octets[0] == blockMark }
+
+// Unpack is the text that was packed.
+func Unpack(packed []byte) ([]byte, error) {
+	switch {
+	case framed(packed):
+		return unframe(packed)
+	case !inBlock(packed):
+		return nil, errors.New("unpack: not packed")
+	}
+	number, end := int(packed[1]), blockHead+int(packed[2])*sha256.Size
+	switch {
+	case number < 1 || number > len(dictionaries):
+		return nil, ErrDictionary
+	case end > len(packed):
+		return nil, errors.New("unpack: fewer hashes than it says")
+	}
+	hashes, block := packed[blockHead:end], packed[end:]
+	if length, err := s2.DecodedLen(block); err != nil || length >= shortText {
+		return nil, errors.New("unpack: no block of a short text")
+	}
+	rest, err := blocks()[number-1].Decode(nil, block)
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	return withHashes(rest, hashes)
+}
+
+func unframe(frame []byte) ([]byte, error) {
 	text, err := decoder().DecodeAll(frame, nil)
 	switch {
 	case errors.Is(err, zstd.ErrUnknownDictionary):

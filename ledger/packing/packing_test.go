@@ -2,9 +2,12 @@ package packing
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -17,37 +20,112 @@ func TestDictionariesAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// A frame of the past is read for ever.
-func TestAnOldFrameIsRead(t *testing.T) {
-	const text = `{"charge":"free","priceCents":1,"service":"action-safety/quick","version":"1.0.0"}`
-	for _, frame := range []string{"28b52ffd2101528d0000087b04c0df706c89d36e78dc30ab73a515"} {
-		octets, err := hex.DecodeString(frame)
+const (
+	ofThePast = `{"charge":"free","priceCents":1,"service":"action-safety/quick","version":"1.0.0"}`
+	frameOf   = "28b52ffd2101528d0000087b04c0df706c89d36e78dc30ab73a515"
+	blockOf   = "02010052007b4263352e830000314e35000edc101500100830227d"
+)
+
+// What was packed in the past, in either form, is read for ever.
+func TestWhatWasPackedIsRead(t *testing.T) {
+	for _, packed := range []string{frameOf, blockOf} {
+		octets, err := hex.DecodeString(packed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Unpack(octets); err != nil || string(got) != text {
-			t.Errorf("read as %q, %v", got, err)
+		if got, err := Unpack(octets); err != nil || string(got) != ofThePast || !Packed(octets) {
+			t.Errorf("%s is read as %q, %v", packed, got, err)
 		}
-	}
-	if frame := Pack([]byte(text)); len(frame) > len(text)*2/3 {
-		t.Errorf("%d octets are packed as %d: %x", len(text), len(frame), frame)
 	}
 }
 
-// A frame by a dictionary that is not here names it, and no memory is spent on what
-// claims to be large.
-func TestFramesThatCannotBeRead(t *testing.T) {
-	frame := Pack([]byte(`{"charge":"free"}`))
-	other := bytes.Clone(frame)
-	at := bytes.IndexByte(other[5:], 1) + 5 // the number of the dictionary, in one octet
-	other[at] = 200
-	if _, err := Unpack(other); !errors.Is(err, ErrDictionary) {
-		t.Errorf("another dictionary: %v", err)
+// What is written again and again costs next to nothing, short or long.
+func TestTheDictionaryIsUsed(t *testing.T) {
+	long := "[" + strings.Repeat(ofThePast+",", 20) + "{}]"
+	for _, tc := range []struct {
+		text string
+		form func([]byte) bool
+	}{{ofThePast, inBlock}, {long, framed}} {
+		packed := Pack([]byte(tc.text))
+		if len(packed) > len(ofThePast)*2/3 || !tc.form(packed) {
+			t.Errorf("%d octets are packed as %d: %x", len(tc.text), len(packed), packed)
+		}
+	}
+}
+
+// A hash takes 32 octets, wherever it stands; what only looks like one stays as it is.
+func TestHashesTakeHalf(t *testing.T) {
+	hash := sha256.Sum256([]byte("x"))
+	digits := hex.EncodeToString(hash[:])
+	for _, tc := range []struct {
+		text   string
+		hashes int
+	}{
+		{`{"a":"` + digits + `"}`, 1},
+		{`["` + digits + `","` + digits + `",{"b":"` + digits + `"}]`, 3},
+		{`["` + digits + `""` + digits + `"]`, 2},
+		{`"` + digits + `"`, 1},
+		{`["` + digits[1:] + `"]`, 0},
+		{`["` + digits + `0"]`, 0},
+		{`["` + strings.ToUpper(digits) + `"]`, 0},
+		{`["\"` + digits + `\""]`, 0},
+		{`["` + digits, 0},
+		{"[\"\x00\",\"" + digits + "\"]", 0},
+		{`["` + digits[:20] + "\x00" + digits[21:] + `"]`, 0},
+	} {
+		packed := Pack([]byte(tc.text))
+		if got, err := Unpack(packed); err != nil || string(got) != tc.text || int(packed[2]) != tc.hashes {
+			t.Errorf("%q: %d hashes, want %d; back as %q, %v", tc.text, packed[2], tc.hashes, got, err)
+		}
+	}
+	packed := Pack([]byte(`["` + digits + `"]`))
+	packed[2]++
+	if _, err := Unpack(append(packed[:len(packed):len(packed)], make([]byte, 40)...)); err == nil {
+		t.Error("a hash without a place was unpacked")
+	}
+}
+
+// Each length, as far as the forms meet and beyond, comes back; no text is taken for
+// a packed one.
+func TestEveryLengthComesBack(t *testing.T) {
+	noise := make([]byte, shortText+10)
+	rand.Read(noise)
+	for n := range noise {
+		for _, text := range [][]byte{noise[:n], bytes.Repeat([]byte{'{'}, n)} {
+			if got, err := Unpack(Pack(text)); err != nil || !bytes.Equal(got, text) {
+				t.Errorf("%d octets: %d came back, %v", n, len(got), err)
+			}
+		}
+	}
+	for _, text := range []string{"", "{}", "[]", `{"a":1}`} {
+		if Packed([]byte(text)) {
+			t.Errorf("%q is no text", text)
+		}
+	}
+}
+
+// What a dictionary has packed that is not here names it, and no memory is spent on
+// what claims to be large.
+func TestWhatCannotBeUnpacked(t *testing.T) {
+	frame, block := Pack(make([]byte, shortText)), Pack([]byte(`{"charge":"free"}`))
+	for name, tc := range map[string]struct {
+		packed []byte
+		at     int // of the number of the dictionary, in one octet
+	}{"frame": {frame, bytes.IndexByte(frame[5:], 1) + 5}, "block": {block, 1}} {
+		for _, number := range []byte{200, 255} {
+			other := bytes.Clone(tc.packed)
+			other[tc.at] = number
+			if _, err := Unpack(other); !errors.Is(err, ErrDictionary) {
+				t.Errorf("%s: another dictionary: %v", name, err)
+			}
+		}
 	}
 	if _, err := Unpack(Pack(make([]byte, Limit+1))); err == nil {
 		t.Error("a text beyond the limit was unpacked")
 	}
-	for _, octets := range [][]byte{[]byte(magic), []byte("{}"), frame[:len(frame)-1]} {
+	large := binary.AppendUvarint([]byte{blockMark, 1, 0}, Limit)
+	for _, octets := range [][]byte{nil, {blockMark}, {blockMark, 1, 0}, {blockMark, 0, 0, 1, 0}, {blockMark, 1, 1, 1, 0}, append(large, 0),
+		[]byte(frameMagic), []byte("{}"), frame[:len(frame)-1], block[:len(block)-1]} {
 		if _, err := Unpack(octets); err == nil {
 			t.Errorf("%x was unpacked", octets)
 		}
@@ -58,10 +136,13 @@ func TestFramesThatCannotBeRead(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte(`{"charge":"free"}`))
 	f.Add(Pack([]byte(`{"charge":"free","priceCents":1}`)))
+	f.Add(Pack(make([]byte, shortText)))
 	f.Fuzz(func(t *testing.T, octets []byte) {
 		if got, err := Unpack(Pack(octets)); err != nil || !bytes.Equal(got, octets) {
 			t.Errorf("%x came back as %x, %v", octets, got, err)
 		}
 		_, _ = Unpack(octets)
+		_, _ = Unpack(append([]byte{blockMark, 1, 0}, octets...))
+		_, _ = Unpack(append(append([]byte{blockMark, 1, 1}, make([]byte, 32)...), octets...))
 	})
 }

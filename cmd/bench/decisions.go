@@ -85,16 +85,8 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 func (b *benchService) measured(ctx context.Context, load func() (sample, error)) (sample, error) {
 	before := b.scratch.cpuNow()
 	result, err := load()
-	for err == nil {
-		lags, failed := b.projections.Lags(ctx)
-		behind := int64(0)
-		for _, lag := range lags {
-			behind += lag.Behind
-		}
-		if err = failed; behind == 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
+	if err == nil {
+		err = caughtUp(ctx, b.projections)
 	}
 	after := b.scratch.cpuNow()
 	result.used = cpu{after.process - before.process, after.database - before.database}
@@ -146,20 +138,29 @@ func (b *benchService) decide(token string, callers, agents int, during time.Dur
 		clients[i] = c
 	}
 	run := time.Now().UnixNano()
-	headers := "Authorization: Bearer " + token + "\r\n"
 	return load(callers, during, func(caller, n int) error {
 		agent := ""
 		if agents > 0 {
-			agent = fmt.Sprintf(`,"agentId":"agent-%d"`, (caller*7919+n)%agents)
+			agent = fmt.Sprintf("agent-%d", (caller*7919+n)%agents)
 		}
-		body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"bench-%d-%d-%d","subject":{"runId":"run-%d"%s},"intent":{`+
-			`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
-			`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-			run, caller, n, caller, agent)
-		status, answer, err := clients[caller].post("/api/assurance/decisions", headers, body)
-		if err != nil || status != http.StatusCreated {
-			return fmt.Errorf("decision: %d %s %w", status, answer, err)
-		}
-		return nil
+		_, err := clients[caller].decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
+		return err
 	})
+}
+
+// decision asks for a new decision, under an idempotency key, for an agent unless it is
+// empty. The answer is good until the next call.
+func (c *client) decision(token, key, agent string) ([]byte, error) {
+	if agent != "" {
+		agent = fmt.Sprintf(`,"agentId":%q`, agent)
+	}
+	body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
+		`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
+		key, agent)
+	status, answer, err := c.post("/api/assurance/decisions", "Authorization: Bearer "+token+"\r\n", body)
+	if err != nil || status != http.StatusCreated {
+		return nil, fmt.Errorf("decision: %d %s %w", status, answer, err)
+	}
+	return answer, nil
 }

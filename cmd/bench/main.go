@@ -5,6 +5,7 @@
 //	bench quick      the quick gate over HTTP against the bare append
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
+//	bench feed       from an answer to the read model, and catching up, against watermill-sql
 //	bench start      from the start of the program to its first answers, on a long ledger
 //	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
 //	bench verify     an auditor's verify against a bare read of the same rows, and
@@ -41,6 +42,7 @@ type cli struct {
 	Append    appendCmd    `cmd:"" help:"Appends against single-row inserts of the same size."`
 	Quick     quickCmd     `cmd:"" help:"The quick gate over HTTP with a key against the bare append."`
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
+	Feed      feedCmd      `cmd:"" help:"From an answer to the read model; catching up, against watermill-sql."`
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
 	Start     startCmd     `cmd:"" help:"From the start of the program to its first answers, on a long ledger whose read models are at zero."`
 	Growth    growthCmd    `cmd:"" help:"The same measurements on a ledger that grows."`

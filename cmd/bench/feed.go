@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	watermillsql "github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/projections"
+)
+
+// feedCmd measures the way from the ledger to the read models: how long after its answer
+// a decision stands there, and how fast they catch up from nothing, against a consumer of
+// watermill-sql, which keeps messages in the same PostgreSQL.
+type feedCmd struct {
+	During  time.Duration `help:"Length of each run of delays." default:"5s"`
+	Callers []int         `help:"Numbers of callers beside the one whose decisions are looked for." default:"0,8,32"`
+	Events  int64         `help:"Events, and messages of watermill-sql, to catch up with." default:"50000"`
+	Within  time.Duration `help:"Time that watermill-sql is given." default:"20s"`
+}
+
+// Run prints one line per number of callers, and then one for each way of catching up.
+func (c *feedCmd) Run(ctx context.Context) error {
+	if err := c.delays(ctx); err != nil {
+		return err
+	}
+	s, err := newScratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	theirs, err := c.watermillSQL(ctx, s)
+	if err != nil {
+		return fmt.Errorf("watermill-sql: %w", err)
+	}
+	ours, err := c.catchUp(ctx, s)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("catching up with %d: a read model by watermill-sql %.0f messages/s, every one of ours %.0f events/s, %.1f times as many\n", c.Events, theirs, ours, ours/theirs)
+	return check(ctx, s)
+}
+
+// delays prints how long decisions take from their answers into the history's table,
+// while nobody asks for it: a query that waits hurries the reader.
+func (c *feedCmd) delays(ctx context.Context) error {
+	service, err := startService(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	token, err := service.organization(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-14s %14s %28s\n", "beside callers", "decisions/s", "in the history p50/p99 ms")
+	for _, callers := range c.Callers {
+		var beside sample
+		var failed error
+		var group sync.WaitGroup
+		if callers > 0 {
+			group.Go(func() { beside, failed = service.decide(token, callers, 100, c.During+time.Second) })
+		}
+		delays, err := service.delays(ctx, token, c.During)
+		group.Wait()
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.perSecond, ms(delays.quantile(.5))+" / "+ms(delays.quantile(.99)))
+	}
+	return check(ctx, service.scratch)
+}
+
+const (
+	lookEvery = 500 * time.Microsecond // the pause between two looks for a decision
+	atRandom  = 30 * time.Millisecond  // the longest before a decision: it must not follow the reader's steps
+)
+
+// delays decides again and again, and looks for each decision in the history's table.
+func (b *benchService) delays(ctx context.Context, token string, during time.Duration) (sample, error) {
+	c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+	if err != nil {
+		return sample{}, err
+	}
+	defer c.close()
+	reader, err := pgx.Connect(ctx, b.scratch.app)
+	if err != nil {
+		return sample{}, err
+	}
+	defer reader.Close(ctx)
+	var delays sample
+	run := time.Now()
+	for n := 0; time.Since(run) < during; n++ {
+		time.Sleep(rand.N(atRandom))
+		answer, err := c.decision(token, fmt.Sprintf("delay-%d-%d", run.UnixNano(), n), "")
+		if err != nil {
+			return sample{}, err
+		}
+		answered := time.Now()
+		var envelope struct {
+			Record struct {
+				DecisionID string `json:"decisionId"`
+			} `json:"record"`
+		}
+		if err := json.Unmarshal(answer, &envelope); err != nil || envelope.Record.DecisionID == "" {
+			return sample{}, fmt.Errorf("no decision in the answer: %w", err)
+		}
+		for there := false; !there; time.Sleep(lookEvery) {
+			if err := reader.QueryRow(ctx, `select exists (select from readmodels.history where decision_id = $1)`, envelope.Record.DecisionID).Scan(&there); err != nil {
+				return sample{}, err
+			}
+			delays.latencies = append(delays.latencies[:n], time.Since(answered))
+		}
+	}
+	slices.Sort(delays.latencies)
+	return delays, nil
+}
+
+// watermillSQL tells how many messages a second a read model by watermill-sql takes, in
+// batches of 100, its default: a row for each message and nothing else.
+func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error) {
+	pool, err := pgxpool.New(ctx, s.owner)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	log := watermill.NewSlogLogger(slog.New(slog.DiscardHandler))
+	schema := watermillsql.DefaultPostgreSQLSchema{}
+	publisher, err := watermillsql.NewPublisher(watermillsql.BeginnerFromPgx(pool), watermillsql.PublisherConfig{SchemaAdapter: schema, AutoInitializeSchema: true}, log)
+	if err != nil {
+		return 0, err
+	}
+	defer publisher.Close()
+	const together, octets = 500, 600 // messages of one publication, octets of one
+	for sent := int64(0); sent < c.Events; sent += together {
+		messages := make([]*message.Message, min(together, c.Events-sent))
+		for i := range messages {
+			messages[i] = message.NewMessage(watermill.NewUUID(), padded(octets))
+		}
+		if err := publisher.Publish("bench", messages...); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := pool.Exec(ctx, `create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
+		return 0, err
+	}
+	subscriber, err := watermillsql.NewSubscriber(watermillsql.BeginnerFromPgx(pool), watermillsql.SubscriberConfig{
+		SchemaAdapter: schema, OffsetsAdapter: watermillsql.DefaultPostgreSQLOffsetsAdapter{}, InitializeSchema: true}, log)
+	if err != nil {
+		return 0, err
+	}
+	defer subscriber.Close()
+	ctx, cancel := context.WithTimeout(ctx, c.Within)
+	defer cancel()
+	messages, err := subscriber.Subscribe(ctx, "bench")
+	if err != nil {
+		return 0, err
+	}
+	began, got := time.Now(), int64(0)
+	for m := range messages {
+		if _, err := pool.Exec(ctx, `insert into public.bench_model values ($1, $2) on conflict do nothing`, m.UUID, []byte(m.Payload)); err != nil && ctx.Err() == nil {
+			return 0, err
+		}
+		m.Ack()
+		if got++; got == c.Events {
+			break
+		}
+	}
+	return float64(got) / time.Since(began).Seconds(), nil
+}
+
+// catchUp tells how many events a second every read model reads and writes from nothing:
+// half of them are signed decisions, half are workflows.
+func (c *feedCmd) catchUp(ctx context.Context, s *scratch) (float64, error) {
+	if err := (&startCmd{Events: c.Events}).fill(ctx, s); err != nil {
+		return 0, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	l, err := ledger.Open(ctx, s.app, ledger.Options{Log: log})
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	began := time.Now()
+	p, err := projections.Start(ctx, l, log)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	if err := caughtUp(ctx, p); err != nil {
+		return 0, err
+	}
+	return float64(c.Events) / time.Since(began).Seconds(), nil
+}
+
+// caughtUp waits for every read model.
+func caughtUp(ctx context.Context, p *projections.Projections) error {
+	for {
+		lags, err := p.Lags(ctx)
+		behind := int64(0)
+		for _, lag := range lags {
+			behind += lag.Behind
+		}
+		if err != nil || behind == 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -6,10 +6,11 @@
 //		pool, err := pgxpool.New(t.Context(), db.URL)
 //
 // All test programs of "go test ./..." share one throw-away server, and no
-// package needs a TestMain. The first program that wants it starts its own
-// binary again as the keeper (keeper.go), which runs the server and ends a few
-// seconds after the last program has. Its databases forget everything when they
-// crash (fsync off): a test of durability starts its own server with localpg.
+// package needs a TestMain for it; Overlap is for those that would take long. The
+// first program that wants the server starts its own binary again as the keeper
+// (keeper.go), which runs it and ends a few seconds after the last program has. Its
+// databases forget everything when they crash (fsync off): a test of durability
+// starts its own server with localpg.
 //
 // TEST_DATABASE_URL names another server instead, as a superuser, in the form
 // postgres://…; its roles get no login, so tests become them after the login. Where

@@ -35,7 +35,7 @@ func TestStartServesThreeRolesAndStopEndsIt(t *testing.T) {
 	for setting, want := range map[string]string{
 		"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "data_checksums": "on",
 		"listen_addresses": "", "max_connections": "100", "shared_buffers": "128MB",
-		"max_parallel_workers_per_gather": "0", "server_encoding": "UTF8", "lc_collate": "C",
+		"bgwriter_delay": "20ms", "backend_flush_after": "256kB", "max_parallel_workers_per_gather": "0", "server_encoding": "UTF8", "lc_collate": "C",
 	} {
 		if setting == "lc_collate" {
 			if got := query(t, s.URL(Superuser), `select datcollate from pg_database where datname = 'countersign'`); got != want {

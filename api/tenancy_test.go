@@ -116,6 +116,18 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	}
 	victim, other := newCrew(t, s, "business", "acme.example"), newCrew(t, s, "business", "other.example")
 	theirs := victim.furnish(t)
+	// A position is one of the organization's own partition: the other may have an event
+	// of its own at the same one of another partition, and be answered with that.
+	if home := s.app.Ledger.Home(other.orgID); home != s.app.Ledger.Home(victim.orgID) {
+		head, err := home.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, position := 0, int64(0); position <= head; n++ {
+			position = victim.decide(t, decisionBody(fmt.Sprint("beyond", n), weather)).decision(t).Ledger.Position
+			theirs["position"] = strconv.FormatInt(position, 10)
+		}
+	}
 	before := victim.history(t)
 	all, _ := api.AssuranceRoutes()
 	tried := 0

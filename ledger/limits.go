@@ -26,7 +26,7 @@ const (
 	pollInterval = time.Second
 	gather       = 5 * time.Millisecond // a woken reader waits for more, unless somebody waits for it
 	busyFeed     = 16                   // events of a batch that tell of more to come
-	gatherBusy   = 8 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events (twice as long gives decisions a thirtieth more, and shows them 20 ms later)
+	gatherBusy   = 8 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events (20 ms gave decisions a thirtieth more, and showed them 10 ms later)
 	tailBlock    = feedBatch            // events that readers need not fetch, in blocks
 	tailBlocks   = 5                    // of which the last is still filling
 

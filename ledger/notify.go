@@ -16,8 +16,8 @@ import (
 const channel = "countersign_events"
 
 // coalesce is how long the notifier waits for more commits before it tells the
-// other nodes: commits that carry a NOTIFY queue up behind each other. Whoever waits
-// there for a read model has asked for the head itself.
+// other nodes: commits that carry a NOTIFY queue up behind each other. The readers
+// there learn of a commit so much later, at the most.
 const coalesce = 20 * time.Millisecond
 
 // broadcast wakes everybody who waits. The zero value is ready.

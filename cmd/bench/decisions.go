@@ -30,15 +30,11 @@ const decisionOctets = 3050
 // of a decision's payload, which is packed like any, and to the small ones of the other
 // benchmarks.
 func (c *decisionsCmd) Run(ctx context.Context) error {
-	service, err := startService(ctx)
+	service, token, err := startOrganization(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	token, err := service.organization(ctx)
-	if err != nil {
-		return err
-	}
 	if _, err := service.decide(token, 1, c.Agents, time.Millisecond); err != nil {
 		return err
 	}
@@ -106,6 +102,20 @@ func profiled(file string) (end func()) {
 		pprof.StopCPUProfile()
 		_ = f.Close()
 	}
+}
+
+// startOrganization is startService with an organization, and a token of it.
+func startOrganization(ctx context.Context) (*benchService, string, error) {
+	service, err := startService(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	token, err := service.organization(ctx)
+	if err != nil {
+		service.close()
+		return nil, "", err
+	}
+	return service, token, nil
 }
 
 // organization makes one with a policy in force and returns a token.

@@ -26,15 +26,12 @@ type exportCmd struct {
 
 // decided is a service whose only organization has made a number of decisions.
 func decided(ctx context.Context, decisions, agents int) (*decidedService, error) {
-	service, err := startService(ctx)
+	service, token, err := startOrganization(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decidedService{benchService: service, agents: agents}
-	if d.token, err = service.organization(ctx); err == nil {
-		err = d.until(decisions)
-	}
-	if err != nil {
+	d := &decidedService{benchService: service, token: token, agents: agents}
+	if err := d.until(decisions); err != nil {
 		service.close()
 		return nil, err
 	}

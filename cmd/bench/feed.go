@@ -35,7 +35,7 @@ type feedCmd struct {
 
 // Run prints one line per number of callers, and then one for each way of catching up.
 func (c *feedCmd) Run(ctx context.Context) error {
-	if err := c.delays(ctx); err != nil {
+	if err := c.printDelays(ctx); err != nil {
 		return err
 	}
 	s, err := newScratch(ctx)
@@ -55,18 +55,14 @@ func (c *feedCmd) Run(ctx context.Context) error {
 	return check(ctx, s)
 }
 
-// delays prints how long decisions take from their answers into the history's table,
+// printDelays prints how long decisions take from their answers into the history's table,
 // while nobody asks for it: a query that waits hurries the reader.
-func (c *feedCmd) delays(ctx context.Context) error {
-	service, err := startService(ctx)
+func (c *feedCmd) printDelays(ctx context.Context) error {
+	service, token, err := startOrganization(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	token, err := service.organization(ctx)
-	if err != nil {
-		return err
-	}
 	fmt.Printf("%-14s %14s %28s\n", "beside callers", "decisions/s", "in the history p50/p99 ms")
 	for _, callers := range c.Callers {
 		var beside sample
@@ -119,12 +115,15 @@ func (b *benchService) delays(ctx context.Context, token string, during time.Dur
 		if err := json.Unmarshal(answer, &envelope); err != nil || envelope.Record.DecisionID == "" {
 			return sample{}, fmt.Errorf("no decision in the answer: %w", err)
 		}
-		for there := false; !there; time.Sleep(lookEvery) {
+		for there := false; !there; {
 			if err := reader.QueryRow(ctx, `select exists (select from readmodels.history where decision_id = $1)`, envelope.Record.DecisionID).Scan(&there); err != nil {
 				return sample{}, err
 			}
-			delays.latencies = append(delays.latencies[:n], time.Since(answered))
+			if !there {
+				time.Sleep(lookEvery)
+			}
 		}
+		delays.latencies = append(delays.latencies, time.Since(answered))
 	}
 	slices.Sort(delays.latencies)
 	return delays, nil
@@ -145,17 +144,18 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 		return 0, err
 	}
 	defer publisher.Close()
-	const together, octets = 500, 600 // messages of one publication, octets of one
+	const together = 500 // messages of one publication
+	text := padded(600)
 	for sent := int64(0); sent < c.Events; sent += together {
 		messages := make([]*message.Message, min(together, c.Events-sent))
 		for i := range messages {
-			messages[i] = message.NewMessage(watermill.NewUUID(), padded(octets))
+			messages[i] = message.NewMessage(watermill.NewUUID(), text)
 		}
 		if err := publisher.Publish("bench", messages...); err != nil {
 			return 0, err
 		}
 	}
-	if _, err := pool.Exec(ctx, `create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
+	if _, err := pool.Exec(ctx, `drop table if exists public.bench_model; create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
 		return 0, err
 	}
 	subscriber, err := watermillsql.NewSubscriber(watermillsql.BeginnerFromPgx(pool), watermillsql.SubscriberConfig{
@@ -172,7 +172,9 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 	}
 	began, got := time.Now(), int64(0)
 	for m := range messages {
-		if _, err := pool.Exec(ctx, `insert into public.bench_model values ($1, $2) on conflict do nothing`, m.UUID, []byte(m.Payload)); err != nil && ctx.Err() == nil {
+		if _, err := pool.Exec(ctx, `insert into public.bench_model values ($1, $2) on conflict do nothing`, m.UUID, []byte(m.Payload)); ctx.Err() != nil {
+			break
+		} else if err != nil {
 			return 0, err
 		}
 		m.Ack()

@@ -14,9 +14,9 @@
 //
 // The block holds the text, in which each string of 64 lower-case hexadecimal digits is
 // the octet 0x00, which no JSON text holds; their octets are the hashes, 32 each. S2 is
-// Snappy's block format with repeated offsets, as package s2 of
-// klauspost/compress describes and reads it, and its dictionary is the content of the
-// same file behind the tables (RFC 8878, section 5), with the first repeat at its start.
+// Snappy's block format with repeated offsets, as package s2 of klauspost/compress
+// describes and reads it, and its dictionary is the content of the same file behind the
+// tables (RFC 8878, section 5), with the first repeat at its start.
 // What a frame does for each text, however short (a copy of its tables, a code for its
 // literals), costs five times as much as all of a block: of a call of the quick gate that
 // was a quarter of the program's time.

@@ -21,20 +21,22 @@ func TestDictionariesAreWhatTheyWere(t *testing.T) {
 }
 
 const (
-	ofThePast = `{"charge":"free","priceCents":1,"service":"action-safety/quick","version":"1.0.0"}`
-	frameOf   = "28b52ffd2101528d0000087b04c0df706c89d36e78dc30ab73a515"
-	blockOf   = "02010052007b4263352e830000314e35000edc101500100830227d"
+	ofThePast     = `{"charge":"free","priceCents":1,"service":"action-safety/quick","version":"1.0.0"}`
+	frameOf       = "28b52ffd2101528d0000087b04c0df706c89d36e78dc30ab73a515"
+	blockOf       = "02010052007b4263352e830000314e35000edc101500100830227d"
+	hashOfThePast = `{"charge":"free","inputHash":"ea18b77412e6c7c2431a64d1b0792f694ecec267bd78a812fbc7bdbc820d3acd","priceCents":1}`
+	blockWithHash = "020101ea18b77412e6c7c2431a64d1b0792f694ecec267bd78a812fbc7bdbc820d3acd30007b7263350000019311001073223a317d"
 )
 
 // What was packed in the past, in either form, is read for ever.
 func TestWhatWasPackedIsRead(t *testing.T) {
-	for _, packed := range []string{frameOf, blockOf} {
-		octets, err := hex.DecodeString(packed)
+	for _, tc := range []struct{ packed, text string }{{frameOf, ofThePast}, {blockOf, ofThePast}, {blockWithHash, hashOfThePast}} {
+		octets, err := hex.DecodeString(tc.packed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Unpack(octets); err != nil || string(got) != ofThePast || !Packed(octets) {
-			t.Errorf("%s is read as %q, %v", packed, got, err)
+		if got, err := Unpack(octets); err != nil || string(got) != tc.text || !Packed(octets) {
+			t.Errorf("%s is read as %q, %v", tc.packed, got, err)
 		}
 	}
 }

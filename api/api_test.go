@@ -427,7 +427,7 @@ func (n *node) wants(a answer, status int) {
 
 // internals is what no caller may see: an SQLSTATE, a file, a stack, a table, a
 // library.
-var internals = regexp.MustCompile(`(?i)sqlstate|pgx|postgres|goroutine|panic|\.go\b|/work/|/tmp/|/root/|/home/|jsonschema|jsontext|\bworkflow_status|ledger_head|readmodels|subject_keys|select |insert `)
+var internals = regexp.MustCompile(`(?i)sqlstate|\bpgx\b|postgres|goroutine|panic|\.go\b|/work/|/tmp/|/root/|/home/|jsonschema|jsontext|\bworkflow_status|ledger_head|readmodels|subject_keys|select |insert `)
 
 // refused fails the test unless the answer is an error of the service as
 // everybody may see it: the status, the code, the JSON pointer; text in ASCII, at

@@ -359,10 +359,7 @@ func TestADatabasePutBackStopsANode(t *testing.T) {
 	covered(t, l, 7)
 	super := must(pgx.Connect(context.WithoutCancel(t.Context()), db.SuperURL))
 	defer super.Close(t.Context())
-	must(super.Exec(t.Context(), `set session_replication_role = replica;
-		delete from events where pos > 4; delete from checkpoints where size > 4; delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
-		update ledger_head set pos = 4, last_hash = (select hash from events where pos = 4);
-		notify countersign_events, '99'`))
+	must(super.Exec(t.Context(), fmt.Sprintf(putBack, 4)+`; notify countersign_events, '99'`))
 	var err error
 	for n := 0; !errors.Is(err, ledger.ErrStopped); n++ {
 		if _, err = l.Append(t.Context(), one(fmt.Sprint("t/", n), ledger.New(), fmt.Sprint("b", n))); err == nil {

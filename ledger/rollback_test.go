@@ -17,8 +17,11 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// putBack makes the database what it was at a position, as a restored copy is.
+// putBack makes the database what it was at a position, as a restored copy is. A
+// keeper of checkpoints, where one is at work, locks the tree head before the tiles, so
+// this does, too: in another order each would wait for the other.
 const putBack = `set session_replication_role = replica;
+	select from tree_head for update;
 	delete from events where pos > %[1]d; delete from checkpoints where size > %[1]d;
 	delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
 	update ledger_head set pos = %[1]d, last_hash = (select hash from events where pos = %[1]d)`

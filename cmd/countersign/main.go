@@ -37,6 +37,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -171,7 +172,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return exited
 	}
 	if err != nil {
-		return fail(stderr, fmt.Errorf("%w (countersign --help lists the commands)", err))
+		return fail(stderr, misread(err))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -210,6 +211,26 @@ func readDays(ctx *kong.DecodeContext, target reflect.Value) error {
 	target.SetInt(int64(d * day))
 	return nil
 }
+
+// misread says what is wrong with a command line, and whose help says more. Two of the
+// parser's sentences are about its own tokens, so they are put into a reader's words.
+func misread(err error) error {
+	text, help := err.Error(), "countersign --help lists the commands"
+	text = valueMissing.ReplaceAllString(text, "a value is missing")
+	text = argumentMissing.ReplaceAllString(text, "$1 is missing")
+	var parse *kong.ParseError
+	if errors.As(err, &parse) {
+		if command := parse.Context.Selected(); command != nil {
+			help = command.FullPath() + " --help says more"
+		}
+	}
+	return fmt.Errorf("%s (%s)", text, help)
+}
+
+var (
+	valueMissing    = regexp.MustCompile(`expected \S+ value but got "EOL" \(<EOL>\)`)
+	argumentMissing = regexp.MustCompile(`expected "(<[^"]+)"`)
+)
 
 func fail(stderr io.Writer, err error) int {
 	fmt.Fprintf(stderr, "countersign: %v\n", err)

@@ -65,6 +65,7 @@ type between struct {
 	Partition int16  `json:"svc_partition,omitzero"` // absent in the first
 	From      int64  `json:"svc_from_position"`
 	To        *int64 `json:"svc_to_position" jsonschema:"nullable"`
+	Void      int64  `json:"svc_void_from_position,omitzero" jsonschema_description:"The key is compromised: what it signed at and above this position, or at an unknown one, counts for nothing."`
 }
 
 // JSONSchemaExtend says that keys of access tokens have no positions.
@@ -94,7 +95,7 @@ var jwks = &operation{
 		for p, ring := range rings {
 			for _, key := range ring {
 				k := newJWK(key.Public, key.Purpose)
-				if k.between = (&between{Partition: int16(p), From: key.From}); key.To > 0 {
+				if k.between = (&between{Partition: int16(p), From: key.From, Void: key.Void}); key.To > 0 {
 					k.To = &key.To
 				}
 				set.Keys = append(set.Keys, k)

@@ -134,6 +134,20 @@ type audit struct {
 	declared int64 // epoch of the last declared rollback
 	unopened int64
 	unread   int64 // payloads of the archive
+	void     voided
+
+	voidNotes int64 // checkpoints whose key is compromised
+}
+
+// voided are records that a compromised key signed.
+type voided struct{ first, count int64 }
+
+// add adds those of a later range.
+func (v *voided) add(of voided) {
+	if v.count == 0 {
+		v.first = of.first
+	}
+	v.count += of.count
 }
 
 type storedHead struct {
@@ -266,10 +280,12 @@ func (r *audit) readKeys(ctx context.Context) error {
 // readPins opens the notes that were kept outside.
 func (r *audit) readPins(context.Context) error {
 	for _, pin := range r.Pins {
-		c, err := checkpoint.Open(pin.Note, r.Origin, r.checkpointKeys()...)
+		c, void, err := r.ring.openNote(pin.Note, r.Origin)
 		switch {
 		case err != nil:
 			r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+		case void:
+			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
 		case c.Size > r.head.pos:
 			r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
 				fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
@@ -283,8 +299,6 @@ func (r *audit) readPins(context.Context) error {
 	slices.SortFunc(r.pins, func(a, b pinned) int { return int(a.Size - b.Size) })
 	return nil
 }
-
-func (r *audit) checkpointKeys() []ed25519.PublicKey { return r.ring.Public(PurposeCheckpoint) }
 
 // walk reads the ranges in parallel and joins them in order.
 func (r *audit) walk(ctx context.Context) error {
@@ -358,6 +372,7 @@ func (r *audit) join(ctx context.Context, s *spanResult) error {
 	r.report.Records += s.records
 	r.unopened += s.unopened
 	r.unread += s.unread
+	r.void.add(s.void)
 	for tenant, span := range s.tenants {
 		r.joinTenant(tenant, span)
 	}
@@ -412,6 +427,16 @@ func (r *audit) conclude() {
 	}
 	if r.unread > 0 {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("what stands in the payloads of %d archived events, which were not read (countersign verify reads them)", r.unread))
+	}
+	if r.void.count > 0 {
+		from := fmt.Sprint(r.void.first)
+		if r.n > 1 {
+			from = fmt.Sprintf("%d:%d", r.p, r.void.first)
+		}
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the records of %d events from position %s on, which a compromised key signed", r.void.count, from))
+	}
+	if r.voidNotes > 0 {
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by %d checkpoints, which a compromised key signed", r.voidNotes))
 	}
 	r.report.Tenants, r.report.Head, r.report.Hash = len(r.tenants), r.head.pos, r.last.hash.String()
 	if r.head.pos == 0 {
@@ -529,7 +554,10 @@ func (r *audit) checkNote(n storedNote) {
 	if !bytes.Equal(n.root, root[:]) {
 		r.fault(Fault{"checkpoints", row, n.size, "root", fmt.Sprintf("the events have the root %x", root)})
 	}
-	c, err := checkpoint.Open([]byte(n.note), r.Origin, r.checkpointKeys()...)
+	c, void, err := r.ring.openNote([]byte(n.note), r.Origin)
+	if void {
+		r.voidNotes++
+	}
 	switch {
 	case err != nil:
 		r.fault(Fault{"checkpoints", row, n.size, "note", err.Error()})

@@ -183,11 +183,15 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		fault("payload", "integrity: the algorithms are not ours")
 	}
-	key, whyNot := r.ring.Find(i.KeyID, r.p, e.Position)
-	if key == nil {
+	signing, whyNot := r.ring.used(i.KeyID, e.Position)
+	if whyNot != "" {
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
+	if signing.void(e.Position) { // as the operator has said: history is what it was
+		s.void.add(voided{e.Position, 1})
+	}
+	key := signing.Public
 	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
 	if sealedRecord && !r.verifier.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
 		fault("payload", "sealed: the signature is not of this key over the record as it is stored")

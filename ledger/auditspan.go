@@ -20,6 +20,7 @@ type spanResult struct {
 	records  int64
 	unopened int64
 	unread   int64
+	void     voided
 	archived []archivedSpan // of the range, while it is checked
 	tenants  map[string]*tenantSpan
 	first    edgeEvent

@@ -63,7 +63,8 @@ func (p *Partition) CheckpointSizes(ctx context.Context, below int64, limit int)
 	return sizes, err
 }
 
-// CheckpointKeys are the public keys that the partition's notes may be signed with.
+// CheckpointKeys are the public keys that the partition's notes may be signed with,
+// compromised ones included: a note outside tells of lost events, whoever made it.
 func (p *Partition) CheckpointKeys(ctx context.Context) ([]ed25519.PublicKey, error) {
 	ring, _, err := p.Keyring(ctx)
 	return ring.Public(PurposeCheckpoint), err

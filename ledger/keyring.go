@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
@@ -38,6 +39,12 @@ type SigningKey struct {
 	Void    int64 // with a compromised key: signatures at and above this position do not count; 0 for none
 }
 
+// void says whether a signature counts for nothing, since somebody else has the key. A
+// position of 0 is unknown: it may be any.
+func (k SigningKey) void(position int64) bool {
+	return k.Void > 0 && (position == 0 || position >= k.Void)
+}
+
 // Keyring is every signing key a ledger ever had, by id.
 type Keyring map[string]SigningKey
 
@@ -64,32 +71,56 @@ func (l *Ledger) Keyrings(ctx context.Context) (Keyrings, error) {
 // Find implements seal.Keys: a record key that the ring's partition has activated,
 // valid at the position.
 func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, string) {
+	key, whyNot := k.used(id, position)
+	if whyNot == "" && key.void(position) {
+		return nil, "the key is compromised"
+	}
+	return key.Public, whyNot
+}
+
+// used finds a record key that was in use at a position, whether or not what it signed
+// there counts.
+func (k Keyring) used(id string, position int64) (_ SigningKey, whyNot string) {
 	key, known := k[id]
 	switch {
 	case !known:
-		return nil, "this ledger never activated the key"
+		return SigningKey{}, "this ledger never activated the key"
 	case key.Purpose != PurposeRecord:
-		return nil, "the key is not for records"
+		return SigningKey{}, "the key is not for records"
 	case position > 0 && position < key.From:
-		return nil, fmt.Sprintf("the key was activated later, at position %d", key.From)
+		return SigningKey{}, fmt.Sprintf("the key was activated later, at position %d", key.From)
 	case position > 0 && key.To > 0 && position >= key.To:
-		return nil, fmt.Sprintf("the key was retired before, at position %d", key.To)
-	case key.Void > 0 && (position == 0 || position >= key.Void):
-		return nil, "the key is compromised"
+		return SigningKey{}, fmt.Sprintf("the key was retired before, at position %d", key.To)
 	}
-	return key.Public, ""
+	return key, ""
 }
 
-// Public lists the public keys of a purpose, retired ones included and
-// compromised ones not.
+// Public lists the public keys of a purpose, retired and compromised ones included:
+// what they signed may have to be recognized. Whether it counts is for Find, and for
+// openNote.
 func (k Keyring) Public(purpose string) []ed25519.PublicKey {
 	var keys []ed25519.PublicKey
 	for _, id := range slices.Sorted(maps.Keys(k)) {
-		if k[id].Purpose == purpose && k[id].Void == 0 {
+		if k[id].Purpose == purpose {
 			keys = append(keys, k[id].Public)
 		}
 	}
 	return keys
+}
+
+// openNote reads a note that a checkpoint key of the ring signed. It is void if none of
+// those did whose signatures count at its size.
+func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
+	if c, err = checkpoint.Open(text, origin, k.Public(PurposeCheckpoint)...); err != nil {
+		return c, false, err
+	}
+	sound := maps.Clone(k)
+	maps.DeleteFunc(sound, func(_ string, key SigningKey) bool { return key.void(c.Size) })
+	if len(sound) < len(k) {
+		_, err := checkpoint.Open(text, origin, sound.Public(PurposeCheckpoint)...)
+		void = err != nil
+	}
+	return c, void, nil
 }
 
 // apply folds one event of the stream into the ring. An activation must be
@@ -302,8 +333,10 @@ type Rotation struct {
 // never both. Nodes that have both keys go on with the new one at once. A rotation
 // that was cut off between two partitions is finished by the same one again.
 func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
-	if n := len(r.CompromisedFrom); n > 0 && n != len(l.partitions) {
-		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))
+	if len(r.CompromisedFrom) > 0 {
+		if err := l.mayBeCompromised(ctx, r.CompromisedFrom); err != nil {
+			return err
+		}
 	}
 	var rotated int
 	for _, p := range l.partitions {
@@ -317,6 +350,24 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 		}
 		if err := p.rotate(ctx, r); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// mayBeCompromised checks positions of all partitions: each is of an event there, or of
+// the next one.
+func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
+	if len(from) != len(l.partitions) {
+		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))
+	}
+	heads, err := l.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	for p, head := range heads {
+		if from[p] < 1 || from[p] > head+1 {
+			return fmt.Errorf("compromised from: want a position from 1 to %d, which follows the last event of partition %d", head+1, p)
 		}
 	}
 	return nil

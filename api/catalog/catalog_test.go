@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,8 +171,12 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
-	keys := write("jwks.json", map[string]any{"keys": []any{map[string]any{"kty": "OKP", "crv": "Ed25519",
-		"x": base64.RawURLEncoding.EncodeToString(public), "kid": signer.KeyID(), "svc_purpose": "record", "svc_from_position": 3, "svc_to_position": nil}}})
+	key := func(members map[string]any) map[string]any {
+		maps.Copy(members, map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(public), "kid": signer.KeyID(), "svc_purpose": "record"})
+		return members
+	}
+	keys := write("jwks.json", map[string]any{"keys": []any{key(map[string]any{"svc_from_position": 3, "svc_to_position": nil}),
+		key(map[string]any{"svc_partition": 1, "svc_from_position": 30, "svc_to_position": 50})}})
 	envelope, err := signer.Sign(seal.TypeReceipt, map[string]any{"b": 0.000001, "a": "€ \u2028 \U0001F600", "z": []any{1e21, -0.5, 100.0, nil, true}, "\U0001F600": 1, "\ufb33": 2})
 	if err != nil {
 		t.Fatal(err)
@@ -192,10 +197,25 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	early := envelope
 	early.Ledger = &seal.Place{Position: 2}
 	check(0, "early.json", early)
+	elsewhere := envelope
+	elsewhere.Ledger = &seal.Place{Partition: 1, Position: 31}
+	check(1, "elsewhere.json", elsewhere)
+	elsewhere.Ledger = &seal.Place{Partition: 1, Position: 50}
+	check(0, "retired.json", elsewhere)
+	placeless := envelope
+	placeless.Ledger = nil
+	check(1, "placeless.json", placeless)
 	retyped := envelope
 	retyped.Integrity.PayloadType = seal.TypeSigningKey
 	check(0, "retyped.json", retyped)
 	check(0, "none.json", map[string]any{"record": "no"})
+	// Somebody else has the key: what it signed before counts.
+	keys = write("jwks.json", map[string]any{"keys": []any{key(map[string]any{"svc_from_position": 3, "svc_to_position": 9, "svc_void_from_position": 5})}})
+	check(1, "good.json", envelope)
+	check(0, "placeless.json", placeless)
+	late := envelope
+	late.Ledger = &seal.Place{Position: 5}
+	check(0, "late.json", late)
 }
 
 func TestACatalogueFile(t *testing.T) {

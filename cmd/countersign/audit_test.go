@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,4 +148,57 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	if cmd := program("verify", second, "--keys", after); cmd.Run() == nil {
 		t.Error("a changed export is valid")
 	}
+}
+
+// Somebody else has the signing key from some event on. Its successor signs at once,
+// what was signed before counts as it did, what was signed since is refused by whoever
+// has the new keys, and the service goes on: its history is what it was.
+func TestAKeyThatSomebodyElseHas(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	const next = "3333333333333333333333333333333333333333333333333333333333333333"
+	s := serveIn(t, dir, "NEXT_SIGNING_KEY="+next)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	decide := func(key string) (file string, position int64) {
+		t.Helper()
+		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
+		if err != nil || status != http.StatusCreated {
+			t.Fatalf("%s: %d %s %v", key, status, answer, err)
+		}
+		var d struct {
+			Ledger struct {
+				Position int64 `json:"position"`
+			} `json:"ledger"`
+		}
+		file = filepath.Join(files, key+".json")
+		if err := errors.Join(json.Unmarshal([]byte(answer), &d), os.WriteFile(file, []byte(answer), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return file, d.Ledger.Position
+	}
+	good, _ := decide("good")
+	doubtful, from := decide("doubtful")
+	a.run(2, "compromised from: want a position from 1 to", "signer", "rotate", "--next-signing-key", next, "--compromised-from", "99999")
+	a.run(0, "is retired", "signer", "rotate", "--next-signing-key", next, "--compromised-from", strconv.FormatInt(from, 10))
+	fresh, _ := decide("fresh")
+
+	text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+	keys := filepath.Join(files, "jwks.json")
+	if err := errors.Join(err, os.WriteFile(keys, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	bare.run(0, "VALID", "verify", good, "--keys", keys)
+	bare.run(1, "the key is compromised from position", "verify", doubtful, "--keys", keys)
+	bare.run(0, "VALID", "verify", fresh, "--keys", keys)
+	for file, want := range map[string]string{good: `"valid":true`, doubtful: "the key is compromised", fresh: `"valid":true`} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, answer, err := post(s.base+"/api/verify", "", string(text)); err != nil || !strings.Contains(answer, want) {
+			t.Errorf("%s: %s, %v", file, answer, err)
+		}
+	}
+	a.run(0, fmt.Sprintf("from position %d on, which a compromised key signed", from), "verify")
 }

@@ -24,6 +24,7 @@ type keyOfSet struct {
 	public      ed25519.PublicKey
 	partition   int16 // of the positions
 	from, to    int64
+	void        int64 // with a compromised key: what it signed from here on, or somewhere, counts for nothing
 }
 
 // readKeySet reads the Ed25519 keys of a set; keys of another kind are passed over.
@@ -35,6 +36,7 @@ func readKeySet(text []byte) ([]keyOfSet, error) {
 			Partition   int16  `json:"svc_partition"`
 			From        int64  `json:"svc_from_position"`
 			To          *int64 `json:"svc_to_position"`
+			Void        int64  `json:"svc_void_from_position"`
 		}
 	}
 	if err := canon.Check(text); err != nil {
@@ -49,7 +51,7 @@ func readKeySet(text []byte) ([]keyOfSet, error) {
 		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
 			continue
 		}
-		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, partition: key.Partition, from: key.From}
+		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, partition: key.Partition, from: key.From, void: key.Void}
 		if key.To != nil {
 			k.to = *key.To
 		}
@@ -126,6 +128,8 @@ func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.Pu
 		return nil, fmt.Sprintf("the key is valid from position %d", key.from)
 	case position > 0 && key.to > 0 && position >= key.to:
 		return nil, fmt.Sprintf("the key is valid below position %d", key.to)
+	case key.void > 0 && (position == 0 || position >= key.void):
+		return nil, fmt.Sprintf("the key is compromised from position %d on", key.void)
 	}
 	return key.public, ""
 }

@@ -83,8 +83,10 @@ async function check({ record, integrity, ledger }) {
   if (!known) return found;
   if (ledger) {
     const there = known.places.find((jwk) => (jwk.svc_partition ?? 0) === (ledger.partition ?? 0)) ?? { svc_from_position: Infinity };
-    const { svc_from_position: from, svc_to_position: to } = there;
-    say("place", ledger.position >= from && (to == null || ledger.position <= to), "the key was good at that place of the ledger");
+    const { svc_from_position: from, svc_to_position: to, svc_void_from_position: compromised } = there;
+    say("place", ledger.position >= from && ledger.position < Math.min(to ?? Infinity, compromised ?? Infinity), "the key was good at that place of the ledger");
+  } else {
+    say("place", !known.places.some((jwk) => jwk.svc_void_from_position), "nobody else has the key, as far as this service knows");
   }
   const type = encoder.encode(integrity.payloadType);
   const head = encoder.encode(`DSSEv1 ${type.length} `);

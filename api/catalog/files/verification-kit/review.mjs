@@ -17,7 +17,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readKeys } from './verify.mjs';
+import { good, readKeys } from './verify.mjs';
 
 // read returns the events in order; what a filter withheld has the payload null.
 export function read(folder) {
@@ -31,9 +31,10 @@ export function read(folder) {
 const at = (event) => `sequence ${event.tseq} (${new Date(event.occurred_us / 1000).toISOString()})`;
 
 export class Review {
-  constructor(events, keys) {
+  constructor(events, keys, partition = 0) {
     this.events = events;
     this.keys = keys;
+    this.partition = partition; // of the ledger, which positions are of
     this.lines = [];
     this.shown = events.filter((e) => e.payload !== null);
     this.decisions = new Map(this.of('decision.recorded').map((e) => [e.payload.record.decisionId, e]));
@@ -54,9 +55,8 @@ export class Review {
   keysOfRecords() { // A3
     const used = this.shown.filter((e) => e.payload.integrity);
     const wrong = used.filter((e) => {
-      const known = this.keys.get(e.payload.integrity.keyId)?.jwk;
-      const until = known?.svc_to_position ?? Infinity;
-      return !known || known.svc_purpose !== 'record' || e.pos < known.svc_from_position || e.pos >= until;
+      const known = this.keys.get(e.payload.integrity.keyId);
+      return !known || !good(known, { partition: this.partition, position: e.pos });
     });
     this.found('A3', wrong.map((e) => `${at(e)}: key ${e.payload.integrity.keyId} was not good at position ${e.pos}`),
       `${used.length} records, by ${new Set(used.map((e) => e.payload.integrity.keyId)).size} keys, each between its positions`);
@@ -156,13 +156,14 @@ function main(args) {
   const jwks = readFileSync(args[keysAt + 1]);
   const events = read(folder);
   if (!events.length) throw new Error('events.jsonl is empty');
-  const review = new Review(events, readKeys(jwks.toString('utf8')));
+  const { record } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
+  const review = new Review(events, readKeys(jwks.toString('utf8')), record.partition ?? 0);
   review.say('A1', 'READ', `SHA-256 of the keys, to compare with what you were told: ${createHash('sha256').update(jwks).digest('hex')}`);
   review.keysOfRecords();
   review.sequence();
   review.policies();
   review.verdicts();
-  review.evidence(JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')).record.priorDecisions);
+  review.evidence(record.priorDecisions);
   for (const { step, word, text } of review.lines) console.log(`${step}  ${word.padEnd(7)}  ${text}`);
   return review.lines.some((l) => l.word === 'EXPLAIN') ? 1 : 0;
 }

@@ -38,9 +38,19 @@ export function readKeys(text) {
     const octets = Buffer.from(jwk.x, 'base64url');
     const id = sha256(octets).slice(0, 16);
     if (jwk.kid !== id) throw new Error(`key ${jwk.kid} is not named after its octets`);
-    keys.set(id, { jwk, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: jwk.x }, format: 'jwk' }) });
+    const jwks = [...(keys.get(id)?.jwks ?? []), jwk]; // a key is listed once for each partition of the ledger
+    keys.set(id, { jwks, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: jwk.x }, format: 'jwk' }) });
   }
   return keys;
+}
+
+// good says whether a key was one for records at a place of the ledger. Where the place
+// is not known it is, unless somebody else has the key.
+export function good(known, place) {
+  if (!place) return known.jwks[0].svc_purpose === 'record' && known.jwks.every((jwk) => !jwk.svc_void_from_position);
+  const jwk = known.jwks.find((jwk) => (jwk.svc_partition ?? 0) === (place.partition ?? 0));
+  return jwk?.svc_purpose === 'record' && place.position >= jwk.svc_from_position &&
+    place.position < (jwk.svc_to_position ?? Infinity) && place.position < (jwk.svc_void_from_position ?? Infinity);
 }
 
 // check returns what does not hold; an empty list is a valid record.
@@ -54,15 +64,11 @@ export function check(envelope, keys) {
   const body = Buffer.from(canonical(record), 'utf8');
   must('recordHash', sha256(body) === integrity.recordHash);
   const known = keys.get(integrity.keyId);
-  if (!known || known.jwk.svc_purpose !== 'record') {
+  if (!known || known.jwks[0].svc_purpose !== 'record') {
     wrong.push('key: not among the trusted record keys');
     return wrong;
   }
-  const place = envelope.ledger;
-  if (place) {
-    must('key: not valid at this ledger position', place.position >= known.jwk.svc_from_position &&
-      (known.jwk.svc_to_position === null || known.jwk.svc_to_position === undefined || place.position < known.jwk.svc_to_position));
-  }
+  must('key: not valid at this ledger position', good(known, envelope.ledger));
   const type = Buffer.from(integrity.payloadType, 'utf8');
   const signed = Buffer.concat([Buffer.from(`DSSEv1 ${type.length} `), type, Buffer.from(` ${body.length} `), body]);
   must('signature', verify(null, signed, known.key, Buffer.from(integrity.signature, 'base64')));

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -53,12 +54,24 @@ func trusted() []bundle.Key {
 	return keys
 }
 
-func jwks() []byte {
+// keySets are the keys, without those for checkpoints, and with the one for records
+// retired before the checkpoint.
+func keySets() [][]bundle.Key {
+	retired := trusted()
+	for i, k := range retired {
+		if k.Purpose == ledger.PurposeRecord {
+			retired[i].To = 7
+		}
+	}
+	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired}
+}
+
+func jwks(trusted []bundle.Key) []byte {
 	set := map[string]any{}
 	var keys []any
-	for _, k := range trusted() {
+	for _, k := range trusted {
 		keys = append(keys, map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": seal.KeyID(k.Public), "svc_partition": k.Partition, "x": base64.RawURLEncoding.EncodeToString(k.Public),
-			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": nil})
+			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": k.To})
 	}
 	set["keys"] = keys
 	text, _ := json.Marshal(set)
@@ -73,8 +86,27 @@ func must[T any](v T, err error) T {
 }
 
 // draw makes a small bundle by hand, with everything that can be in one: an event of
-// another tenant between, a sealed decision with its openings, receipt and policy.
+// another tenant between, a sealed decision with its openings, receipt and policy, and
+// that its tree continues the one of seenSize events.
 func draw() map[string][]byte {
+	files, _ := drawn()
+	return files
+}
+
+const seenSize = 4
+
+// seen is a checkpoint of the ledger of draw, which had so many events then.
+func seen(size int) []byte {
+	_, leaves := drawn()
+	return note(int64(size), root(leaves[:size]))
+}
+
+// note is a checkpoint that the ledger's key has signed.
+func note(size int64, root tree.Hash) []byte {
+	return must(checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: size, Root: root}, key(2)))
+}
+
+func drawn() (map[string][]byte, []tree.Hash) {
 	files := map[string][]byte{"VERIFY.md": bundle.Format, "verify.py": bundle.VerifierPy, "views/report.html": []byte("<p>")}
 	policy := jsontext.Value(`{"policyId":"p","version":1}`)
 	files["policies/"+canon.Hash(policy)+".json"] = policy
@@ -130,10 +162,28 @@ func draw() map[string][]byte {
 		proofs = append(proofs, bundle.NewProof(bundle.Proof{Position: l.Position}, inclusion(leaves, int(l.Position)-1)))
 	}
 	files["proofs/inclusion.jsonl"] = must(bundle.Lines(proofs))
-	files["proofs/consistency.jsonl"] = []byte{}
+	files["proofs/consistency.jsonl"] = must(bundle.Lines([]bundle.Proof{bundle.NewProof(bundle.Proof{From: seenSize}, consistency(leaves, seenSize, true))}))
 	sign(files, bundle.Manifest{Schema: bundle.Schema, ExportID: "exp_1", Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: 5,
 		PrevBeforeFirst: ledger.Hash(ledger.Genesis(origin, "org_1")).String(), LastHash: prev.String(), CheckpointSize: builder.Size(), PriorDecisions: map[string]string{}})
-	return files
+	return files, leaves
+}
+
+// consistency is the proof by the definition in RFC 6962, section 2.1.2.
+func consistency(leaves []tree.Hash, m int, known bool) []tree.Hash {
+	if m == len(leaves) {
+		if known {
+			return nil
+		}
+		return []tree.Hash{root(leaves)}
+	}
+	k := 1
+	for 2*k < len(leaves) {
+		k *= 2
+	}
+	if m <= k {
+		return append(consistency(leaves[:k], m, known), root(leaves[k:]))
+	}
+	return append(consistency(leaves[k:], m-k, false), root(leaves[:k]))
 }
 
 // inclusion is the proof by the definition in RFC 6962, section 2.1.1.
@@ -201,16 +251,22 @@ func verified(t *testing.T, files map[string][]byte, pin []byte) bundle.Result {
 
 func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
 	t.Helper()
+	r, err := verdictIn(t, folder, trusted(), pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// verdictIn is also of what could not be checked.
+func verdictIn(t *testing.T, folder string, keys []bundle.Key, pin []byte) (bundle.Result, error) {
+	t.Helper()
 	b, err := bundle.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	r, err := bundle.Verify(b, trusted(), pin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return bundle.Verify(b, keys, pin)
 }
 
 func TestAGoodBundleVerifies(t *testing.T) {
@@ -240,6 +296,104 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	extra["note.txt"] = nil
 	if r := verified(t, extra, nil); r.Reason != "files" {
 		t.Errorf("an extra file: %+v", r)
+	}
+}
+
+// What does not continue the pin is refused, also where only a proof is missing: then
+// nothing is false, and nothing is verified.
+func TestABundleContinuesThePinOrIsNotVerified(t *testing.T) {
+	uncovered := signedAnew(draw(), func(m *bundle.Manifest) { m.CheckpointSize = 0 })
+	for name, c := range map[string]struct {
+		files  map[string][]byte
+		pin    []byte
+		reason string
+		err    string
+	}{
+		"a proof leads from it":   {draw(), seen(seenSize), "", ""},
+		"another history":         {draw(), note(seenSize, tree.Hash{1}), "pin: FORK", ""},
+		"no proof begins with it": {draw(), seen(3), "", "pin: this bundle has no proof that its 7 events continue the 3 you have seen"},
+		"another, and no proof":   {draw(), note(3, tree.Hash{1}), "", "pin: this bundle has no proof"},
+		"no checkpoint":           {uncovered, seen(3), "", "pin: no checkpoint covers"},
+		"no note":                 {draw(), []byte("nonsense"), "", "pin: want a checkpoint"},
+		"empty":                   {draw(), []byte{}, "", "pin: want a checkpoint"},
+	} {
+		folder := t.TempDir()
+		write(t, folder, c.files)
+		r, err := verdictIn(t, folder, trusted(), c.pin)
+		if got := fmt.Sprint(err); c.err == "" && err != nil || !strings.HasPrefix(got, c.err) && c.err != "" || r.Reason != c.reason || r.Valid != (c.err == "" && c.reason == "") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// signedAnew changes the record of a manifest as an insider with the key could.
+func signedAnew(files map[string][]byte, change func(*bundle.Manifest)) map[string][]byte {
+	var envelope struct{ Record bundle.Manifest }
+	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+		panic(err)
+	}
+	change(&envelope.Record)
+	sign(files, envelope.Record)
+	return files
+}
+
+// A key that was retired signs no manifest that knows of its retirement; a newer key
+// may sign an older head.
+func TestARetiredKeySignsNoManifest(t *testing.T) {
+	folder, uncovered := t.TempDir(), t.TempDir()
+	write(t, folder, draw())
+	write(t, uncovered, signedAnew(draw(), func(m *bundle.Manifest) { m.CheckpointSize = 0 }))
+	for _, c := range []struct {
+		folder   string
+		from, to int64
+		reason   string
+	}{
+		{folder, 1, 8, ""}, {folder, 1, 7, "manifest.json: key"}, {uncovered, 1, 8, ""}, {uncovered, 1, 7, "manifest.json: key"}, {folder, 9, 0, "events.jsonl line 2: key"},
+	} {
+		keys := trusted()
+		for i, k := range keys {
+			if k.Purpose == ledger.PurposeRecord && k.Partition == 0 {
+				keys[i].From, keys[i].To = c.from, c.to
+			}
+		}
+		if r, err := verdictIn(t, c.folder, keys, nil); err != nil || r.Reason != c.reason {
+			t.Errorf("valid from %d below %d: %+v, %v", c.from, c.to, r, err)
+		}
+	}
+}
+
+// Without a key for records, or for the checkpoint there is, nothing is false: it could
+// not be checked.
+func TestWithoutAKeyNothingIsChecked(t *testing.T) {
+	folder, uncovered := t.TempDir(), t.TempDir()
+	write(t, folder, draw())
+	write(t, uncovered, signedAnew(draw(), func(m *bundle.Manifest) { m.CheckpointSize = 0 }))
+	of := func(purpose string) []bundle.Key {
+		return slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != purpose })
+	}
+	for _, c := range []struct {
+		folder string
+		keys   []bundle.Key
+		err    string
+	}{
+		{folder, nil, "keys: none signs records"}, {folder, of("checkpoint"), "keys: none signs records"},
+		{folder, of("record"), "keys: none signs checkpoints"}, {uncovered, of("record"), ""},
+	} {
+		r, err := verdictIn(t, c.folder, c.keys, nil)
+		if c.err == "" && (err != nil || !r.Valid) || c.err != "" && !strings.HasPrefix(fmt.Sprint(err), c.err) {
+			t.Errorf("%d keys: %+v, %v", len(c.keys), r, err)
+		}
+	}
+}
+
+// A member that nobody signed does not pass for signed.
+func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
+	for _, c := range []struct{ old, new string }{{`{"integrity":`, `{"auditedBy":"KPMG","integrity":`}, {`{"integrity":{`, `{"integrity":{"auditedBy":"KPMG",`}} {
+		files := draw()
+		files["manifest.json"] = bytes.Replace(files["manifest.json"], []byte(c.old), []byte(c.new), 1)
+		if r := verified(t, files, nil); r.Reason != "manifest.json: form" {
+			t.Errorf("%s: %+v", c.new, r)
+		}
 	}
 }
 
@@ -430,11 +584,14 @@ const driver = `
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import verify
-keys = verify.read_keys(open(os.path.join(sys.argv[1], "jwks.json"), "rb").read())
+keys = [verify.read_keys(open(os.path.join(sys.argv[1], "jwks%d.json" % i), "rb").read()) for i in range(3)]
 base = sys.argv[2]
 for name in sorted(os.listdir(base), key=int):
+    pin, brought = os.path.join(sys.argv[1], "pin" + name), int(name) % 10
     try:
-        result = verify.verdict(os.path.join(base, name), keys)[:2]
+        result = verify.verdict(os.path.join(base, name), keys[brought if brought < 3 else 0], open(pin, "rb").read() if os.path.exists(pin) else None)[:2]
+    except verify.Unchecked as e:
+        result = ("unchecked", str(e))
     except Exception as e:
         result = ("crash", type(e).__name__ + " " + str(e))
     print(json.dumps([int(name)] + list(result)))
@@ -458,21 +615,39 @@ func TestBothVerifiersAgree(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	tool, base := t.TempDir(), t.TempDir()
-	for name, text := range map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks(), "driver.py": []byte(driver)} {
-		if err := os.WriteFile(filepath.Join(tool, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	good := draw()
-	var results []bundle.Result
+	tools := map[string][]byte{"verify.py": bundle.VerifierPy, "driver.py": []byte(driver)}
+	sets := keySets()
+	for i, set := range sets {
+		tools[fmt.Sprintf("jwks%d.json", i)] = jwks(set)
+	}
+	pins := [][]byte{seen(seenSize), seen(3), good["checkpoint.txt"], note(8, tree.Hash{1}), note(seenSize, tree.Hash{1}), note(3, tree.Hash{1}), {}, []byte("nonsense")}
+	var verdicts [][]any
 	for i := range count {
-		files := good
+		files, keys, pin := good, sets[0], []byte(nil)
 		if i > 0 {
 			files = mutate(r, good)
+			if i%10 < len(sets) {
+				keys = sets[i%10]
+			}
+			if r.IntN(3) > 0 {
+				pin = pins[r.IntN(len(pins))]
+				tools[fmt.Sprint("pin", i)] = pin
+			}
 		}
 		write(t, filepath.Join(base, strconv.Itoa(i)), files)
-		results = append(results, verifiedIn(t, filepath.Join(base, strconv.Itoa(i)), nil))
+		result, err := verdictIn(t, filepath.Join(base, strconv.Itoa(i)), keys, pin)
+		var lacks bundle.Unchecked
+		switch {
+		case errors.As(err, &lacks):
+			verdicts = append(verdicts, []any{float64(i), "unchecked", string(lacks)})
+		case err != nil:
+			t.Fatal(err)
+		default:
+			verdicts = append(verdicts, []any{float64(i), map[bool]string{true: "valid", false: "invalid"}[result.Valid], result.Reason})
+		}
 	}
+	write(t, tool, tools)
 	command := exec.CommandContext(t.Context(), python, filepath.Join(tool, "driver.py"), tool, base)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -489,19 +664,66 @@ func TestBothVerifiersAgree(t *testing.T) {
 		if err := json.Unmarshal(line, &theirs); err != nil {
 			t.Fatal(err)
 		}
-		ours := []any{float64(i), map[bool]string{true: "valid", false: "invalid"}[results[i].Valid], results[i].Reason}
-		if fmt.Sprint(theirs) != fmt.Sprint(ours) {
-			t.Errorf("bundle %d: Go says %v, Python %v", i, ours, theirs)
+		if fmt.Sprint(theirs) != fmt.Sprint(verdicts[i]) {
+			t.Errorf("bundle %d: Go says %v, Python %v", i, verdicts[i], theirs)
 		}
-		if results[i].Valid {
+		if verdicts[i][1] == "valid" {
 			valid++
 		}
-		_, what, _ := strings.Cut(results[i].Reason, ": ")
-		reasons[what]++
+		_, what, _ := strings.Cut(fmt.Sprint(verdicts[i][2]), ": ")
+		reasons[what[:min(len(what), 20)]]++
 	}
 	t.Logf("%d bundles, %d of them valid, reasons %v", count, valid, reasons)
-	if !results[0].Valid {
-		t.Errorf("the good one: %+v", results[0])
+	if verdicts[0][1] != "valid" {
+		t.Errorf("the good one: %v", verdicts[0])
+	}
+}
+
+// Nothing that verify.py is given is passed over, and what it cannot use is exit code
+// 2, in words: 1 is kept for what is false.
+func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python here; .ci/bundle/run has one")
+	}
+	folder := t.TempDir()
+	write(t, folder, map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks(trusted()), "list.json": []byte("[]"), "number.json": []byte(`{"keys":[1]}`),
+		"empty.json": []byte(`{"keys":[]}`), "none.json": []byte(`{}`), "kinds.json": []byte(`{"keys":[{"crv":"Ed25519","kid":[],"x":1,"svc_partition":{}}]}`),
+		"deep.json": []byte(strings.Repeat("[", 100_000)), "twice.json": []byte(`{"keys":[],"keys":[]}`), "pin.txt": seen(seenSize), "bad.txt": []byte("nonsense")})
+	write(t, filepath.Join(folder, "export"), draw())
+	const usage = "usage: verify.py"
+	for line, want := range map[string]struct {
+		code  int
+		words string
+	}{
+		"--keys jwks.json export":                   {0, "VALID"},
+		"--keys=jwks.json --pin=pin.txt export":     {0, "VALID"},
+		"export --pin pin.txt --keys jwks.json":     {0, "VALID"},
+		"--keys missing.json export":                {2, "missing.json"},
+		"--keys jwks.json --pin missing.txt export": {2, "missing.txt"},
+		"--keys jwks.json --pin=bad.txt export":     {2, "pin: want a checkpoint"},
+		"--keys list.json export":                   {2, "keys: want a JSON Web Key Set"},
+		"--keys number.json export":                 {2, "keys: want a JSON Web Key Set"},
+		"--keys none.json export":                   {2, "keys: want a JSON Web Key Set"},
+		"--keys kinds.json export":                  {2, "keys: want a JSON Web Key Set"},
+		"--keys deep.json export":                   {2, "keys: want a JSON Web Key Set"},
+		"--keys twice.json export":                  {2, "keys: want a JSON Web Key Set"},
+		"--keys empty.json export":                  {2, "keys: none signs records"},
+		"--keys jwks.json --strict export":          {2, usage},
+		"--keys jwks.json --pi pin.txt export":      {2, usage},
+		"--keys jwks.json export export":            {2, usage},
+		"--keys jwks.json":                          {2, usage},
+		"export":                                    {2, usage},
+		"--keys jwks.json missing":                  {2, "missing is no folder"},
+		"--keys jwks.json jwks.json":                {2, "unpack the export first"},
+	} {
+		command := exec.CommandContext(t.Context(), python, append([]string{"verify.py"}, strings.Fields(line)...)...)
+		command.Dir = folder
+		out, _ := command.CombinedOutput() // the code says how it ended
+		if got := command.ProcessState.ExitCode(); got != want.code || !strings.Contains(string(out), want.words) || strings.Contains(string(out), "Traceback") {
+			t.Errorf("%s: exit %d, want %d and %q: %s", line, got, want.code, want.words, out)
+		}
 	}
 }
 
@@ -537,7 +759,7 @@ func TestVerifyPyReadsABundleInBoundedMemory(t *testing.T) {
 	}
 	peak := func(events int) (kilobytes int) {
 		folder := t.TempDir()
-		for name, text := range map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks()} {
+		for name, text := range map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks(trusted())} {
 			if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -51,6 +51,27 @@ type reason string
 // Error is the reason.
 func (r reason) Error() string { return string(r) }
 
+// Unchecked is what a verification lacked, in words: nothing is false, and nothing is
+// shown.
+type Unchecked string
+
+// Error is the text.
+func (u Unchecked) Error() string { return string(u) }
+
+// What verify.py says in the same words.
+const (
+	noRecordKey     = Unchecked("keys: none signs records; save them from /.well-known/jwks.json of the service")
+	noCheckpointKey = Unchecked("keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service")
+	pinUnread       = Unchecked("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys anew")
+	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export")
+)
+
+// pinUnproven is a pin that no proof of the bundle begins with.
+func pinUnproven(pin, head int64) error {
+	return Unchecked(fmt.Sprintf("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "+
+		"bring it up to date from the service itself (countersign pin https://...), then ask for a new export", head, pin))
+}
+
 // falsef makes a reason.
 func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
 
@@ -63,6 +84,7 @@ type verifier struct {
 	m      relied
 
 	signatures seal.Verifier
+	signer     Key // of the manifest
 
 	head   *checkpoint.Checkpoint // nil: none covers the events
 	at     map[int64]ledger.Hash  // of the positions that proofs name
@@ -88,16 +110,23 @@ type relied struct {
 }
 
 // Verify checks a bundle with the keys that the verifier holds and, if there is one,
-// the note that was kept from before. The error is of what could not be read.
+// the note that was kept from before. The error is of what could not be read, or
+// Unchecked.
 func Verify(b *Bundle, keys []Key, pin []byte) (Result, error) {
 	v := &verifier{bundle: b, given: keys, keys: map[string]Key{}, pin: pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
+	if !v.holds(ledger.PurposeRecord) {
+		return v.result, noRecordKey
+	}
 	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
 		err := check()
 		var no reason
+		var lacks Unchecked
 		switch {
 		case errors.As(err, &no):
 			v.result.Reason = no.Error()
 			return v.result, nil
+		case errors.As(err, &lacks):
+			return v.result, lacks
 		case err != nil:
 			return v.result, fmt.Errorf("read the bundle: %w", err)
 		}
@@ -121,10 +150,18 @@ func (v *verifier) choose() {
 	}
 }
 
+// holds says whether the verifier has brought a key for something.
+func (v *verifier) holds(purpose string) bool {
+	return slices.ContainsFunc(v.given, func(k Key) bool { return k.Purpose == purpose })
+}
+
+// retiredBy says whether a key signed nothing any more once this position was taken.
+func (k Key) retiredBy(position int64) bool { return k.To > 0 && position >= k.To }
+
 // recordKey finds a key for records that is valid at a position, 0 for any.
 func (v *verifier) recordKey(id string, position int64) ed25519.PublicKey {
 	key, known := v.keys[id]
-	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.To > 0 && position >= key.To) {
+	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.retiredBy(position)) {
 		return nil
 	}
 	return key.Public
@@ -149,8 +186,11 @@ func (v *verifier) manifest() error {
 	}
 	text, ok := bytes.CutSuffix(whole, []byte("\n"))
 	members, err := canon.Members(text)
-	if !ok || !isCanonical(text) || err != nil || !isObject(members["record"]) || !isObject(members["integrity"]) {
+	if !ok || !isCanonical(text) || err != nil || len(members) != 2 || !isObject(members["record"]) || !isObject(members["integrity"]) {
 		return falsef("%s: form", name)
+	}
+	if signing, err := canon.Members(members["integrity"]); err != nil || len(signing) != integrityMembers {
+		return falsef("%s: form", name) // what nobody signed would pass for signed
 	}
 	record, err := canon.Members(members["record"])
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema {
@@ -184,14 +224,18 @@ func (v *verifier) manifest() error {
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
-	case key == nil:
-		return falsef("%s: key", name)
+	case key == nil || v.keys[i.KeyID].retiredBy(v.m.CheckpointSize):
+		return falsef("%s: key", name) // a newer key may sign an older head
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
+	v.signer = v.keys[i.KeyID]
 	v.result.Tenant, v.result.Events, v.result.Size = v.m.Tenant, v.m.Count, v.m.CheckpointSize
 	return nil
 }
+
+// integrityMembers are those of an envelope's integrity, each of which is checked.
+const integrityMembers = 7
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
@@ -256,6 +300,8 @@ func (v *verifier) note() error {
 	}
 	head, ok := v.openNote(text)
 	switch {
+	case !v.holds(ledger.PurposeCheckpoint):
+		return noCheckpointKey
 	case !ok:
 		return falsef("checkpoint.txt: note")
 	case head.Size != v.m.CheckpointSize:
@@ -336,6 +382,8 @@ func (v *verifier) events() error {
 		return falsef("%s: count", name)
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
+	case v.signer.retiredBy(v.last): // which no checkpoint may cover
+		return falsef("manifest.json: key")
 	}
 	if withheld > 0 {
 		v.gap("the payloads of %d events, which the filters withheld", withheld)
@@ -538,8 +586,10 @@ func (v *verifier) pinned() error {
 	pin, ok := v.openNote(v.pin)
 	switch {
 	case !ok:
-		return falsef("pin: note")
-	case v.head == nil || pin.Size > v.head.Size:
+		return pinUnread
+	case v.head == nil:
+		return pinUncovered
+	case pin.Size > v.head.Size:
 		return falsef("pin: ROLLBACK")
 	case pin.Size == v.head.Size && pin.Root != v.head.Root:
 		return falsef("pin: FORK")
@@ -565,7 +615,7 @@ func (v *verifier) pinned() error {
 		return err
 	}
 	if !shown {
-		v.gap("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service", pin.Size, pin.Size, v.head.Size)
+		return pinUnproven(pin.Size, v.head.Size)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@
 VERIFY.md has the format and the order of the checks. Exit code 0: verified,
 1: something is false, 2: it could not be checked.
 """
+import argparse
 import base64
 import hashlib
 import json
@@ -90,6 +91,19 @@ def ed25519(key, message, signature):
 # --- JSON --------------------------------------------------------------------
 class False_(Exception):
     """Something is false: the reason is its text."""
+
+
+class Unchecked(Exception):
+    """What the verification lacked: nothing is false, and nothing is shown."""
+
+
+NO_RECORD_KEY = "keys: none signs records; save them from /.well-known/jwks.json of the service"
+NO_CHECKPOINT_KEY = "keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service"
+PIN_UNREAD = ("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, "
+              "and if the ledger has a new checkpoint key, save its keys anew")
+PIN_UNCOVERED = "pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export"
+PIN_UNPROVEN = ("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "
+                "bring it up to date from the service itself (countersign pin https://...), then ask for a new export")
 
 
 def check(true, reason):
@@ -195,15 +209,29 @@ def b64(text):
 
 # --- keys and notes -------------------------------------------------------------
 def read_keys(text):
-    keys = {}
-    for k in json.loads(text)["keys"]:
-        if k.get("crv") != "Ed25519":
+    """The Ed25519 keys of a JSON Web Key Set, by id and partition."""
+    keys, kinds = {}, {"crv": str, "x": str, "kid": str, "svc_purpose": str, "svc_partition": int, "svc_from_position": int, "svc_to_position": int}
+    try:
+        listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)["keys"] or []
+        for k in listed:
+            if any(k.get(name) is not None and type(k[name]) is not kind for name, kind in kinds.items()):
+                raise TypeError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Unchecked("keys: want a JSON Web Key Set, as saved from /.well-known/jwks.json of the service")
+    for k in listed:
+        try:
+            public = base64.urlsafe_b64decode((k.get("x") or "") + "===")
+        except ValueError:
             continue
-        public = base64.urlsafe_b64decode(k["x"] + "=" * (-len(k["x"]) % 4))
-        if len(public) == 32 and sha(public)[:16] == k.get("kid"):
-            found = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+        if k.get("crv") == "Ed25519" and len(public) == 32 and sha(public)[:16] == k.get("kid"):
+            found = (public, k.get("svc_purpose") or "record", k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
             keys.setdefault(k["kid"], {})[k.get("svc_partition") or 0] = found
     return keys
+
+
+def holds(keys, purpose):
+    """Says whether the verifier has brought a key for something."""
+    return any(found[1] == purpose for places in keys.values() for found in places.values())
 
 
 def keys_of(keys, partition):
@@ -217,10 +245,16 @@ def text_of(value):
 
 
 def record_key(keys, key_id, position):
-    public, purpose, first, last = keys.get(text_of(key_id), (None, "", 0, 0))
-    if purpose != "record" or position and (position < first or last and position >= last):
+    public, purpose, first, _ = keys.get(text_of(key_id), (None, "", 0, 0))
+    if purpose != "record" or position and (position < first or retired_by(keys, key_id, position)):
         return None
     return public
+
+
+def retired_by(keys, key_id, position):
+    """Says whether a key signed nothing any more once this position was taken."""
+    last = keys[key_id][3]
+    return last > 0 and position >= last
 
 
 def signed(key, payload_type, record, signature):
@@ -368,7 +402,7 @@ MAX_TEXT = 64 << 20  # octets of a file that is read whole
 
 class Bundle:
     def __init__(self, folder, keys, pin=None):
-        self.folder, self.keys, self.pin, self.gaps = folder, keys, pin, []
+        self.folder, self.given, self.pin, self.gaps = folder, keys, pin, []
         self.names = set()
         for base, _, names in os.walk(folder):
             for name in names:
@@ -419,6 +453,8 @@ class Bundle:
                 yield n, line[:-1] if line.endswith(b"\n") else line
 
     def verify(self):
+        if not holds(self.given, "record"):
+            raise Unchecked(NO_RECORD_KEY)
         self.manifest()
         self.note()
         self.events()
@@ -432,8 +468,9 @@ class Bundle:
         text = self.text(name)
         check(text.endswith(b"\n") and is_canonical(text[:-1]), name + ": form")
         m = parse(text)
-        check(isinstance(m, dict) and isinstance(m.get("record"), dict) and isinstance(m.get("integrity"), dict), name + ": form")
+        check(isinstance(m, dict) and set(m) == {"record", "integrity"} and isinstance(m["record"], dict) and isinstance(m["integrity"], dict), name + ": form")
         r, i = m["record"], m["integrity"]
+        check(len(i) == 7, name + ": form")  # each of them is checked: what nobody signed would pass for signed
         kinds = {"schema": str, "origin": str, "tenant": str, "firstSequence": int, "count": int, "prevBeforeFirst": str,
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
@@ -443,22 +480,24 @@ class Bundle:
         check(self.names - {name} == set(r["files"]), "files")
         for other in sorted(r["files"]):
             check(self.sum(other) == r["files"][other], other + ": hash")
-        self.keys = keys_of(self.keys, r.get("partition", 0))
+        self.keys = keys_of(self.given, r.get("partition", 0))
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
         algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))
         check(algorithms == ("svc-stable-json-v1", "sha256", "Ed25519"), name + ": algorithms")
         check(i.get("payloadType") == "application/vnd.svc.export.v1+json", name + ": type")
         key = record_key(self.keys, i.get("keyId"), 0)
-        check(key is not None, name + ": key")
+        check(key is not None and not retired_by(self.keys, i["keyId"], r["checkpointSize"]), name + ": key")  # a newer key may sign an older head
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
-        self.m = r
+        self.m, self.signer = r, i["keyId"]
 
     def note(self):
         self.checkpoint = None
         if self.m["checkpointSize"] == 0:
             self.gaps.append("that the events are in the published tree (no checkpoint covers them)")
             return
+        if not holds(self.given, "checkpoint"):
+            raise Unchecked(NO_CHECKPOINT_KEY)
         self.checkpoint = open_note(self.text("checkpoint.txt"), self.m["origin"], self.keys)
         check(self.checkpoint is not None, "checkpoint.txt: note")
         check(self.checkpoint[0] == self.m["checkpointSize"], "checkpoint.txt: size")
@@ -494,6 +533,7 @@ class Bundle:
         check(more == 0, name + ": more")
         check(count == m["count"], name + ": count")
         check(prev == m["lastHash"], name + ": lastHash")
+        check(not retired_by(self.keys, self.signer, self.last), "manifest.json: key")  # no checkpoint may cover the last one
         if withheld:
             self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
 
@@ -617,8 +657,11 @@ class Bundle:
             self.gaps.append("that history was not replaced before you first saw it (no --pin given)")
             return
         pin = open_note(self.pin, self.m["origin"], self.keys)
-        check(pin is not None, "pin: note")
-        check(self.checkpoint is not None and pin[0] <= self.checkpoint[0], "pin: ROLLBACK")
+        if pin is None:
+            raise Unchecked(PIN_UNREAD)
+        if self.checkpoint is None:
+            raise Unchecked(PIN_UNCOVERED)
+        check(pin[0] <= self.checkpoint[0], "pin: ROLLBACK")
         if pin[0] == self.checkpoint[0]:
             check(pin[1] == self.checkpoint[1], "pin: FORK")
             return
@@ -628,8 +671,12 @@ class Bundle:
             if size == pin[0]:
                 check(consistent(size, self.checkpoint[0], pin[1], self.checkpoint[1], proof), "pin: FORK")
                 return
-        self.gaps.append("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service"
-                         % (pin[0], pin[0], self.checkpoint[0]))
+        raise Unchecked(PIN_UNPROVEN % (self.checkpoint[0], pin[0]))
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read(MAX_TEXT)
 
 
 def verdict(folder, keys, pin=None):
@@ -651,20 +698,17 @@ ALWAYS = [
 
 
 def main(arguments):
-    keys = pin = folder = None
-    while arguments:
-        a = arguments.pop(0)
-        if a in ("--keys", "--pin") and arguments:
-            with open(arguments.pop(0), "rb") as f:
-                keys, pin = (f.read(), pin) if a == "--keys" else (keys, f.read())
-        else:
-            folder = a
-    if keys is None or folder is None or not os.path.isdir(folder):
-        print(__doc__.strip(), file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(prog="verify.py", allow_abbrev=False, description="Checks an exported bundle. Exit code 0: verified, 1: something is false, 2: it could not be checked.")
+    parser.add_argument("--keys", metavar="FILE", required=True, help="keys you trust, as saved from /.well-known/jwks.json of the service")
+    parser.add_argument("--pin", metavar="NOTE", help="the newest checkpoint you have seen of this ledger: what does not continue it is refused")
+    parser.add_argument("folder", metavar="FOLDER", help="the bundle, unpacked")
+    given = parser.parse_args(arguments)  # exit code 2
     try:
-        result, reason, gaps = verdict(folder, read_keys(keys), pin)
-    except (OSError, ValueError, KeyError) as e:
+        if not os.path.isdir(given.folder):
+            raise OSError(given.folder + " is no folder: unpack the export first (tar xzf)")
+        keys, pin = read(given.keys), None if given.pin is None else read(given.pin)
+        result, reason, gaps = verdict(given.folder, read_keys(keys), pin)
+    except (OSError, ValueError, Unchecked) as e:
         print("could not be checked: %s" % e, file=sys.stderr)
         return 2
     said = ["VALID" if result == "valid" else "NOT VALID\nFALSE       " + reason] + ["NOT PROVEN  " + gap for gap in gaps + ALWAYS]

@@ -159,7 +159,7 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	const next = "3333333333333333333333333333333333333333333333333333333333333333"
 	s := serveIn(t, dir, "NEXT_SIGNING_KEY="+next)
 	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
-	token := organizationToken(t, dir)
+	token, org := organizationToken(t, dir), ""
 	decide := func(key string) (file string, position int64) {
 		t.Helper()
 		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
@@ -167,6 +167,9 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 			t.Fatalf("%s: %d %s %v", key, status, answer, err)
 		}
 		var d struct {
+			Record struct {
+				OrgID string `json:"orgId"`
+			} `json:"record"`
 			Ledger struct {
 				Position int64 `json:"position"`
 			} `json:"ledger"`
@@ -175,6 +178,7 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 		if err := errors.Join(json.Unmarshal([]byte(answer), &d), os.WriteFile(file, []byte(answer), 0o600)); err != nil {
 			t.Fatal(err)
 		}
+		org = d.Record.OrgID
 		return file, d.Ledger.Position
 	}
 	good, _ := decide("good")
@@ -200,5 +204,9 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 			t.Errorf("%s: %s, %v", file, answer, err)
 		}
 	}
-	a.run(0, fmt.Sprintf("from position %d on, which a compromised key signed", from), "verify")
+	doubt := fmt.Sprintf("from position %d on, which a compromised key signed", from)
+	a.run(0, doubt, "verify")
+	bundle := filepath.Join(files, "history.tar.gz")
+	a.run(0, "", "export", "--org", org, "--out", bundle, "--signing-key", next)
+	bare.run(0, doubt, "verify", bundle, "--keys", keys)
 }

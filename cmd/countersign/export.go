@@ -156,7 +156,7 @@ func (c *verifyCmd) bundle(o *output) error {
 	}
 	var keys []bundle.Key
 	for _, k := range ofFile {
-		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to})
+		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to, Void: k.void})
 	}
 	for _, k := range given {
 		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: bundle.AnyPartition})

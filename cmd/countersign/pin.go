@@ -64,7 +64,8 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	head, err := checkpoint.Open(text, origin, keys...)
+	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
+	head, err := checkpoint.Open(text, origin, keys.at(checkpoint.Partition(text), claimed.Size)...)
 	if err != nil {
 		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, bring its keys with --keys", err)
 	}
@@ -75,7 +76,7 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	}
 	said := fmt.Sprintf("PINNED      %s at %d events, in %s\n", origin, head.Size, c.Pin)
 	if kept != nil {
-		before, err := checkpoint.Open(kept, origin, keys...)
+		before, err := checkpoint.Open(kept, origin, keys.at(0, 0)...) // it was checked when it was kept
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -192,7 +193,7 @@ func readHashes(text []byte) ([]tree.Hash, error) {
 
 // trusted are the checkpoint keys: of the file, or those that the service had when it
 // was first asked, which are kept beside the pin; first says that this is now.
-func (c *pinCmd) trusted(ctx context.Context) (keys []ed25519.PublicKey, first bool, err error) {
+func (c *pinCmd) trusted(ctx context.Context) (keys headKeys, first bool, err error) {
 	kept := c.Pin + ".keys.json"
 	name := c.Keys
 	if name == "" {
@@ -215,13 +216,26 @@ func (c *pinCmd) trusted(ctx context.Context) (keys []ed25519.PublicKey, first b
 	}
 	for _, key := range set {
 		if key.purpose == ledger.PurposeCheckpoint {
-			keys = append(keys, key.public)
+			keys = append(keys, key)
 		}
 	}
 	if c.Keys != "" || first {
 		err = files.Replace(kept, text)
 	}
 	return keys, first, err
+}
+
+// headKeys are keys that sign checkpoints.
+type headKeys []keyOfSet
+
+// at are those whose notes of a size count in a partition; of the size 0 all.
+func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
+	for _, key := range k {
+		if void := key.void > 0 && int(key.partition) == partition && size >= key.void; !void {
+			public = append(public, key.public)
+		}
+	}
+	return public
 }
 
 // fetch gets a small text of a service.

@@ -63,7 +63,18 @@ func keySets() [][]bundle.Key {
 			retired[i].To = 7
 		}
 	}
-	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired}
+	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired, compromised(4)}
+}
+
+// compromised are the keys, where somebody else has that for records from a position on.
+func compromised(from int64) []bundle.Key {
+	keys := trusted()
+	for i, k := range keys {
+		if k.Purpose == ledger.PurposeRecord {
+			keys[i].Void = from
+		}
+	}
+	return keys
 }
 
 func jwks(trusted []bundle.Key) []byte {
@@ -71,7 +82,7 @@ func jwks(trusted []bundle.Key) []byte {
 	var keys []any
 	for _, k := range trusted {
 		keys = append(keys, map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": seal.KeyID(k.Public), "svc_partition": k.Partition, "x": base64.RawURLEncoding.EncodeToString(k.Public),
-			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": k.To})
+			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": k.To, "svc_void_from_position": k.Void})
 	}
 	set["keys"] = keys
 	text, _ := json.Marshal(set)
@@ -386,6 +397,53 @@ func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 	}
 }
 
+// What a compromised key signed is not proven, and not false either: the events are
+// what they were. It signs no manifest and no note from there on.
+func TestWhatACompromisedKeySigned(t *testing.T) {
+	folder := t.TempDir()
+	files := draw()
+	write(t, folder, files)
+	for from, reason := range map[int64]string{4: "manifest.json: key", 7: "manifest.json: key", 8: ""} {
+		if r, err := verdictIn(t, folder, compromised(from), nil); err != nil || r.Reason != reason {
+			t.Errorf("compromised from %d, as the manifest's: %+v, %v", from, r, err)
+		}
+	}
+	var envelope struct{ Record bundle.Manifest }
+	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+		t.Fatal(err)
+	}
+	next := must(seal.Using(key(3)))
+	manifest := must(next.Sign(bundle.PayloadType, envelope.Record))
+	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": manifest.Record, "integrity": manifest.Integrity})), '\n')
+	write(t, folder, files)
+	keys := append(compromised(5), bundle.Key{Purpose: "record", Public: next.Public(), From: 7})
+	r, err := verdictIn(t, folder, keys, nil)
+	want := "the records of 1 events from position 5 on, which a compromised key signed"
+	if err != nil || !r.Valid || !slices.Contains(r.Gaps, want) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	heads := slices.Clone(keys)
+	for i, k := range heads {
+		if k.Purpose == "checkpoint" {
+			heads[i].Void = 7
+		}
+	}
+	if r, err := verdictIn(t, folder, heads, nil); err != nil || r.Reason != "checkpoint.txt: note" {
+		t.Errorf("a note by a compromised key: %+v, %v", r, err)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python here; .ci/bundle/run has one")
+	}
+	tool := t.TempDir()
+	write(t, tool, map[string][]byte{"verify.py": bundle.VerifierPy, "keys.json": jwks(keys), "heads.json": jwks(heads)})
+	for name, want := range map[string]string{"keys.json": "NOT PROVEN  " + want, "heads.json": "FALSE       checkpoint.txt: note"} {
+		if out, _ := exec.CommandContext(t.Context(), python, filepath.Join(tool, "verify.py"), "--keys", filepath.Join(tool, name), folder).CombinedOutput(); !strings.Contains(string(out), want) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
 // A member that nobody signed does not pass for signed.
 func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	for _, c := range []struct{ old, new string }{{`{"integrity":`, `{"auditedBy":"KPMG","integrity":`}, {`{"integrity":{`, `{"integrity":{"auditedBy":"KPMG",`}} {
@@ -584,12 +642,12 @@ const driver = `
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import verify
-keys = [verify.read_keys(open(os.path.join(sys.argv[1], "jwks%d.json" % i), "rb").read()) for i in range(3)]
+keys = [verify.read_keys(open(os.path.join(sys.argv[1], "jwks%d.json" % i), "rb").read()) for i in range(4)]
 base = sys.argv[2]
 for name in sorted(os.listdir(base), key=int):
     pin, brought = os.path.join(sys.argv[1], "pin" + name), int(name) % 10
     try:
-        result = verify.verdict(os.path.join(base, name), keys[brought if brought < 3 else 0], open(pin, "rb").read() if os.path.exists(pin) else None)[:2]
+        result = verify.verdict(os.path.join(base, name), keys[brought if brought < len(keys) else 0], open(pin, "rb").read() if os.path.exists(pin) else None)[:2]
     except verify.Unchecked as e:
         result = ("unchecked", str(e))
     except Exception as e:

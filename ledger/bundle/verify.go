@@ -30,6 +30,7 @@ type Key struct {
 	Partition int   // of the positions, or AnyPartition
 	From      int64 // position of its activation; 0: not known
 	To        int64 // of its retirement; 0: active
+	Void      int64 // from where on what it signed counts for nothing, since somebody else has it; 0: nowhere
 }
 
 // AnyPartition is the partition of a key that is trusted wherever it signed.
@@ -86,10 +87,11 @@ type verifier struct {
 	signatures seal.Verifier
 	signer     Key // of the manifest
 
-	head   *checkpoint.Checkpoint // nil: none covers the events
-	at     map[int64]ledger.Hash  // of the positions that proofs name
-	first  int64                  // position of the first event
-	last   int64                  // of the last one
+	head   *checkpoint.Checkpoint       // nil: none covers the events
+	at     map[int64]ledger.Hash        // of the positions that proofs name
+	void   struct{ count, first int64 } // records that a compromised key signed, and the position of the first
+	first  int64                        // position of the first event
+	last   int64                        // of the last one
 	result Result
 }
 
@@ -158,6 +160,9 @@ func (v *verifier) holds(purpose string) bool {
 // retiredBy says whether a key signed nothing any more once this position was taken.
 func (k Key) retiredBy(position int64) bool { return k.To > 0 && position >= k.To }
 
+// void says whether what a key signed counts for nothing. A position of 0 is unknown.
+func (k Key) void(position int64) bool { return k.Void > 0 && (position == 0 || position >= k.Void) }
+
 // recordKey finds a key for records that is valid at a position, 0 for any.
 func (v *verifier) recordKey(id string, position int64) ed25519.PublicKey {
 	key, known := v.keys[id]
@@ -224,7 +229,7 @@ func (v *verifier) manifest() error {
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
-	case key == nil || v.keys[i.KeyID].retiredBy(v.m.CheckpointSize):
+	case key == nil || v.keys[i.KeyID].retiredBy(v.m.CheckpointSize) || v.keys[i.KeyID].void(v.m.CheckpointSize):
 		return falsef("%s: key", name) // a newer key may sign an older head
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
@@ -280,8 +285,9 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 
 func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
 	var keys []ed25519.PublicKey
+	said, _ := checkpoint.Parse(text) // Open says what is wrong with it
 	for _, key := range v.keys {
-		if key.Purpose == ledger.PurposeCheckpoint {
+		if key.Purpose == ledger.PurposeCheckpoint && !key.void(said.Size) {
 			keys = append(keys, key.Public)
 		}
 	}
@@ -382,8 +388,11 @@ func (v *verifier) events() error {
 		return falsef("%s: count", name)
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
-	case v.signer.retiredBy(v.last): // which no checkpoint may cover
+	case v.signer.retiredBy(v.last) || v.signer.void(v.last): // which no checkpoint may cover
 		return falsef("manifest.json: key")
+	}
+	if v.void.count > 0 {
+		v.gap("the records of %d events from position %d on, which a compromised key signed", v.void.count, v.void.first)
 	}
 	if withheld > 0 {
 		v.gap("the payloads of %d events, which the filters withheld", withheld)
@@ -460,6 +469,11 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	key := v.recordKey(l.KeyID, l.Position)
 	if key == nil {
 		return "key"
+	}
+	if v.keys[l.KeyID].void(l.Position) { // as the operator has said: the event is what it was
+		if v.void.count++; v.void.count == 1 {
+			v.void.first = l.Position
+		}
 	}
 	sealed, _ := canon.Members(members["sealed"]) // none, and what is no object, have none
 	good := false

@@ -210,7 +210,8 @@ def b64(text):
 # --- keys and notes -------------------------------------------------------------
 def read_keys(text):
     """The Ed25519 keys of a JSON Web Key Set, by id and partition."""
-    keys, kinds = {}, {"crv": str, "x": str, "kid": str, "svc_purpose": str, "svc_partition": int, "svc_from_position": int, "svc_to_position": int}
+    keys, kinds = {}, {"crv": str, "x": str, "kid": str, "svc_purpose": str, "svc_partition": int, "svc_from_position": int, "svc_to_position": int,
+                   "svc_void_from_position": int}
     try:
         listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)["keys"] or []
         for k in listed:
@@ -224,7 +225,8 @@ def read_keys(text):
         except ValueError:
             continue
         if k.get("crv") == "Ed25519" and len(public) == 32 and sha(public)[:16] == k.get("kid"):
-            found = (public, k.get("svc_purpose") or "record", k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+            found = (public, k.get("svc_purpose") or "record", k.get("svc_from_position") or 0, k.get("svc_to_position") or 0,
+                     k.get("svc_void_from_position") or 0)
             keys.setdefault(k["kid"], {})[k.get("svc_partition") or 0] = found
     return keys
 
@@ -245,7 +247,7 @@ def text_of(value):
 
 
 def record_key(keys, key_id, position):
-    public, purpose, first, _ = keys.get(text_of(key_id), (None, "", 0, 0))
+    public, purpose, first, _, _ = keys.get(text_of(key_id), (None, "", 0, 0, 0))
     if purpose != "record" or position and (position < first or retired_by(keys, key_id, position)):
         return None
     return public
@@ -255,6 +257,11 @@ def retired_by(keys, key_id, position):
     """Says whether a key signed nothing any more once this position was taken."""
     last = keys[key_id][3]
     return last > 0 and position >= last
+
+
+def void(found, position):
+    """Says whether what a key signed counts for nothing, since somebody else has it. A position of 0 is unknown."""
+    return found[4] > 0 and (position == 0 or position >= found[4])
 
 
 def signed(key, payload_type, record, signature):
@@ -278,9 +285,10 @@ def open_note(text, origin, keys):
         if not m or len(b64(m.group(2))) < 5:
             return None
         signature = b64(m.group(2))
-        for public, purpose, _, _ in keys.values():
+        for found in keys.values():
+            public, purpose = found[:2]
             hint = hashlib.sha256(name.encode() + b"\n\x01" + public).digest()[:4]
-            if purpose == "checkpoint" and m.group(1) == name and signature[:4] == hint:
+            if purpose == "checkpoint" and not void(found, int(size)) and m.group(1) == name and signature[:4] == hint:
                 if not ed25519(public, (body + "\n").encode(), signature[4:]):
                     return None
                 good = True
@@ -402,7 +410,7 @@ MAX_TEXT = 64 << 20  # octets of a file that is read whole
 
 class Bundle:
     def __init__(self, folder, keys, pin=None):
-        self.folder, self.given, self.pin, self.gaps = folder, keys, pin, []
+        self.folder, self.given, self.pin, self.gaps, self.void = folder, keys, pin, [], (0, 0)
         self.names = set()
         for base, _, names in os.walk(folder):
             for name in names:
@@ -487,7 +495,8 @@ class Bundle:
         check(algorithms == ("svc-stable-json-v1", "sha256", "Ed25519"), name + ": algorithms")
         check(i.get("payloadType") == "application/vnd.svc.export.v1+json", name + ": type")
         key = record_key(self.keys, i.get("keyId"), 0)
-        check(key is not None and not retired_by(self.keys, i["keyId"], r["checkpointSize"]), name + ": key")  # a newer key may sign an older head
+        good = key is not None and not retired_by(self.keys, i["keyId"], r["checkpointSize"]) and not void(self.keys[i["keyId"]], r["checkpointSize"])
+        check(good, name + ": key")  # a newer key may sign an older head
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
 
@@ -533,7 +542,10 @@ class Bundle:
         check(more == 0, name + ": more")
         check(count == m["count"], name + ": count")
         check(prev == m["lastHash"], name + ": lastHash")
-        check(not retired_by(self.keys, self.signer, self.last), "manifest.json: key")  # no checkpoint may cover the last one
+        gone = retired_by(self.keys, self.signer, self.last) or void(self.keys[self.signer], self.last)
+        check(not gone, "manifest.json: key")  # no checkpoint may cover the last one
+        if self.void[0]:
+            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
         if withheld:
             self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
 
@@ -553,6 +565,8 @@ class Bundle:
         check(text_of(i.get("keyId")) == e["key_id"], bad + "key_id")
         key = record_key(self.keys, e["key_id"], e["pos"])
         check(key is not None, bad + "key")
+        if void(self.keys[e["key_id"]], e["pos"]):  # as the operator has said: the event is what it was
+            self.void = (self.void[0] + 1, self.void[1] or e["pos"])
         if isinstance(sealed, dict) and text_of(sealed.get("signature")):
             good = signed(key, "application/vnd.svc.committed.v1+json", record.encode(), sealed["signature"])
         else:

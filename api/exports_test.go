@@ -50,7 +50,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if err := os.WriteFile(file, first.body, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := bundle.Open(file)
+	files, err := bundle.Open(t.Context(), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := bundle.Verify(files, keys, note); err != nil || !r.Valid || r.Tenant != o.OrgID {
+	if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: keys, Pin: note}, nil); err != nil || !r.Valid || r.Tenant != o.OrgID {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if second := n.send(http.MethodPost, exportsPath, `{}`, exporter...); second.status != http.StatusCreated {

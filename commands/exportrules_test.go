@@ -51,13 +51,13 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	b, err := bundle.Open(folder)
+	b, err := bundle.Open(t.Context(), folder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	keys := []bundle.Key{{Purpose: "record", Public: a.Signer.Public(), Partition: bundle.AnyPartition}}
-	if r, err := bundle.Verify(b, keys, nil); err != nil || !r.Valid {
+	if r, err := bundle.Verify(t.Context(), b, bundle.Trust{Keys: keys}, nil); err != nil || !r.Valid {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -240,12 +240,12 @@ func (c *checkExportChild) Run(ctx context.Context) error {
 		return err
 	}
 	return (&childCmd{}).during(ctx, func() (int64, error) {
-		b, err := bundle.Open(c.Folder)
+		b, err := bundle.Open(ctx, c.Folder, nil)
 		if err != nil {
 			return 0, err
 		}
 		defer b.Close()
-		r, err := bundle.Verify(b, []bundle.Key{{Purpose: ledger.PurposeRecord, Public: signer.Public()}}, nil)
+		r, err := bundle.Verify(ctx, b, bundle.Trust{Keys: []bundle.Key{{Purpose: ledger.PurposeRecord, Public: signer.Public()}}}, nil)
 		if err == nil && !r.Valid {
 			err = errors.New(r.Reason)
 		}

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -272,12 +274,12 @@ func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
 // verdictIn is also of what could not be checked.
 func verdictIn(t *testing.T, folder string, keys []bundle.Key, pin []byte) (bundle.Result, error) {
 	t.Helper()
-	b, err := bundle.Open(folder)
+	b, err := bundle.Open(t.Context(), folder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	return bundle.Verify(b, keys, pin)
+	return bundle.Verify(t.Context(), b, bundle.Trust{Keys: keys, Pin: pin}, nil)
 }
 
 func TestAGoodBundleVerifies(t *testing.T) {
@@ -468,16 +470,16 @@ func TestKeysOfAnotherPartitionSignNothing(t *testing.T) {
 	sign(files, m)
 	folder := t.TempDir()
 	write(t, folder, files)
-	b := must(bundle.Open(folder))
+	b := must(bundle.Open(t.Context(), folder, nil))
 	defer b.Close()
-	if r := must(bundle.Verify(b, trusted(), nil)); r.Reason != "manifest.json: key" {
+	if r := must(bundle.Verify(t.Context(), b, bundle.Trust{Keys: trusted()}, nil)); r.Reason != "manifest.json: key" {
 		t.Errorf("with keys of other partitions: %+v", r)
 	}
 	anywhere := trusted()
 	for i := range anywhere {
 		anywhere[i].Partition, anywhere[i].From = bundle.AnyPartition, 0
 	}
-	if r := must(bundle.Verify(b, anywhere, nil)); !r.Valid {
+	if r := must(bundle.Verify(t.Context(), b, bundle.Trust{Keys: anywhere}, nil)); !r.Valid {
 		t.Errorf("with keys trusted anywhere: %+v", r)
 	}
 }
@@ -861,6 +863,69 @@ func packed(entries ...tar.Header) []byte {
 	return text.Bytes()
 }
 
+func unpacked(text []byte) []byte {
+	return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(text)))))
+}
+
+func compressed(text []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(text)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// endless is a context that ends when it was asked so often.
+type endless struct {
+	context.Context
+	left int
+}
+
+// Err ends it.
+func (c *endless) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Whoever stops an export from being unpacked or verified does not wait, and finds
+// nothing of it on the disk.
+func TestAStoppedVerificationLeavesNothing(t *testing.T) {
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	folder := t.TempDir()
+	write(t, folder, draw())
+	var archive bytes.Buffer
+	if err := bundle.NewFolder(folder).Pack(&archive); err != nil {
+		t.Fatal(err)
+	}
+	stopped := 0
+	for asked := range 1000 {
+		ctx := &endless{t.Context(), asked}
+		b, err := bundle.Unpack(ctx, bytes.NewReader(archive.Bytes()), nil)
+		if err == nil {
+			var r bundle.Result
+			if r, err = bundle.Verify(ctx, b, bundle.Trust{Keys: trusted(), Pin: seen(seenSize)}, nil); err == nil && !r.Valid {
+				t.Fatalf("stopped after %d: %+v", asked, r)
+			}
+			b.Close()
+		}
+		if left := must(os.ReadDir(scratch)); len(left) > 0 {
+			t.Fatalf("stopped after %d: %s is left", asked, left[0].Name())
+		}
+		if err == nil {
+			break
+		}
+		if stopped++; !errors.Is(err, context.Canceled) {
+			t.Fatalf("stopped after %d: %v", asked, err)
+		}
+	}
+	if stopped < 20 {
+		t.Errorf("it could be stopped at %d places", stopped)
+	}
+}
+
 // An archive that is no bundle of ours is refused before it costs anything: links,
 // names outside, the same name twice, sizes that no bundle has.
 func TestHostileArchivesAreRefused(t *testing.T) {
@@ -875,14 +940,17 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := bundle.Open(path)
+		b, err := bundle.Open(t.Context(), path, nil)
 		if err == nil {
 			b.Close()
 		}
 		return err
 	}
-	if err := opened(packed(good)); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string][]byte{"as it is": packed(good), "with its folder": packed(tar.Header{Name: "export/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
+		"padded": compressed(append(unpacked(packed(good)), make([]byte, 10<<10)...))} {
+		if err := opened(text); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
 	}
 	for name, text := range map[string][]byte{
 		"empty":             {},
@@ -895,6 +963,12 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"absolute":          packed(with(func(h *tar.Header) { h.Name = "/etc/passwd" })),
 		"twice":             packed(good, good),
 		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
+		"another's folder":  packed(tar.Header{Name: "src/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
+		"more behind it":    compressed(append(unpacked(packed(good)), "more"...)),
+		"cut check sum":     packed(good)[:len(packed(good))-4],
+		"a cut tail":        packed(good)[:len(packed(good))-1],
+		"text behind it":    append(packed(good), "more"...),
+		"zeros without end": compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
 		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
 		if err := opened(text); err == nil {
@@ -905,7 +979,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
 		t.Skip(err)
 	}
-	b, err := bundle.Open(folder)
+	b, err := bundle.Open(t.Context(), folder, nil)
 	if err != nil {
 		return
 	}

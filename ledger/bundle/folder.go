@@ -3,7 +3,9 @@ package bundle
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -141,24 +143,39 @@ type Bundle struct {
 	temporary string // unpacked here; empty: it was a folder
 }
 
-// Open opens a bundle: a folder, or a tar.gz as Pack writes it, which is unpacked
-// into a folder that Close removes.
-func Open(path string) (*Bundle, error) {
+// Open opens a bundle: a folder, or a tar.gz as Unpack reads it.
+func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bundle{names: map[string]bool{}}
-	if !info.IsDir() {
-		if b.temporary, err = os.MkdirTemp("", "countersign-bundle-*"); err != nil {
-			return nil, err
-		}
-		if err := unpack(path, b.temporary); err != nil {
-			b.Close()
-			return nil, err
-		}
-		path = b.temporary
+	if info.IsDir() {
+		return openFolder(&Bundle{names: map[string]bool{}}, path)
 	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return Unpack(ctx, file, progress)
+}
+
+// Unpack opens a tar.gz as Pack writes it, in a folder that Close removes. It is
+// removed at once where the context ends first.
+func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
+	b := &Bundle{names: map[string]bool{}}
+	var err error
+	if b.temporary, err = os.MkdirTemp("", "countersign-bundle-*"); err != nil {
+		return nil, err
+	}
+	if err := unpack(ctx, packed, b.temporary, progress); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return openFolder(b, b.temporary)
+}
+
+func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 	if b.root, err = os.OpenRoot(path); err == nil {
 		err = fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -209,21 +226,21 @@ func (b *Bundle) Text(name string) ([]byte, error) {
 }
 
 // sum is the SHA-256 of a file, in hex.
-func (b *Bundle) sum(name string) (string, error) {
+func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (string, error) {
 	file, err := b.root.Open(name)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
 	h := sha256.New()
-	_, err = io.Copy(h, file)
+	_, err = io.Copy(h, &watched{ctx: ctx, from: file, progress: progress, doing: "read " + name + ":"})
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // lines calls for each line of a file, without its line feed, with its number from 1.
 // ended is false where the last one has no line feed:
 // then nothing was called. A line above maxLine is cut behind that.
-func (b *Bundle) lines(name string, line func(n int, text []byte) error) (ended bool, err error) {
+func (b *Bundle) lines(ctx context.Context, name string, line func(n int, text []byte) error) (ended bool, err error) {
 	if !b.names[name] {
 		return true, nil
 	}
@@ -240,7 +257,7 @@ func (b *Bundle) lines(name string, line func(n int, text []byte) error) (ended 
 	if _, err := file.ReadAt(last[:], info.Size()-1); err != nil || last[0] != '\n' {
 		return false, err
 	}
-	from := bufio.NewReaderSize(file, 64<<10)
+	from := bufio.NewReaderSize(&watched{ctx: ctx, from: file}, 64<<10)
 	var text []byte
 	for n := 1; ; n++ {
 		if text, err = readLine(from, text[:0]); errors.Is(err, io.EOF) {
@@ -274,14 +291,36 @@ func readLine(from *bufio.Reader, text []byte) (line []byte, err error) {
 	}
 }
 
-// unpack writes the files of an archive into an empty folder.
-func unpack(archivePath, folder string) error {
-	file, err := os.Open(archivePath)
-	if err != nil {
-		return err
+// Progress hears how far a long step is, now and then; nil hears nothing.
+type Progress func(text string)
+
+// watched reads until a context ends.
+type watched struct {
+	ctx         context.Context // of this reading alone
+	from        io.Reader
+	read, heard int64 // octets, and what progress knows of them
+	progress    Progress
+	doing       string
+}
+
+const heardEvery = 16 << 20
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
 	}
-	defer file.Close()
-	compressed, err := gzip.NewReader(file)
+	n, err := w.from.Read(p)
+	if w.read += int64(n); w.progress != nil && w.read-w.heard >= heardEvery {
+		w.heard = w.read
+		w.progress(fmt.Sprintf("%s %d MiB", w.doing, w.read>>20))
+	}
+	return n, err
+}
+
+// unpack writes the files of an archive into an empty folder.
+func unpack(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
+	compressed, err := gzip.NewReader(packed)
 	if err != nil {
 		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
 	}
@@ -290,27 +329,49 @@ func unpack(archivePath, folder string) error {
 		return err
 	}
 	defer into.Close()
-	archive, left, seen := tar.NewReader(compressed), int64(maxFile), map[string]bool{}
+	content := &watched{ctx: ctx, from: compressed, progress: progress, doing: "unpacked"}
+	archive, left, seen := tar.NewReader(content), int64(maxFile), map[string]bool{}
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return padding(content)
 		}
 		if err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
 		name, ours := strings.CutPrefix(header.Name, "export/")
-		if header.Typeflag == tar.TypeDir {
+		if header.Typeflag == tar.TypeDir && (ours || header.Name == "export") {
 			continue
 		}
 		if left -= header.Size; !ours || header.Typeflag != tar.TypeReg || seen[name] || left < 0 || len(seen) == maxFiles {
-			return errors.New("the file is no bundle of countersign export, or is too large")
+			return errNotOurs
 		}
 		seen[name] = true
 		if err := unpackFile(into, name, archive); err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
 	}
+}
+
+var errNotOurs = errors.New("the file is no bundle of countersign export, or is too large")
+
+// padding reads what follows an archive: zeros, as programs pad, up to the end of what
+// was compressed, whose check sum is then right.
+func padding(content io.Reader) error {
+	block := make([]byte, 64<<10)
+	for most := 1 << 20; most > 0; {
+		n, err := content.Read(block)
+		if most -= n; len(bytes.TrimLeft(block[:n], "\x00")) > 0 {
+			return errNotOurs
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the bundle: %w", err)
+		}
+	}
+	return errNotOurs
 }
 
 func unpackFile(into *os.Root, name string, from io.Reader) error {

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,12 +21,12 @@ const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 
 // openings puts what stands behind the commitments back. They stand in the order of
 // the events, so that each file is read once.
-func (v *verifier) openings() error {
-	nextEvent, stop := iter.Pull2(v.eventLines())
+func (v *verifier) openings(ctx context.Context) error {
+	nextEvent, stop := iter.Pull2(v.eventLines(ctx))
 	defer stop()
 	var l ledger.Line
 	var whole string // its payload with its openings so far
-	if err := v.lines(openingsFile, func(n int, text []byte) error {
+	if err := v.lines(ctx, openingsFile, func(n int, text []byte) error {
 		o, mark, ok := parseOpening(text)
 		if !ok {
 			return falsef("%s line %d: form", openingsFile, n)
@@ -59,13 +60,13 @@ func (v *verifier) openings() error {
 	if err := v.reopened(l, whole); err != nil {
 		return err
 	}
-	return v.redactions()
+	return v.redactions(ctx)
 }
 
 // eventLines reads the events again, which were good when they were read first.
-func (v *verifier) eventLines() iter.Seq2[ledger.Line, error] {
+func (v *verifier) eventLines(ctx context.Context) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
-		_, err := v.bundle.lines(eventsFile, func(_ int, text []byte) error {
+		_, err := v.bundle.lines(ctx, eventsFile, func(_ int, text []byte) error {
 			l, _, _ := parseLine(text)
 			if !yield(l, nil) {
 				return io.EOF
@@ -93,9 +94,9 @@ func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	return o, `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, true
 }
 
-func (v *verifier) redactions() error {
+func (v *verifier) redactions(ctx context.Context) error {
 	redacted := 0
-	err := v.lines("redactions.jsonl", func(int, []byte) error { redacted++; return nil })
+	err := v.lines(ctx, "redactions.jsonl", func(int, []byte) error { redacted++; return nil })
 	if redacted > 0 {
 		v.gap("the personal members of %d events (erased, or not shown)", redacted)
 	}

@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,11 +79,12 @@ func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format
 
 // verifier is one verification; it makes the checks of verify.py, in its order.
 type verifier struct {
-	bundle *Bundle
-	given  []Key
-	keys   map[string]Key // those of the manifest's partition, by id
-	pin    []byte
-	m      relied
+	bundle   *Bundle
+	progress Progress
+	given    []Key
+	keys     map[string]Key // those of the manifest's partition, by id
+	pin      []byte
+	m        relied
 
 	signatures seal.Verifier
 	signer     Key // of the manifest
@@ -111,16 +113,20 @@ type relied struct {
 	Files           map[string]string `json:"files"`
 }
 
-// Verify checks a bundle with the keys that the verifier holds and, if there is one,
-// the note that was kept from before. The error is of what could not be read, or
-// Unchecked.
-func Verify(b *Bundle, keys []Key, pin []byte) (Result, error) {
-	v := &verifier{bundle: b, given: keys, keys: map[string]Key{}, pin: pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
+// Trust is what a verifier brings from elsewhere.
+type Trust struct {
+	Keys []Key
+	Pin  []byte // the note that was kept from before; nil: none was
+}
+
+// Verify checks a bundle. The error is of what could not be read, or Unchecked.
+func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
-	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
-		err := check()
+	for _, check := range []func(context.Context) error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
+		err := check(ctx)
 		var no reason
 		var lacks Unchecked
 		switch {
@@ -183,7 +189,7 @@ func isCanonical(text []byte) bool {
 	return len(text) <= maxLine && canon.IsCanonical(text)
 }
 
-func (v *verifier) manifest() error {
+func (v *verifier) manifest(ctx context.Context) error {
 	const name = "manifest.json"
 	whole, err := v.bundle.Text(name)
 	if err != nil {
@@ -212,7 +218,7 @@ func (v *verifier) manifest() error {
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
-		switch sum, err := v.bundle.sum(other); {
+		switch sum, err := v.bundle.sum(ctx, other, v.progress); {
 		case err != nil:
 			return err
 		case sum != v.m.Files[other]:
@@ -295,7 +301,7 @@ func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
 	return &c, err == nil
 }
 
-func (v *verifier) note() error {
+func (v *verifier) note(context.Context) error {
 	if v.m.CheckpointSize == 0 {
 		v.gap("that the events are in the published tree (no checkpoint covers them)")
 		return nil
@@ -318,8 +324,8 @@ func (v *verifier) note() error {
 }
 
 // lines of a file, each of which ends in a line feed, are numbered from 1.
-func (v *verifier) lines(name string, line func(n int, text []byte) error) error {
-	ended, err := v.bundle.lines(name, line)
+func (v *verifier) lines(ctx context.Context, name string, line func(n int, text []byte) error) error {
+	ended, err := v.bundle.lines(ctx, name, line)
 	if err == nil && !ended {
 		return falsef("%s: end", name)
 	}
@@ -331,15 +337,15 @@ type decisions map[[32]byte][32]byte
 
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
-func (v *verifier) events() error {
+func (v *verifier) events(ctx context.Context) error {
 	const name = eventsFile
-	wanted, err := v.proven()
+	wanted, err := v.proven(ctx)
 	if err != nil {
 		return err
 	}
 	known := decisions{}
 	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), 0
-	if err := v.lines(name, func(n int, text []byte) error {
+	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
 		l, e, ok := parseLine(text)
 		keyed := l.IdemKey != nil
@@ -366,6 +372,9 @@ func (v *verifier) events() error {
 			return bad("more")
 		}
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
+		if v.progress != nil && count%1000 == 0 {
+			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
+		}
 		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
 		if wanted[l.Position] {
 			v.at[l.Position] = e.Hash
@@ -502,12 +511,12 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 }
 
 // proven are the positions that proofs name: of the other events no hash is held.
-func (v *verifier) proven() (map[int64]bool, error) {
+func (v *verifier) proven(ctx context.Context) (map[int64]bool, error) {
 	positions := map[int64]bool{}
 	if v.head == nil {
 		return positions, nil
 	}
-	_, err := v.bundle.lines(inclusionFile, func(_ int, text []byte) error {
+	_, err := v.bundle.lines(ctx, inclusionFile, func(_ int, text []byte) error {
 		if position, _, ok := proofLine(text, "pos"); ok { // inclusion says where not
 			positions[position] = true
 		}
@@ -538,13 +547,13 @@ func proofLine(text []byte, field string) (number int64, proof []tree.Hash, ok b
 	return cmp.Or(p.Position, p.From), proof, true
 }
 
-func (v *verifier) inclusion() error {
+func (v *verifier) inclusion(ctx context.Context) error {
 	const name = inclusionFile
 	if v.head == nil {
 		return nil
 	}
 	seen := map[int64]bool{}
-	if err := v.lines(name, func(n int, text []byte) error {
+	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		position, proof, ok := proofLine(text, "pos")
 		hash, here := v.at[position]
 		switch {
@@ -576,13 +585,13 @@ const AllProofs = 10_000
 
 // policies checks that what a decision names by its hash is named by its hash: the
 // policy it was made under, and the rules.
-func (v *verifier) policies() error {
+func (v *verifier) policies(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.bundle.names)) {
 		folder, _, _ := strings.Cut(name, "/")
 		if folder != "policies" && folder != "rules" {
 			continue
 		}
-		switch sum, err := v.bundle.sum(name); {
+		switch sum, err := v.bundle.sum(ctx, name, nil); {
 		case err != nil:
 			return err
 		case name != folder+"/"+sum+".json":
@@ -592,7 +601,7 @@ func (v *verifier) policies() error {
 	return nil
 }
 
-func (v *verifier) pinned() error {
+func (v *verifier) pinned(ctx context.Context) error {
 	if v.pin == nil {
 		v.gap("that history was not replaced before you first saw it (no --pin given)")
 		return nil
@@ -612,7 +621,7 @@ func (v *verifier) pinned() error {
 	}
 	const name = "proofs/consistency.jsonl"
 	shown := false
-	if err := v.lines(name, func(n int, text []byte) error {
+	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		size, proof, ok := proofLine(text, "from")
 		switch {
 		case shown:

@@ -70,9 +70,7 @@ func (d *data) moving(ctx context.Context, o *output, said string, move func(*no
 	if n.server != nil {
 		a.OwnerURL = n.server.url(migrations.OwnerRole)
 	}
-	if isTerminal(os.Stderr) {
-		a.Progress = func(object string, events int64) { fmt.Fprintf(o.stderr, "\r%s %d events, %s", said, events, object) }
-	}
+	a.Progress = func(object string, events int64) { o.progress.say("%s %d events, %s", said, events, object) }
 	var result archiveResult
 	if result.Events, err = move(n, a); err != nil {
 		return err
@@ -118,6 +116,9 @@ func (c *archiveCheckCmd) Run(o *output) error {
 		Valid  bool                 `json:"valid"`
 		Detail string               `json:"detail"`
 		Record ledger.ArchiveRecord `json:"record"`
+	}
+	if len(heads) == 0 {
+		return errNoCheckpointKey
 	}
 	var list []checked
 	rows := table{heads: []string{"state", "object", "found"}}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -85,10 +86,19 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := o.run(1, "doctor"); !strings.Contains(text, filepath.Base(objects[0])) || !strings.Contains(text, "ARCHIVE_STORE") {
 		t.Errorf("doctor without the archive: %s", text)
 	}
-	keys := []string{"--key", heads.KeyID() + ":" + fmt.Sprintf("%x", []byte(heads.Public()))}
-	if text := checked(t, 1, append([]string{"archive", "check", objects[0]}, keys...)...); !strings.Contains(text, "FALSE") {
+	records, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(s *seal.Signer) string { return fmt.Sprintf("--key=%s:%x", s.KeyID(), []byte(s.Public())) }
+	check := []string{"archive", "check", objects[0], key(heads) + ":checkpoint"}
+	if text := checked(t, 0, append(check, key(records))...); !strings.Contains(text, "VALID") {
+		t.Errorf("check with both keys: %s", text)
+	}
+	if text := checked(t, 1, append(check, key(heads))...); !strings.Contains(text, "FALSE") {
 		t.Errorf("check with another key: %s", text)
 	}
+	checked(t, 2, "archive", "check", objects[0], key(records)) // nothing is false
 	// A backup holds what the database does; with the archive beside it, all is there.
 	folder := filepath.Join(t.TempDir(), "backup")
 	recipient, file := identity(t) // a passphrase takes a second each time

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -67,11 +64,7 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	progress := func(done, total int64) {
-		if isTerminal(os.Stderr) {
-			fmt.Fprintf(o.stderr, "\rexported %d of %d events", done, total)
-		}
-	}
+	progress := func(done, total int64) { o.progress.say("exported %d of %d events", done, total) }
 	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed})
 	if err != nil {
 		return err
@@ -86,7 +79,7 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 	if err := packFile(ctx, pace, folder, c.Out); err != nil {
 		return err
 	}
-	return o.result(manifest, fmt.Sprintf("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
 		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
 }
 
@@ -125,84 +118,4 @@ func period(text string) (from, to string, err error) {
 	}
 	start := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
 	return start.Format(time.RFC3339), start.AddDate(0, months, 0).Format(time.RFC3339), nil
-}
-
-// isBundle says whether a file looks like an export: a folder with a manifest, or
-// something compressed.
-func isBundle(path string) bool {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return true
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	var magic [2]byte
-	_, err = io.ReadFull(file, magic[:])
-	return err == nil && magic == [2]byte{0x1f, 0x8b}
-}
-
-// bundle verifies an export, offline.
-func (c *verifyCmd) bundle(o *output) error {
-	opened, err := bundle.Open(c.File)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	ofFile, given, err := c.trusted()
-	if err != nil {
-		return err
-	}
-	var keys []bundle.Key
-	for _, k := range ofFile {
-		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to, Void: k.void})
-	}
-	for _, k := range given {
-		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: bundle.AnyPartition})
-	}
-	var pin []byte
-	if c.Pin != "" {
-		if pin, err = os.ReadFile(c.Pin); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	result, err := bundle.Verify(opened, keys, pin)
-	if err != nil {
-		return err
-	}
-	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\n", result.Events, result.Tenant, result.Size)
-	if !result.Valid {
-		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
-	}
-	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
-		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
-		"the time of any event beyond the order of positions (times are the server's clock)") {
-		text += "NOT PROVEN  " + gap + "\n"
-	}
-	if head, err := opened.Text("checkpoint.txt"); result.Valid && c.Pin != "" && head != nil {
-		if err := errors.Join(err, files.Replace(c.Pin, head)); err != nil {
-			return err
-		}
-	}
-	if err := o.result(result, text); err != nil {
-		return err
-	}
-	if !result.Valid {
-		return errNo
-	}
-	return nil
-}
-
-// inWords explains what a pin says.
-func inWords(reason string) string {
-	switch reason {
-	case "pin: ROLLBACK":
-		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
-			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
-			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
-	case "pin: FORK":
-		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
-	}
-	return ""
 }

@@ -14,19 +14,25 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// readInput reads what the user names, - for standard input. It refuses what is
-// longer than any document of the service.
-func readInput(name string) ([]byte, error) {
-	in := io.Reader(os.Stdin)
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+// maxInput is longer than any document of the service.
+const maxInput = 8 << 20
+
+// openInput opens what the user names, - for standard input.
+func openInput(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(os.Stdin), nil
 	}
-	return readAtMost(in, 8<<20)
+	return os.Open(name)
+}
+
+// readInput reads it, and refuses what is too long.
+func readInput(name string) ([]byte, error) {
+	in, err := openInput(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return readAtMost(in, maxInput)
 }
 
 // readAtMost reads all of r. More octets than most are an error: half of a text must

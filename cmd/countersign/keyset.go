@@ -63,11 +63,11 @@ func readKeySet(text []byte) ([]keyOfSet, error) {
 // trustedKeys is how a verifier brings the keys it trusts.
 type trustedKeys struct {
 	Keys string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
-	Key  []string `help:"A key you trust, as KEYID:HEX." placeholder:"KEYID:HEX"`
+	Key  []string `help:"A key you trust to sign records, as KEYID:HEX; one for checkpoints as KEYID:HEX:checkpoint." placeholder:"KEYID:HEX"`
 }
 
 // trusted reads them: those of the file, and those that were given one by one, which
-// sign records at whatever position. One of them must sign records.
+// sign at whatever position. One of them must sign records.
 func (c *trustedKeys) trusted() (ofFile, given []keyOfSet, err error) {
 	if c.Keys != "" {
 		text, err := os.ReadFile(c.Keys)
@@ -80,17 +80,22 @@ func (c *trustedKeys) trusted() (ofFile, given []keyOfSet, err error) {
 	}
 	for _, k := range c.Key {
 		id, digits, _ := strings.Cut(k, ":")
+		digits, purpose, _ := strings.Cut(digits, ":")
+		purpose = cmp.Or(purpose, ledger.PurposeRecord)
 		public, err := hex.DecodeString(digits)
-		if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != id {
-			return nil, nil, errors.New("--key: want KEYID:HEX, where KEYID begins the SHA-256 of the key")
+		if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != id || purpose != ledger.PurposeRecord && purpose != ledger.PurposeCheckpoint {
+			return nil, nil, errors.New("--key: want KEYID:HEX, or KEYID:HEX:checkpoint, where KEYID begins the SHA-256 of the key")
 		}
-		given = append(given, keyOfSet{id: id, purpose: ledger.PurposeRecord, public: public})
+		given = append(given, keyOfSet{id: id, purpose: purpose, public: public})
 	}
 	if len(forRecords(ofFile, given)) == 0 {
 		return nil, nil, errors.New("no key to trust: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX")
 	}
 	return ofFile, given, nil
 }
+
+// errNoCheckpointKey is that of verifiers of what a checkpoint covers.
+var errNoCheckpointKey = errors.New("no key to trust for checkpoints: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX:checkpoint")
 
 // recordKeys are the keys, by id, that the verifier trusts to sign records, whatever a
 // record says: each with where it is good in every partition that the file tells of.
@@ -106,7 +111,9 @@ func forRecords(ofFile, given []keyOfSet) recordKeys {
 		}
 	}
 	for _, key := range given {
-		keys[key.id] = []keyOfSet{key}
+		if key.purpose == ledger.PurposeRecord {
+			keys[key.id] = []keyOfSet{key}
+		}
 	}
 	return keys
 }

@@ -120,7 +120,9 @@ type output struct {
 	stdout, stderr io.Writer
 	json           bool
 	terminal       bool // a person looks at stdout
+	width          int  // in columns, of that terminal
 	colour         bool
+	progress       *progressLine
 }
 
 // result prints a value as JSON if that was asked for, else the text.
@@ -132,6 +134,7 @@ func (o *output) result(value any, text string) error {
 		}
 		text = string(body) + "\n"
 	}
+	o.progress.end()
 	_, err := io.WriteString(o.stdout, text)
 	return err
 }
@@ -181,10 +184,13 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	file, isFile := stdout.(*os.File)
-	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, terminal: isFile && isTerminal(file)}
+	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, progress: progressOn(stderr)}
+	if file, isFile := stdout.(*os.File); isFile && isTerminal(file) {
+		o.terminal, o.width = true, widthOf(file)
+	}
 	o.colour = coloured(flags.Color, o.terminal)
 	err = command.Run(o)
+	o.progress.end()
 	switch {
 	case errors.Is(err, errNo):
 		return 1

@@ -27,7 +27,7 @@ import (
 // pinCmd keeps the newest checkpoint somebody has seen of a ledger, and refuses one
 // that does not continue it: whoever runs it now and then is a witness.
 type pinCmd struct {
-	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint."`
+	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
 	Keys   string `help:"Keys you trust, as saved from /.well-known/jwks.json; without it those that the service had when you first asked it." placeholder:"FILE"`
 	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
 }
@@ -45,7 +45,7 @@ const pinTimeout = 10 * time.Second
 
 // Run compares and keeps. ROLLBACK and FORK are exit code 1.
 func (c *pinCmd) Run(ctx context.Context, o *output) error {
-	text, proofs, err := c.read(ctx)
+	text, proofs, err := c.read(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if err := files.Replace(c.Pin, text); err != nil {
 		return err
 	}
-	return o.result(found, said)
+	return o.result(found, o.wrapped("%s", said))
 }
 
 func refusePin(o *output, found pinnedHead, no string) error {
 	if no == "" {
 		return nil
 	}
-	if err := o.result(map[string]any{"origin": found.Origin, "size": found.Size, "before": found.Before, "refused": no}, inWords(no)); err != nil {
+	if err := o.result(map[string]any{"origin": found.Origin, "size": found.Size, "before": found.Before, "refused": no}, o.wrapped("%s", inWords(no))); err != nil {
 		return err
 	}
 	return errNo
@@ -130,7 +130,7 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
 // read gets the checkpoint, and says where a proof comes from.
-func (c *pinCmd) read(ctx context.Context) (text []byte, proofs consistencyProofs, err error) {
+func (c *pinCmd) read(ctx context.Context, o *output) (text []byte, proofs consistencyProofs, err error) {
 	if strings.HasPrefix(c.Source, "https://") || strings.HasPrefix(c.Source, "http://") {
 		base := strings.TrimSuffix(c.Source, "/")
 		text, err = fetch(ctx, base+"/api/ledger/checkpoint")
@@ -142,15 +142,14 @@ func (c *pinCmd) read(ctx context.Context) (text []byte, proofs consistencyProof
 			return readHashes(answer)
 		}, err
 	}
-	if !isBundle(c.Source) {
-		text, err = readInput(c.Source)
-		return text, func(from, to int64) ([]tree.Hash, error) {
-			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
-		}, err
-	}
-	export, err := bundle.Open(c.Source)
+	export, text, err := openNamed(ctx, o, c.Source)
 	if err != nil {
 		return nil, nil, err
+	}
+	if export == nil {
+		return text, func(from, to int64) ([]tree.Hash, error) {
+			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
+		}, nil
 	}
 	defer export.Close()
 	text, err = export.Text("checkpoint.txt")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,12 +27,16 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
 	}
-	if c.File != "-" && isBundle(c.File) {
-		return c.bundle(o)
-	}
-	text, err := readInput(c.File)
+	export, text, err := openNamed(ctx, o, c.File)
 	if err != nil {
 		return err
+	}
+	if export != nil {
+		defer export.Close()
+		return c.bundle(ctx, o, export)
+	}
+	if c.Pin != "" {
+		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
 	}
 	ofFile, given, err := c.trusted()
 	if err != nil {
@@ -54,7 +59,7 @@ func printExamination(o *output, found seal.Examination) error {
 	for _, gap := range found.NotCovered {
 		fmt.Fprintf(&b, "%-11s %-14s %s\n", "not covered", gap.Path, gap.Detail)
 	}
-	if err := o.result(found, b.String()); err != nil {
+	if err := o.result(found, o.wrapped("%s", b.String())); err != nil {
 		return err
 	}
 	if !found.Valid {

@@ -25,9 +25,7 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	if isTerminal(os.Stderr) {
-		a.Progress = func(events, head int64) { fmt.Fprintf(o.stderr, "\rverified %d of %d events", events, head) }
-	}
+	a.Progress = func(events, head int64) { o.progress.say("verified %d of %d events", events, head) }
 	url, leave, err := c.database(ctx, migrations.AppRole)
 	if err != nil {
 		return err
@@ -89,10 +87,10 @@ func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 		}
 	}
 	for p := 0; c.Pin != ""; p++ {
-		text, err := os.ReadFile(pinOf(c.Pin, p))
-		if errors.Is(err, fs.ErrNotExist) {
-			break
+		if _, err := os.Stat(pinOf(c.Pin, p)); p > 0 && errors.Is(err, fs.ErrNotExist) {
+			break // how many there are only the database says
 		}
+		text, err := readPin(pinOf(c.Pin, p))
 		if err != nil {
 			return a, err
 		}
@@ -196,7 +194,7 @@ func printReport(o *output, report ledger.Report) error {
 		fmt.Fprintf(&b, "NOT PROVEN  %s\n", text)
 	}
 	b.WriteString("READ MODELS countersign replay diff compares them; sessions and links are not part of the ledger\n")
-	if err := o.result(report, b.String()); err != nil {
+	if err := o.result(report, o.wrapped("%s", b.String())); err != nil {
 		return err
 	}
 	if len(report.Faults) > 0 {

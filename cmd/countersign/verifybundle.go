@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// openNamed opens what the user names: an export (a folder, or something compressed),
+// or a text, which is read whole; - is standard input.
+func openNamed(ctx context.Context, o *output, name string) (export *bundle.Bundle, text []byte, err error) {
+	progress := func(text string) { o.progress.say("%s", text) }
+	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+		export, err = bundle.Open(ctx, name, progress)
+		return export, nil, err
+	}
+	in, err := openInput(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	from := bufio.NewReader(in)
+	if magic, _ := from.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // shorter is a text
+		export, err = bundle.Unpack(ctx, from, progress)
+		return export, nil, err
+	}
+	text, err = readAtMost(from, maxInput)
+	return nil, text, err
+}
+
+// bundle verifies an export, offline.
+func (c *verifyCmd) bundle(ctx context.Context, o *output, opened *bundle.Bundle) error {
+	ofFile, given, err := c.trusted()
+	if err != nil {
+		return err
+	}
+	trust := bundle.Trust{}
+	for _, k := range ofFile {
+		trust.Keys = append(trust.Keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to, Void: k.void})
+	}
+	for _, k := range given {
+		trust.Keys = append(trust.Keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: bundle.AnyPartition})
+	}
+	if c.Pin != "" {
+		if trust.Pin, err = readPin(c.Pin); err != nil {
+			return err
+		}
+	}
+	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.progress.say("%s", text) })
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\n", result.Events, result.Tenant, result.Size)
+	if !result.Valid {
+		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
+	}
+	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
+		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+		"the time of any event beyond the order of positions (times are the server's clock)") {
+		text += "NOT PROVEN  " + gap + "\n"
+	}
+	if result.Valid && c.Pin != "" { // it continues the pin, so it has a checkpoint
+		head, err := opened.Text("checkpoint.txt")
+		if err := errors.Join(err, files.Replace(c.Pin, head)); err != nil {
+			return err
+		}
+	}
+	if err := o.result(result, o.wrapped("%s", text)); err != nil {
+		return err
+	}
+	if !result.Valid {
+		return errNo
+	}
+	return nil
+}
+
+// readPin reads the checkpoint that somebody has kept. A name that was mistyped must
+// not look like a first time.
+func readPin(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("--pin: there is no such file; make it with countersign pin https://... --pin FILE, or name the one you have")
+	}
+	return text, err
+}
+
+// inWords explains what a pin says.
+func inWords(reason string) string {
+	switch reason {
+	case "pin: ROLLBACK":
+		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
+			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
+			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
+	case "pin: FORK":
+		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"crypto/ed25519"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// An export is verified from a file or standard input, with keys from a file or one by
+// one; a pin that it does not continue, or that is missing, is refused, and stays as it
+// is; what could not be checked is never called false.
+func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	status, record, err := post(s.base+decisionsPath, token, purchase("k1"))
+	if err != nil || status != 201 {
+		t.Fatal(status, record, err)
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keep := func(name string, text []byte) string {
+		t.Helper()
+		if err := os.WriteFile(in(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return in(name)
+	}
+	text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, export := keep("jwks.json", text), in("export.tar.gz")
+	a.run(0, "", "export", "--out", export)
+	set, err := readKeySet(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(purpose, suffix string) string {
+		k := set[slices.IndexFunc(set, func(k keyOfSet) bool { return k.purpose == purpose })]
+		return "--key=" + k.id + ":" + hex.EncodeToString(k.public) + suffix
+	}
+
+	bare.run(0, "VALID", "verify", export, one("record", ""), one("checkpoint", ":checkpoint"))
+	bare.run(2, "keys: none signs checkpoints", "verify", export, one("record", ""))
+	bare.run(2, "no key to trust", "verify", export, one("checkpoint", ":checkpoint"))
+	bare.run(2, "--key: want KEYID:HEX", "verify", export, one("record", ":other"))
+
+	missing := in("missing.txt")
+	bare.run(2, "make it with countersign pin", "verify", export, "--keys", keys, "--pin", missing)
+	a.run(2, "make it with countersign pin", "verify", "--pin", missing)
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a pin that was mistyped was made")
+	}
+	bare.run(2, "a record alone says nothing", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", missing)
+	bare.run(2, "pin: want a checkpoint of this ledger", "verify", export, "--keys", keys, "--pin", keep("rubbish.txt", []byte("rubbish")))
+
+	seed, err := os.ReadFile(filepath.Join(dir, "checkpoint.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := parseSeed(strings.TrimSpace(string(seed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, _, _ := strings.Cut(string(head), "\n")
+	forked, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: 1, Root: tree.Hash{1}}, ed25519.NewKeyFromSeed(private))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := keep("pin.txt", forked)
+	bare.run(2, "has no proof that its", "verify", export, "--keys", keys, "--pin", pin)
+	if now, err := os.ReadFile(pin); err != nil || !bytes.Equal(now, forked) {
+		t.Errorf("a pin that nothing continues is now %q, %v", now, err)
+	}
+
+	for code, args := range map[int][]string{0: {"verify", "-", "--keys", keys}, 2: {"verify", "-"}} {
+		cmd := program(args...)
+		if cmd.Stdin, err = os.Open(export); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := cmd.CombinedOutput() // the code says how it ended
+		if got := cmd.ProcessState.ExitCode(); got != code || (code == 0) != strings.HasPrefix(string(out), "VALID\n") {
+			t.Errorf("%v: exit %d: %s", args, got, out)
+		}
+	}
+}
+
+// On a terminal, text goes on below itself, where its column begins; a word stays
+// whole, and in a pipe a line does.
+func TestTextIsAsWideAsTheTerminal(t *testing.T) {
+	t.Parallel()
+	const text = "VALID\nNOT PROVEN  that every action was submitted\nhead 0123456789012345678901234567890123456789 of it\n            and on it goes beneath\n"
+	if got := (&output{}).wrapped("%s", text); got != text {
+		t.Errorf("in a pipe: %q", got)
+	}
+	const want = "VALID\nNOT PROVEN  that every\n            action was\n            submitted\nhead\n0123456789012345678901234567890123456789\nof it\n            and on it\n            goes beneath\n"
+	if got := (&output{terminal: true, width: 25}).wrapped("%s", text); got != want {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// A line of progress takes the place of the one before, and leaves nothing behind.
+func TestProgressIsOneLineAndGoesAway(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p := &progressLine{to: file}
+	p.end()
+	p.say("verified %d of %d", 10, 20)
+	p.say("%s", "done")
+	p.end()
+	p.end()
+	(*progressLine)(nil).say("nobody looks")
+	text, err := os.ReadFile(file.Name())
+	if want := fmt.Sprintf("\rverified 10 of 20\rdone%s\r    \r", strings.Repeat(" ", 13)); err != nil || string(text) != want {
+		t.Errorf("%q, want %q, %v", text, want, err)
+	}
+}

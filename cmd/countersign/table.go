@@ -64,6 +64,9 @@ func (o *output) table(t table) string {
 		return ""
 	}
 	widths := t.widths()
+	if o.width > 0 {
+		t.fit(widths, o.width)
+	}
 	heads := make([]string, len(t.heads))
 	for i, head := range t.heads {
 		heads[i] = strings.ToUpper(head)
@@ -75,20 +78,58 @@ func (o *output) table(t table) string {
 	return b.String()
 }
 
-// line writes one row; nothing is padded behind the last cell that has text.
+// line writes one row, whose cells go on below themselves where they are wider than
+// their column. Nothing is padded behind the last cell that has text.
 func (o *output) line(b *strings.Builder, widths []int, cells []string, style func(string) string) {
-	last := len(cells) - 1
-	for last >= 0 && cells[last] == "" {
-		last--
+	parts, height := make([][]string, len(cells)), 1
+	for i, cell := range cells {
+		parts[i] = wrapWords(printable(cell), widths[i], "")
+		height = max(height, len(parts[i]))
 	}
-	for i, cell := range cells[:last+1] {
-		cell = printable(cell)
-		b.WriteString(o.styled(style(cell), cell))
-		if i < last {
-			b.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+2))
+	for n := range height {
+		at, begins := 0, 0 // columns
+		for i, cell := range cells {
+			if n < len(parts[i]) && parts[i][n] != "" {
+				if at > 0 && at+2 > begins {
+					b.WriteByte('\n') // a word that is wider than its column
+					at = 0
+				}
+				b.WriteString(strings.Repeat(" ", begins-at) + o.styled(style(printable(cell)), parts[i][n]))
+				at = begins + columns(parts[i][n])
+			}
+			begins += widths[i] + 2
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// fit makes the widest columns narrower until a row is as wide as the terminal, or
+// nothing can be broken any more: a word is not, unless it would push the others away.
+func (t *table) fit(widths []int, width int) {
+	least := make([]int, len(widths))
+	for _, row := range append([][]string{t.heads}, t.rows...) {
+		for i, cell := range row {
+			for word := range strings.FieldsSeq(printable(cell)) {
+				least[i] = max(least[i], min(columns(word), width*2/5))
+			}
 		}
 	}
-	b.WriteByte('\n')
+	total := -2
+	for _, w := range widths {
+		total += w + 2
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least[i] && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 func (t *table) widths() []int {

@@ -27,6 +27,13 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
+	wide := table{heads: []string{"state", "what", "found"}}
+	wide.add("ok", "ledger", "23 events verify, and more is said")
+	wide.add("bad", "/a/path/that/is/long/as/it/is", "no")
+	const want = "STATE  WHAT          FOUND\nok     ledger        23 events\n                     verify,\n                     and more\n                     is said\nbad    /a/path/that/is/long/as/it/is\n                     no\n"
+	if diff := cmp.Diff(want, (&output{terminal: true, width: 30}).table(wide)); diff != "" {
+		t.Errorf("narrow: %s", diff)
+	}
 	if got := (&output{terminal: true}).table(table{heads: []string{"a"}}); got != "" {
 		t.Errorf("no rows: %q", got)
 	}

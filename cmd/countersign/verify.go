@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -27,20 +28,26 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
 	}
+	ofFile, given, err := c.trusted()
+	if err != nil {
+		return err
+	}
+	var pin []byte
+	if c.Pin != "" {
+		if pin, err = readPin(c.Pin); err != nil {
+			return err
+		}
+	}
 	export, text, err := openNamed(ctx, o, c.File)
 	if err != nil {
 		return err
 	}
 	if export != nil {
 		defer export.Close()
-		return c.bundle(ctx, o, export)
+		return c.bundle(ctx, o, export, bundle.Trust{Keys: forBundles(ofFile, given), Pin: pin})
 	}
 	if c.Pin != "" {
 		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
-	}
-	ofFile, given, err := c.trusted()
-	if err != nil {
-		return err
 	}
 	found, err := seal.Examiner{Keys: forRecords(ofFile, given)}.Examine(text)
 	if err != nil {

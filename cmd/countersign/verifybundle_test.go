@@ -63,7 +63,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("a pin that was mistyped was made")
 	}
-	bare.run(2, "a record alone says nothing", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", missing)
+	bare.run(2, "a record alone says nothing", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", keys)
 	bare.run(2, "pin: want a checkpoint of this ledger", "verify", export, "--keys", keys, "--pin", keep("rubbish.txt", []byte("rubbish")))
 
 	seed, err := os.ReadFile(filepath.Join(dir, "checkpoint.key"))

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,6 +22,42 @@ func (helpAll) BeforeReset(ctx *kong.Context) error {
 	}
 	ctx.Kong.Exit(0)
 	return nil
+}
+
+// printHelp prints help as the parser does, but for the line on top: that goes on below
+// itself where it is wide, and says of which flags one is enough.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	width := usualWidth
+	if file, is := ctx.Stdout.(*os.File); is {
+		width = widthOf(file)
+	}
+	for _, line := range wrapWords("Usage: "+usage(ctx), width, "       ") {
+		if _, err := fmt.Fprintln(ctx.Stdout, line); err != nil {
+			return err
+		}
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+func usage(ctx *kong.Context) string {
+	command := ctx.Selected()
+	if command == nil {
+		return ctx.Model.Name + ctx.Model.Summary()
+	}
+	text, alternatives := ctx.Model.Name+" "+command.Summary(), map[string][]string{}
+	for _, flags := range command.AllFlags(true) {
+		for _, f := range flags {
+			for _, group := range f.Xor {
+				if f.Required {
+					alternatives[group] = append(alternatives[group], f.Summary())
+				}
+			}
+		}
+	}
+	for _, flags := range alternatives { // which stand together
+		text = strings.Replace(text, strings.Join(flags, " "), "("+strings.Join(flags, " | ")+")", 1)
+	}
+	return text
 }
 
 // hideRare leaves the rare flags out of help; they work as others do.

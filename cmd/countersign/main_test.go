@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,42 @@ func program(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL=")
 	return cmd
+}
+
+// No help is wider than a terminal usually is, and where one of several flags is enough
+// the line on top says so.
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	var walk func(path ...string) int
+	walk = func(path ...string) int {
+		var help, children bytes.Buffer
+		if code := run(append(slices.Clone(path), "--help-all"), &help, &help); code != 0 {
+			t.Fatalf("%v: exit %d: %s", path, code, help.String())
+		}
+		for line := range strings.Lines(help.String()) {
+			if columns(strings.TrimSpace(line)) > 0 && columns(strings.TrimRight(line, "\n")) > 80 {
+				t.Errorf("%v: %s", path, line)
+			}
+		}
+		found := 1
+		run(slices.Concat([]string{"completion", "bash", "--", "countersign"}, path, []string{""}), &children, &children)
+		for _, child := range strings.Fields(children.String()) {
+			if len(path) < 3 && strings.Contains(help.String(), strings.Join(append(slices.Clone(path), child), " ")) {
+				found += walk(append(slices.Clone(path), child)...)
+			}
+		}
+		return found
+	}
+	if found := walk(); found < 60 {
+		t.Errorf("there are %d commands", found)
+	}
+	for command, want := range map[string]string{"policy activate": "(--file=STRING | --draft=ID) --reason=TEXT", "entitlements grant": "(--customer=ID | --email=STRING)"} {
+		var help bytes.Buffer
+		run(append(strings.Fields(command), "--help"), &help, &help)
+		if got := strings.Join(strings.Fields(help.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", command, help.String())
+		}
+	}
 }
 
 // A command line that begins with a command is read without the others, and says and

@@ -181,7 +181,7 @@ type orgTokenCmd struct {
 }
 
 type tokenIssueCmd struct {
-	Scopes  []string `help:"What it may do; default assurance:decide,assurance:receipt,assurance:read." placeholder:"SCOPE"`
+	Scopes  []string `help:"What it may do; default assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
 	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
 	Name    string   `help:"What it is for."`
 	Member  string   `help:"Id of the member whose token it is." placeholder:"ID"`

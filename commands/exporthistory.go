@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -97,6 +98,8 @@ func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, err
 	return x.manifest, nil
 }
 
+var errErasedSince = policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+
 // ExportAgain makes the bundle of an export.created once more, from that event: the
 // same files, octet for octet. Where a person was erased since, it refuses.
 func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
@@ -109,7 +112,9 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	}
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
-	if err := history.Events[0].Read(&stored); err != nil {
+	if err := a.openInto(ctx, history.Events[0], &stored); errors.Is(err, ledger.ErrErased) {
+		return x.manifest, errErasedSince
+	} else if err != nil {
 		return x.manifest, err
 	}
 	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
@@ -123,7 +128,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		}
 	}
 	if !maps.Equal(x.folder.Files, signed.Files) {
-		return signed, policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+		return signed, errErasedSince
 	}
 	manifest, err := canon.Marshal(map[string]any{"integrity": stored.Integrity, "record": stored.Record})
 	if err != nil {
@@ -499,12 +504,16 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	eventID := x.app.NewID("evt_")
 	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.verifyURL()})
+	if agent := x.manifest.Filters.Agent; err == nil && agent != "" {
+		payload, err = x.sealAgent(ctx, eventID, agent, signer, payload)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
-		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: x.app.NewID("evt_"), Type: events.TypeExportCreated,
+		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
 	if err != nil {
 		return err
@@ -514,4 +523,15 @@ func (x *exporting) record(ctx context.Context) error {
 		return err
 	}
 	return x.folder.Put("manifest.json", append(manifest, '\n'))
+}
+
+// sealAgent puts the agent that an export is about under that agent's data key, as its
+// decisions have it: whoever gets the bundle reads the id in its manifest, and no later
+// export has it once the agent is erased.
+func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer *seal.Signer, payload []byte) ([]byte, error) {
+	members, err := canon.Members(payload)
+	if err != nil {
+		return nil, err
+	}
+	return x.app.sealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, "/record/filters/agent")
 }

@@ -253,7 +253,8 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 // runs, and is addressed as a role, until it is left.
 func (d *data) database(ctx context.Context, role string) (url string, leave func(), err error) {
 	if !d.private() {
-		return d.DatabaseURL, func() {}, nil
+		_, err := migrations.ParseURL(d.DatabaseURL)
+		return d.DatabaseURL, func() {}, err
 	}
 	server, err := startPrivate(ctx, d, slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {

@@ -200,9 +200,9 @@ func Keys(in io.Reader) (map[string][]byte, error) {
 }
 
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+		return nil, err
 	}
 	config.RuntimeParams["search_path"] = "public"
 	conn, err := pgx.ConnectConfig(ctx, config)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -128,6 +129,67 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.run(0, "restore", folder, "--passphrase", "correct horse battery staple")
+}
+
+// While a backup is made another one to the same place is refused and touches nothing
+// of it. One that was killed leaves what the next run replaces; what is somebody
+// else's stays, and is named.
+func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	folder := filepath.Join(t.TempDir(), "new", "backup")
+	secret := []string{"--passphrase", "correct horse battery staple"}
+	half := &backupCmd{Out: folder}
+	end, err := half.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
+		path = filepath.Join(half.half(), path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("half"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(words string) {
+		t.Helper()
+		var said bytes.Buffer
+		if code := run(append(append([]string{"backup", folder}, secret...), o.base...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), words) {
+			t.Errorf("exit %d: %s, want %s", code, said.String(), words)
+		}
+	}
+	refused("another backup is writing " + folder)
+	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
+		if _, err := os.Stat(filepath.Join(half.half(), path)); err != nil {
+			t.Errorf("the refused backup touched the other's: %v", err)
+		}
+	}
+	end() // as a killed process lets go
+	foreign := filepath.Join(half.half(), "letter.txt")
+	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(half.half() + " is in the way: remove it")
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(half.keysPath(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(half.keysPath() + " exists")
+	if err := os.Remove(half.keysPath()); err != nil {
+		t.Fatal(err)
+	}
+	o.run(0, append([]string{"backup", folder}, secret...)...)
+	refused(folder + " exists: name a new folder")
+	beside, err := os.ReadDir(filepath.Dir(folder))
+	if err != nil || len(beside) != 2 {
+		t.Errorf("beside the backup and its keys: %v, %v", beside, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, halfKeys)); err == nil {
+		t.Error("the keys lie in the folder")
+	}
+	found := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
+	found.run(0, append([]string{"restore", folder}, secret...)...)
 }
 
 func gzipped(t *testing.T, text []byte) []byte {

@@ -332,7 +332,7 @@ func (c *restoreCmd) copyBack(ctx context.Context, keys io.Reader) (map[string][
 		return nil, err
 	}
 	if m.Base {
-		return c.recover(ctx, keys)
+		return c.recover(ctx, m, keys)
 	}
 	c.begins = true
 	url, leave, err := c.database(ctx, migrations.OwnerRole)

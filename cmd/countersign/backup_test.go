@@ -295,15 +295,21 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not over a ledger
 		})
 	}
-	refused := func(args ...string) {
+	refused := func(words string, args ...string) {
 		t.Helper()
-		o := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
-		o.run(2, append([]string{"restore", folder, "--identity", file}, args...)...)
+		var said bytes.Buffer
+		code := run(append([]string{"restore", folder, "--identity", file, "--data", filepath.Join(reachable(t), "data")}, args...), io.Discard, &said)
+		if code != 2 || !strings.Contains(said.String(), words) {
+			t.Errorf("%v: exit %d: %s", args, code, said.String())
+		}
 	}
-	refused() // without the log
-	refused("--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	refused("--wal", log, "--at", moment, "--position", "1")
-	refused("--wal", log, "--position", "1") // of which partition?
-	refused("--wal", log, "--position", "2:1")
-	refused("--wal", log, "--wal-dir", log)
+	refused("name its folder with --wal")
+	refused("the log ends before", "--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	refused("before the base copy", "--wal", log, "--at", "2020-01-01T00:00:00Z")
+	refused("before the base copy", "--wal", log, "--at", began.Add(-time.Minute).UTC().Format(time.RFC3339))
+	refused("before the base copy", "--wal", log, "--position", "0:1")
+	refused("not both", "--wal", log, "--at", moment, "--position", "1")
+	refused("partition", "--wal", log, "--position", "1") // of which partition?
+	refused("partition", "--wal", log, "--position", "2:1")
+	refused("WAL_DIR is the folder", "--wal", log, "--wal-dir", log)
 }

@@ -30,6 +30,7 @@ type Export struct {
 	Folder   string                  // empty, where the files are written
 	Progress func(done, total int64) // nil: nobody listens
 	Most     int64                   // events; 0: any number
+	Ready    func() error            // when the folder is whole, before the export is recorded; nil: nothing to do
 
 	FullSpeed bool // also while others append, who lose what it takes
 }
@@ -160,14 +161,17 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
+		return errNoOrganization
+	}
 	// The number of events before a time: times do not fall within a tenant.
-	before := func(text string, otherwise int64) (int64, error) {
+	before := func(name, text string, otherwise int64) (int64, error) {
 		if text == "" {
 			return otherwise, nil
 		}
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return 0, policy.Refuse("invalid_value", "/from", "from and to must be RFC 3339 times")
+			return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
 		}
 		var failed error
 		n := sort.Search(int(last), func(i int) bool {
@@ -178,11 +182,11 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 		})
 		return int64(n), failed
 	}
-	start, err := before(f.From, 0)
+	start, err := before("from", f.From, 0)
 	if err != nil {
 		return err
 	}
-	end, err := before(f.To, last)
+	end, err := before("to", f.To, last)
 	if err != nil {
 		return err
 	}
@@ -504,6 +508,17 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The bundle is whole before the ledger says that there is one.
+	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
+	if err == nil {
+		err = x.folder.Put("manifest.json", append(manifest, '\n'))
+	}
+	if err == nil && x.e.Ready != nil {
+		err = x.e.Ready()
+	}
+	if err != nil {
+		return err
+	}
 	eventID := x.app.NewID("evt_")
 	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.verifyURL()})
 	if agent := x.manifest.Filters.Agent; err == nil && agent != "" {
@@ -515,14 +530,7 @@ func (x *exporting) record(ctx context.Context) error {
 	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
 		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
-	if err != nil {
-		return err
-	}
-	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
-	if err != nil {
-		return err
-	}
-	return x.folder.Put("manifest.json", append(manifest, '\n'))
+	return err
 }
 
 // sealAgent puts the agent that an export is about under that agent's data key, as its

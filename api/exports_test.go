@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +13,17 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy"
 )
+
+// exportKeys are the keys of a node that keeps checkpoints.
+func exportKeys(n *node) (keys []bundle.Key) {
+	for purpose, public := range map[string]ed25519.PublicKey{"record": n.app.Signer.Public(),
+		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
+		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, Partition: bundle.AnyPartition})
+	}
+	return keys
+}
 
 // An export over HTTP is an event, verifies with keys alone, is the same octets each
 // time, and is refused once somebody in it was erased.
@@ -54,17 +65,12 @@ func TestExportOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []bundle.Key
-	for purpose, public := range map[string]ed25519.PublicKey{"record": n.app.Signer.Public(),
-		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
-		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, Partition: bundle.AnyPartition})
-	}
 	defer files.Close()
 	note, err := files.Text("checkpoint.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: keys, Pin: note}, nil); err != nil || !r.Valid || r.Tenant != o.OrgID {
+	if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n), Pin: note}, nil); err != nil || !r.Valid || r.Tenant != o.OrgID {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if second := n.send(http.MethodPost, exportsPath, `{}`, exporter...); second.status != http.StatusCreated {
@@ -97,5 +103,76 @@ func TestExportOverHTTP(t *testing.T) {
 	}
 	if a := n.send(http.MethodGet, path, "", exporter...); a.status != http.StatusConflict {
 		t.Errorf("after an erasure: %v", a)
+	}
+}
+
+// An export of one agent says in its manifest whose it is; what stays in the ledger has
+// the agent's id sealed: it opens for those entitled, and an erasure takes it out of
+// every later export, also where the agent never did anything.
+func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	keepCheckpoints(n)
+	o, err := n.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "owner@agent-export.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const agent = "agent-PERSONALALICE"
+	export := func(f bundle.Filters) (manifest bundle.Manifest, whole string, r bundle.Result) {
+		t.Helper()
+		folder := t.TempDir()
+		manifest, err := n.app.ExportHistory(t.Context(), commands.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range manifest.Files {
+			text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole += string(text)
+		}
+		files, err := bundle.Open(t.Context(), folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		r, err = bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n)}, nil)
+		if err != nil || !r.Valid {
+			t.Errorf("%+v, %v", r, err)
+		}
+		return manifest, whole, r
+	}
+	asked, _, _ := export(bundle.Filters{Agent: agent})
+	if asked.Filters.Agent != agent {
+		t.Errorf("the manifest is about %q", asked.Filters.Agent)
+	}
+	history, err := n.app.Ledger.Read(t.Context(), o.OrgID, "export/"+asked.ExportID)
+	if err != nil || len(history.Events) != 1 || strings.Contains(string(history.Events[0].Payload), agent) {
+		t.Errorf("the ledger names the agent, or has no export: %v", err)
+	}
+	again := t.TempDir()
+	if same, err := n.app.ExportAgain(t.Context(), o.OrgID, asked.ExportID, again); err != nil || same.Filters.Agent != agent {
+		t.Errorf("made again: %+v, %v", same.Filters, err)
+	}
+	if _, whole, _ := export(bundle.Filters{NoPersonal: true}); strings.Contains(whole, agent) {
+		t.Error("without personal members the name is there")
+	}
+	_, open, _ := export(bundle.Filters{})
+	if !strings.Contains(open, agent) {
+		t.Error("those entitled do not read whose export it was")
+	}
+	if _, err := n.app.EraseSubject(t.Context(), commands.Erasure{Tenant: o.OrgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
+		t.Fatalf("something is stored about it: %v", err)
+	}
+	if _, whole, _ := export(bundle.Filters{}); strings.Contains(whole, agent) {
+		t.Error("after the erasure the name is there")
+	}
+	var refused *policy.Error
+	if _, err := n.app.ExportAgain(t.Context(), o.OrgID, asked.ExportID, t.TempDir()); !errors.As(err, &refused) || refused.Code != commands.CodeConflict {
+		t.Errorf("made again after the erasure: %v", err)
+	}
+	if report, err := n.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
+		t.Errorf("%v, %v", report.Faults, err)
 	}
 }

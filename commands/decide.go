@@ -233,14 +233,20 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 		}
 		subject = runName(s)
 	}
+	return a.sealRecord(ctx, orgID, eventID, subject, signer, members, personalMembers...)
+}
+
+// sealRecord makes a payload with a signed record whose personal members, at pointers,
+// are under the subject's data key.
+func (a *App) sealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
 	if a.Vault == nil {
 		return nil, a.noVault()
 	}
-	dataKey, err := a.dataKeyOf(ctx, orgID, subject)
+	dataKey, err := a.dataKeyOf(ctx, tenant, subject)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := a.Vault.SealRecord(ctx, orgID, eventID, dataKey, signer, members, personalMembers...)
+	payload, err := a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
 	if errors.Is(err, ledger.ErrErased) {
 		a.forgetDataKey(dataKey) // the next attempt begins a new one
 		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
@@ -267,18 +273,21 @@ func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err
 	return Recorded{Envelope: envelope, Replayed: true}, err
 }
 
-// open reads decision.recorded. Without personal members it needs no vault, so what
-// was signed stays readable when the keys are gone.
+// open reads decision.recorded.
 func (a *App) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
+	return d, a.openInto(ctx, e, &d)
+}
+
+// openInto reads an event that may have personal members. Without them it needs no
+// vault, so what was signed stays readable when the keys are gone.
+func (a *App) openInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !ledger.Sealed(e):
-		err = e.Read(&d)
+		return e.Read(stored)
 	case a.Vault == nil:
-		err = a.noVault()
-	default:
-		err = a.Vault.Open(ctx, e, &d)
+		return a.noVault()
 	}
-	return d, err
+	return a.Vault.Open(ctx, e, stored)
 }
 
 // envelope is the record of an event of a decision's stream, as it is served.

@@ -48,7 +48,7 @@ func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err er
 		keyID = cmp.Or(keyID, key.id)
 	}
 	if keyID == "" {
-		return "", policy.Refuse(CodeNotFound, "/subject", "no data key of this subject: nothing is stored about it, or it was erased before")
+		return "", policy.Refuse(CodeNotFound, "/subject", "no data key of this subject: nothing is sealed for it, or it was erased before")
 	}
 	return keyID, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -29,6 +30,7 @@ type Export struct {
 	Folder   string                  // empty, where the files are written
 	Progress func(done, total int64) // nil: nobody listens
 	Most     int64                   // events; 0: any number
+	Ready    func() error            // when the folder is whole, before the export is recorded; nil: nothing to do
 
 	FullSpeed bool // also while others append, who lose what it takes
 }
@@ -97,6 +99,8 @@ func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, err
 	return x.manifest, nil
 }
 
+var errErasedSince = policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+
 // ExportAgain makes the bundle of an export.created once more, from that event: the
 // same files, octet for octet. Where a person was erased since, it refuses.
 func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
@@ -109,7 +113,9 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	}
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
-	if err := history.Events[0].Read(&stored); err != nil {
+	if err := a.openInto(ctx, history.Events[0], &stored); errors.Is(err, ledger.ErrErased) {
+		return x.manifest, errErasedSince
+	} else if err != nil {
 		return x.manifest, err
 	}
 	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
@@ -123,7 +129,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		}
 	}
 	if !maps.Equal(x.folder.Files, signed.Files) {
-		return signed, policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+		return signed, errErasedSince
 	}
 	manifest, err := canon.Marshal(map[string]any{"integrity": stored.Integrity, "record": stored.Record})
 	if err != nil {
@@ -155,14 +161,17 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
+		return errNoOrganization
+	}
 	// The number of events before a time: times do not fall within a tenant.
-	before := func(text string, otherwise int64) (int64, error) {
+	before := func(name, text string, otherwise int64) (int64, error) {
 		if text == "" {
 			return otherwise, nil
 		}
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return 0, policy.Refuse("invalid_value", "/from", "from and to must be RFC 3339 times")
+			return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
 		}
 		var failed error
 		n := sort.Search(int(last), func(i int) bool {
@@ -173,11 +182,11 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 		})
 		return int64(n), failed
 	}
-	start, err := before(f.From, 0)
+	start, err := before("from", f.From, 0)
 	if err != nil {
 		return err
 	}
-	end, err := before(f.To, last)
+	end, err := before("to", f.To, last)
 	if err != nil {
 		return err
 	}
@@ -499,19 +508,38 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The bundle is whole before the ledger says that there is one.
+	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
+	if err == nil {
+		err = x.folder.Put("manifest.json", append(manifest, '\n'))
+	}
+	if err == nil && x.e.Ready != nil {
+		err = x.e.Ready()
+	}
+	if err != nil {
+		return err
+	}
+	eventID := x.app.NewID("evt_")
 	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.verifyURL()})
+	if agent := x.manifest.Filters.Agent; err == nil && agent != "" {
+		payload, err = x.sealAgent(ctx, eventID, agent, signer, payload)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
-		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: x.app.NewID("evt_"), Type: events.TypeExportCreated,
+		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	return err
+}
+
+// sealAgent puts the agent that an export is about under that agent's data key, as its
+// decisions have it: whoever gets the bundle reads the id in its manifest, and no later
+// export has it once the agent is erased.
+func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer *seal.Signer, payload []byte) ([]byte, error) {
+	members, err := canon.Members(payload)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
-	if err != nil {
-		return err
-	}
-	return x.folder.Put("manifest.json", append(manifest, '\n'))
+	return x.app.sealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, "/record/filters/agent")
 }

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -59,5 +60,28 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	keys := []bundle.Key{{Purpose: "record", Public: a.Signer.Public(), Partition: bundle.AnyPartition}}
 	if r, err := bundle.Verify(t.Context(), b, bundle.Trust{Keys: keys}, nil); err != nil || !r.Valid {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A bundle that could not be kept is no export: the ledger does not say that there was
+// one.
+func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
+	t.Parallel()
+	a := openApp(t, ledgertest.New(t), newClock())
+	key, _ := newKey(t, a, "ada@example.com")
+	tenant := a.Ledger.Service(key[5:17])
+	before, err := a.Ledger.LastSequence(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, full := t.TempDir(), errors.New("no space left on device")
+	_, err = a.ExportHistory(t.Context(), commands.Export{Tenant: tenant, Actor: "operator", Folder: folder, Ready: func() error {
+		if _, err := os.Stat(filepath.Join(folder, "manifest.json")); err != nil {
+			t.Errorf("not whole when it is packed: %v", err)
+		}
+		return full
+	}})
+	if after, failed := a.Ledger.LastSequence(t.Context(), tenant); !errors.Is(err, full) || failed != nil || after != before {
+		t.Errorf("%v: sequence %d, then %d, %v", err, before, after, failed)
 	}
 }

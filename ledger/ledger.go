@@ -72,6 +72,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/migrations"
 )
 
 // ServiceTenant is the tenant of everything that belongs to no organization.
@@ -197,15 +198,14 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// errURL says less than the library, whose text repeats the URL, which may hold a
-// password.
-var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string")
+// errURL repeats nothing of what it is about.
+var errURL = migrations.ErrURL
 
 // connect opens one connection of its own, as whom the URL names.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
-		return nil, errURL
+		return nil, err
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -215,9 +215,9 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 }
 
 func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(databaseURL)
+	cfg, err := migrations.ParsePoolURL(databaseURL)
 	if err != nil {
-		return nil, errURL
+		return nil, err
 	}
 	var direct atomic.Bool // the first connection has shown that no pooler is between
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {

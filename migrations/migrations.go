@@ -213,9 +213,9 @@ func Force(ctx context.Context, databaseURL string, version uint) error {
 }
 
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := ParseURL(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("database url: %w", err)
+		return nil, err
 	}
 	// The files name no schema, and a login may have a search_path of its own.
 	config.RuntimeParams["search_path"] = "public"

@@ -63,9 +63,17 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(c.Out); err == nil {
-		return fmt.Errorf("%s exists: name a new folder", c.Out)
+	c.Out = filepath.Clean(c.Out)
+	leave, err := c.claim()
+	if err != nil {
+		return err
 	}
+	defer leave()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(c.half()))
+		}
+	}()
 	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
@@ -75,38 +83,33 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 	if n.server != nil {
 		url = n.server.url(migrations.AppRole)
 	}
-	files, err := c.keyFiles()
+	secrets, err := c.keyFiles()
 	if err != nil {
 		return err
 	}
-	half := c.Out + ".part"
-	copyTables := func(keys io.Writer) (backup.Manifest, error) { return backup.Write(ctx, url, half, keys, files) }
+	half := c.half()
+	copyTables := func(keys io.Writer) (backup.Manifest, error) { return backup.Write(ctx, url, half, keys, secrets) }
 	if c.Base {
 		if n.server == nil {
 			return errors.New("--base copies the files of the private PostgreSQL: with DATABASE_URL use its own tools (pg_basebackup), or leave --base out")
 		}
 		copyTables = func(keys io.Writer) (backup.Manifest, error) {
-			return backup.WriteBase(ctx, url, half, keys, files, n.server.current().CopyBase)
+			return backup.WriteBase(ctx, url, half, keys, secrets, n.server.current().CopyBase)
 		}
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(half))
-		}
-	}()
 	var m backup.Manifest
 	if c.WithoutKeys {
 		m, err = copyTables(nil)
 	} else {
-		m, err = c.withKeys(c.keysPath(), to, copyTables)
+		m, err = withKeys(filepath.Join(half, halfKeys), to, copyTables)
 	}
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(half, c.Out); err != nil {
+	if err := c.finish(); err != nil {
 		return err
 	}
-	return c.say(ctx, o, n, m, len(files))
+	return c.say(ctx, o, n, m, len(secrets))
 }
 
 // say says what the backup holds, and what of the ledger is not in it.
@@ -126,6 +129,70 @@ func (c *backupCmd) say(ctx context.Context, o *output, n *node, m backup.Manife
 }
 
 func (c *backupCmd) keysPath() string { return c.Out + ".keys.age" }
+
+// half is the folder until it is whole, the file of keys in it.
+func (c *backupCmd) half() string { return c.Out + ".part" }
+
+const halfKeys = "keys.age"
+
+// claim refuses before anything is touched: what is there already, and what another
+// backup is writing. What a killed one left half made is removed.
+func (c *backupCmd) claim() (leave func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(c.Out), 0o700); err != nil {
+		return nil, err
+	}
+	leave, err = files.Claim(c.half() + ".lock")
+	if errors.Is(err, files.ErrClaimed) {
+		return nil, fmt.Errorf("another backup is writing %s: let it end, or name a new folder", c.Out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = c.free(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// free says whether nothing stands where the backup is to be.
+func (c *backupCmd) free() error {
+	if _, err := os.Lstat(c.Out); err == nil {
+		return fmt.Errorf("%s exists: name a new folder", c.Out)
+	}
+	if _, err := os.Lstat(c.keysPath()); err == nil && !c.WithoutKeys {
+		return fmt.Errorf("%s exists and belongs to another backup, or was left by one that was killed: remove it if %s is not elsewhere, or name a new folder", c.keysPath(), c.Out)
+	}
+	left, err := os.ReadDir(c.half())
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Mkdir(c.half(), 0o700)
+	}
+	for _, entry := range left {
+		if !backup.IsPart(entry.Name()) && entry.Name() != halfKeys {
+			err = errors.New("it is no half made backup")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s is in the way: remove it, or name a new folder: %w", c.half(), files.WithoutPath(err))
+	}
+	return errors.Join(os.RemoveAll(c.half()), os.Mkdir(c.half(), 0o700))
+}
+
+// finish gives folder and keys their names. The folder is last: one that is there is
+// a backup that is whole.
+func (c *backupCmd) finish() error {
+	if c.WithoutKeys {
+		return os.Rename(c.half(), c.Out)
+	}
+	if err := os.Rename(filepath.Join(c.half(), halfKeys), c.keysPath()); err != nil {
+		return err
+	}
+	err := os.Rename(c.half(), c.Out)
+	if err != nil {
+		err = errors.Join(err, os.Remove(c.keysPath()))
+	}
+	return err
+}
 
 func (c *backupCmd) recipients() ([]age.Recipient, error) {
 	switch {
@@ -150,16 +217,12 @@ func (c *backupCmd) recipients() ([]age.Recipient, error) {
 	return to, nil
 }
 
-func (c *backupCmd) withKeys(path string, to []age.Recipient, write func(io.Writer) (backup.Manifest, error)) (m backup.Manifest, err error) {
+func withKeys(path string, to []age.Recipient, write func(io.Writer) (backup.Manifest, error)) (m backup.Manifest, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return m, err
 	}
-	defer func() {
-		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
 	sealed, err := age.Encrypt(f, to...)
 	if err != nil {
 		return m, err
@@ -269,7 +332,7 @@ func (c *restoreCmd) copyBack(ctx context.Context, keys io.Reader) (map[string][
 		return nil, err
 	}
 	if m.Base {
-		return c.recover(ctx, keys)
+		return c.recover(ctx, m, keys)
 	}
 	c.begins = true
 	url, leave, err := c.database(ctx, migrations.OwnerRole)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -130,6 +131,67 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	other.run(0, "restore", folder, "--passphrase", "correct horse battery staple")
 }
 
+// While a backup is made another one to the same place is refused and touches nothing
+// of it. One that was killed leaves what the next run replaces; what is somebody
+// else's stays, and is named.
+func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	folder := filepath.Join(t.TempDir(), "new", "backup")
+	secret := []string{"--passphrase", "correct horse battery staple"}
+	half := &backupCmd{Out: folder}
+	end, err := half.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
+		path = filepath.Join(half.half(), path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("half"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(words string) {
+		t.Helper()
+		var said bytes.Buffer
+		if code := run(append(append([]string{"backup", folder}, secret...), o.base...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), words) {
+			t.Errorf("exit %d: %s, want %s", code, said.String(), words)
+		}
+	}
+	refused("another backup is writing " + folder)
+	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
+		if _, err := os.Stat(filepath.Join(half.half(), path)); err != nil {
+			t.Errorf("the refused backup touched the other's: %v", err)
+		}
+	}
+	end() // as a killed process lets go
+	foreign := filepath.Join(half.half(), "letter.txt")
+	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(half.half() + " is in the way: remove it")
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(half.keysPath(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(half.keysPath() + " exists")
+	if err := os.Remove(half.keysPath()); err != nil {
+		t.Fatal(err)
+	}
+	o.run(0, append([]string{"backup", folder}, secret...)...)
+	refused(folder + " exists: name a new folder")
+	beside, err := os.ReadDir(filepath.Dir(folder))
+	if err != nil || len(beside) != 2 {
+		t.Errorf("beside the backup and its keys: %v, %v", beside, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, halfKeys)); err == nil {
+		t.Error("the keys lie in the folder")
+	}
+	found := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
+	found.run(0, append([]string{"restore", folder}, secret...)...)
+}
+
 func gzipped(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -233,15 +295,21 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not over a ledger
 		})
 	}
-	refused := func(args ...string) {
+	refused := func(words string, args ...string) {
 		t.Helper()
-		o := &operator{t, []string{"--data", filepath.Join(reachable(t), "data")}}
-		o.run(2, append([]string{"restore", folder, "--identity", file}, args...)...)
+		var said bytes.Buffer
+		code := run(append([]string{"restore", folder, "--identity", file, "--data", filepath.Join(reachable(t), "data")}, args...), io.Discard, &said)
+		if code != 2 || !strings.Contains(said.String(), words) {
+			t.Errorf("%v: exit %d: %s", args, code, said.String())
+		}
 	}
-	refused() // without the log
-	refused("--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	refused("--wal", log, "--at", moment, "--position", "1")
-	refused("--wal", log, "--position", "1") // of which partition?
-	refused("--wal", log, "--position", "2:1")
-	refused("--wal", log, "--wal-dir", log)
+	refused("name its folder with --wal")
+	refused("the log ends before", "--wal", log, "--at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	refused("before the base copy", "--wal", log, "--at", "2020-01-01T00:00:00Z")
+	refused("before the base copy", "--wal", log, "--at", began.Add(-time.Minute).UTC().Format(time.RFC3339))
+	refused("before the base copy", "--wal", log, "--position", "0:1")
+	refused("not both", "--wal", log, "--at", moment, "--position", "1")
+	refused("partition", "--wal", log, "--position", "1") // of which partition?
+	refused("partition", "--wal", log, "--position", "2:1")
+	refused("WAL_DIR is the folder", "--wal", log, "--wal-dir", log)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -51,5 +53,11 @@ func (c *eraseCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(map[string]string{"keyId": keyID}, fmt.Sprintf("%s is destroyed; other nodes forget it within a minute. Backups of subject_keys hold it until they are gone\n", keyID))
+	text := fmt.Sprintf("%s is destroyed; other nodes forget it within a minute. Backups of subject_keys hold it until they are gone\n", keyID)
+	if letters := filepath.Join(c.dir(), lettersFile); c.private() {
+		if _, err := os.Stat(letters); err == nil {
+			text += fmt.Sprintf("NOT erased: letters that were written before, in %s, may name whom they were about; remove the file while nothing serves\n", letters)
+		}
+	}
+	return o.result(map[string]string{"keyId": keyID}, text)
 }

@@ -3,13 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -22,7 +24,7 @@ type exportCmd struct {
 	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
 	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
-	To         string `help:"Only events before this time." placeholder:"TIME"`
+	To         string `help:"Only events before this time, RFC 3339 or a date." placeholder:"TIME"`
 	Period     string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 	Protocol   string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
 	Decision   string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
@@ -33,18 +35,21 @@ type exportCmd struct {
 }
 
 // Run exports.
-func (c *exportCmd) Run(ctx context.Context, o *output) error {
+func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal}
-	var err error
-	if c.Period != "" {
-		if filters.From, filters.To, err = period(c.Period); err != nil {
+	if filters.From, filters.To, err = c.span(); err != nil {
+		return err
+	}
+	var file *files.New // nil: standard output
+	if c.Out != "-" {   // before anything is recorded: what cannot be written is found now
+		if file, err = files.Create(c.Out); err != nil {
 			return err
 		}
-	}
-	for _, text := range []*string{&filters.From, &filters.To} {
-		if day, err := time.Parse(time.DateOnly, *text); err == nil {
-			*text = day.Format(time.RFC3339)
-		}
+		defer func() {
+			if file != nil {
+				err = file.Close(err)
+			}
+		}()
 	}
 	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -65,38 +70,56 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 	}
 	defer os.RemoveAll(folder)
 	progress := func(done, total int64) { o.progress.say("exported %d of %d events", done, total) }
-	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed})
-	if err != nil {
-		return err
-	}
 	pace := n.ledger.Pace()
 	if c.FullSpeed {
 		pace = &ledger.Pace{}
 	}
-	if c.Out == "-" {
-		return bundle.NewFolder(folder).Pack(pace.Writer(ctx, o.stdout))
+	packTo := func(to io.Writer) error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
+	export := commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
+	if file != nil && !file.Direct {
+		export.Ready = func() error { return packTo(file) }
 	}
-	if err := packFile(ctx, pace, folder, c.Out); err != nil {
+	manifest, err := n.app.ExportHistory(ctx, export)
+	switch {
+	case err != nil:
+		return err
+	case file == nil:
+		return packTo(o.stdout)
+	case file.Direct:
+		err = packTo(file)
+	}
+	err, file = file.Close(err), nil
+	if err != nil {
 		return err
 	}
 	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
 		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
 }
 
-// packFile writes the archive whole or not at all.
-func packFile(ctx context.Context, pace *ledger.Pace, folder, path string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".export-*")
-	if err != nil {
-		return err
+// span is the time that is asked for, as RFC 3339.
+func (c *exportCmd) span() (from, to string, err error) {
+	if c.Period != "" {
+		if c.From != "" || c.To != "" {
+			return "", "", errors.New("give --period, or --from and --to, not both")
+		}
+		return period(c.Period)
 	}
-	err = errors.Join(bundle.NewFolder(folder).Pack(pace.Writer(ctx, file)), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+	if from, err = moment("--from", c.From); err != nil {
+		return "", "", err
 	}
-	if err != nil {
-		_ = os.Remove(file.Name())
+	to, err = moment("--to", c.To)
+	return from, to, err
+}
+
+// moment is a time, or the beginning of a day in UTC, as RFC 3339; empty from nothing.
+func moment(flag, text string) (string, error) {
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.Format(time.RFC3339), nil
 	}
-	return err
+	if _, err := time.Parse(time.RFC3339, text); text != "" && err != nil {
+		return "", fmt.Errorf("%s: want a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", flag)
+	}
+	return text, nil
 }
 
 var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)

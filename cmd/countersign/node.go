@@ -102,7 +102,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if signer != nil && n.ledger.Stopped() == nil {
 		if err := n.activate(ctx, signer, next); err != nil {
 			if errors.Is(err, ledger.ErrForeignKey) {
-				return fmt.Errorf("%w: it belongs to another environment or was retired; start with the key that signed this ledger", err)
+				return fmt.Errorf("%w: set SIGNING_KEY to the key that signs this ledger now: after a rotation the one that was NEXT_SIGNING_KEY", err)
 			}
 			return fmt.Errorf("activate the signing key: %w", err)
 		}
@@ -253,7 +253,8 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 // runs, and is addressed as a role, until it is left.
 func (d *data) database(ctx context.Context, role string) (url string, leave func(), err error) {
 	if !d.private() {
-		return d.DatabaseURL, func() {}, nil
+		_, err := migrations.ParseURL(d.DatabaseURL)
+		return d.DatabaseURL, func() {}, err
 	}
 	server, err := startPrivate(ctx, d, slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *data) open(ctx context.Context) (*node, error) {
 
 type orgCreateCmd struct {
 	Name  string `required:"" help:"Name of the organization."`
-	Plan  string `required:"" enum:"team,business" help:"team or business."`
+	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"team or business."`
 	Owner string `required:"" help:"E-mail address of its first owner." placeholder:"EMAIL"`
 	data
 }
@@ -144,7 +144,7 @@ type orgMemberCmd struct {
 
 type memberAddCmd struct {
 	Email string `required:"" help:"Whose membership it is."`
-	Role  string `required:"" enum:"owner,admin,developer,auditor" help:"owner, admin, developer or auditor."`
+	Role  string `required:"" enum:"owner,admin,developer,auditor" placeholder:"owner|admin|developer|auditor" help:"owner, admin, developer or auditor."`
 	ofOrganization
 }
 

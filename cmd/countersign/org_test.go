@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,6 +95,56 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	o.run(2, "org", "token", "issue", "--org", org, "--expires", "400d")
 	if text := o.run(0, "verify"); !strings.Contains(text, "VALID") {
 		t.Errorf("verify: %s", text)
+	}
+}
+
+// What an export cannot be is refused before the ledger says that there was one, in
+// words that name what is wrong; and what is no file is written to, not replaced.
+func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
+	folder := t.TempDir()
+	out := filepath.Join(folder, "export.tar.gz")
+	for _, c := range []struct {
+		words string
+		args  []string
+	}{
+		{"write /nonexist/x: no such file or directory", []string{"--org", org, "--out", "/nonexist/x"}},
+		{"it is a folder", []string{"--org", org, "--out", folder}},
+		{"not both", []string{"--org", org, "--out", out, "--period", "2026", "--from", "2027-01-01"}},
+		{"--from: want a time such as", []string{"--org", org, "--out", out, "--from", "yesterday"}},
+		{"--to: want a time such as", []string{"--org", org, "--out", out, "--from", "2026-01-01", "--to", "2026-13-01"}},
+		{"organization not found", []string{"--org", "org_none", "--out", out}},
+		{"no events in this period", []string{"--org", org, "--out", out, "--from", "2090-01-01"}},
+	} {
+		var said bytes.Buffer
+		if code := run(append(append([]string{"export"}, c.args...), o.base...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), c.words) || strings.Contains(said.String(), "write "+out) {
+			t.Errorf("%v: exit %d: %s, want %s", c.args, code, said.String(), c.words)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if text := o.run(0, "--json", "tail", "--once"); strings.Contains(text, "export.created") {
+		t.Error("a refused export is recorded")
+	}
+	link := filepath.Join(folder, "newest")
+	if err := os.Symlink(out, link); err != nil {
+		t.Fatal(err)
+	}
+	o.run(0, "export", "--org", org, "--out", link)
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+	if packed, err := os.ReadFile(out); err != nil || !bytes.HasPrefix(packed, gzipMagic) {
+		t.Errorf("no export came through the link: %v", err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if text := o.run(0, "--json", "tail", "--once"); !strings.Contains(text, "export.created") {
+		t.Error("the export is not recorded")
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 
 // policyInitCmd writes a policy to begin with.
 type policyInitCmd struct {
-	For     string `required:"" enum:"x402,mcp,strict" help:"x402: small purchases from named hosts; mcp: named servers, a person for what is risky; strict: nothing until it is named."`
+	For     string `required:"" enum:"x402,mcp,strict" placeholder:"x402|mcp|strict" help:"x402: small purchases from named hosts; mcp: named servers, a person for what is risky; strict: nothing until it is named."`
 	Out     string `help:"File to write; it must not be there yet. Default: standard output." placeholder:"FILE"`
 	BaseURL string `help:"Service whose schema the file names, so that an editor knows the members." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }

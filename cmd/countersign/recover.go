@@ -17,7 +17,7 @@ import (
 
 // recover brings a base copy forward by the log that was kept, into an empty data
 // folder.
-func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
+func (c *restoreCmd) recover(ctx context.Context, m backup.Manifest, keys io.Reader) (map[string][]byte, error) {
 	switch {
 	case !c.private():
 		return nil, errors.New("a base copy is restored into a data folder (--data), not into DATABASE_URL")
@@ -37,7 +37,7 @@ func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.target(ctx, log)
+	r, err := c.target(ctx, m, log)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +45,19 @@ func (c *restoreCmd) recover(ctx context.Context, keys io.Reader) (map[string][]
 }
 
 // target is how far the log is replayed.
-func (c *restoreCmd) target(ctx context.Context, log string) (r localpg.Recovery, err error) {
+func (c *restoreCmd) target(ctx context.Context, m backup.Manifest, log string) (r localpg.Recovery, err error) {
 	r.WAL = log
 	switch {
 	case c.At != "":
 		if r.At, err = time.Parse(time.RFC3339, c.At); err != nil {
 			return r, errors.New("--at wants a time such as 2026-11-22T15:04:05Z")
+		}
+		made, err := time.Parse(time.RFC3339, m.CreatedAt)
+		if err != nil {
+			return r, errors.New("the manifest's createdAt is no time")
+		}
+		if r.At.Before(made) { // the server would stop where the copy ends, and call that the moment
+			return r, fmt.Errorf("%w, which is of %s", localpg.ErrBeforeBase, m.CreatedAt)
 		}
 	case c.Position != "":
 		at, err := parsePlace(c.Position)

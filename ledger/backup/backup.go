@@ -63,6 +63,15 @@ type Table struct {
 
 const format = "svc-backup-v1"
 
+const (
+	manifestName = "manifest.json"
+	tablesName   = "tables"
+	baseName     = "base.tar.gz"
+)
+
+// IsPart says whether a folder that Write or WriteBase makes has something of this name.
+func IsPart(name string) bool { return name == manifestName || name == tablesName || name == baseName }
+
 const keysTable = "subject_keys"
 
 // left are tables that are not copied.
@@ -87,7 +96,7 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 		return m, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := os.MkdirAll(filepath.Join(folder, "tables"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, tablesName), 0o700); err != nil {
 		return m, err
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -99,7 +108,7 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 			if t.Name == keysTable {
 				continue
 			}
-			if err := t.write(ctx, tx, filepath.Join(folder, "tables", t.Name+".copy.gz")); err != nil {
+			if err := t.write(ctx, tx, filepath.Join(folder, tablesName, t.Name+".copy.gz")); err != nil {
 				return fmt.Errorf("copy %s: %w", t.Name, err)
 			}
 		}
@@ -125,7 +134,7 @@ func (m Manifest) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return writeSynced(filepath.Join(folder, "manifest.json"), text)
+	return writeSynced(filepath.Join(folder, manifestName), text)
 }
 
 // WriteBase writes the files of a private server, which copy gives, into a new folder,
@@ -159,8 +168,6 @@ func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, 
 	}
 	return m, m.write(folder)
 }
-
-const baseName = "base.tar.gz"
 
 // Base opens the base copy of a backup: a tar.
 func Base(folder string) (io.ReadCloser, error) {
@@ -200,9 +207,9 @@ func Keys(in io.Reader) (map[string][]byte, error) {
 }
 
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+		return nil, err
 	}
 	config.RuntimeParams["search_path"] = "public"
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -342,7 +349,7 @@ func writeSynced(path string, text []byte) error {
 
 // Read reads a backup's manifest and refuses what this program cannot restore.
 func Read(folder string) (m Manifest, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, "manifest.json"))
+	text, err := os.ReadFile(filepath.Join(folder, manifestName))
 	if err != nil {
 		return m, fmt.Errorf("no backup in %s: %w", folder, err)
 	}
@@ -393,7 +400,7 @@ func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (f
 			return err
 		}
 		for _, t := range m.Tables {
-			if err := t.restore(ctx, tx, filepath.Join(folder, "tables", t.Name+".copy.gz")); err != nil {
+			if err := t.restore(ctx, tx, filepath.Join(folder, tablesName, t.Name+".copy.gz")); err != nil {
 				return fmt.Errorf("restore %s: %w", t.Name, err)
 			}
 		}

@@ -90,11 +90,19 @@ func (f *Folder) Pack(to io.Writer) error {
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
 	slices.Sort(names)
 	for _, path := range names {
-		err = errors.Join(err, f.pack(archive, path))
+		if err := f.pack(archive, path); err != nil {
+			return err // whatever comes after it would say the same
+		}
 	}
-	return errors.Join(err, archive.Close(), compressed.Close())
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return compressed.Close()
 }
 
 // epoch is the time of every file in an archive.

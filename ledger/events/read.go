@@ -84,7 +84,7 @@ var readers = map[string]reader{
 	TypeCheckpointsBegun:         {present: reflect.TypeFor[CheckpointsBegun]()},
 	TypeRollbackDeclared:         {present: reflect.TypeFor[RollbackDeclared]()},
 	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased](), inSQL: true},
-	TypeExportCreated:            {present: reflect.TypeFor[ExportCreated]()},
+	TypeExportCreated:            {present: reflect.TypeFor[ExportCreated](), sealed: true},
 }
 
 // Read decodes the payload of an event of a type and schema version into the

@@ -176,6 +176,9 @@ type Recovery struct {
 	XID string    // to the end of this transaction instead; empty: none
 }
 
+// ErrBeforeBase is a moment to which a base copy cannot be brought.
+var ErrBeforeBase = errors.New("what was asked for is before the base copy: take an earlier base copy, or ask for a later moment or position")
+
 // Recover makes the cluster of an empty data folder from a base copy and the log, and
 // stops its server again. What fails leaves no cluster.
 func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
@@ -228,7 +231,12 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	}
 	s, err := l.start(ctx)
 	if err != nil {
-		if strings.Contains(err.Error(), "recovery ended before configured recovery target was reached") {
+		ended := strings.Contains(err.Error(), "recovery ended before configured recovery target was reached")
+		switch {
+		case ended && r.XID != "", strings.Contains(err.Error(), "requested recovery stop point is before consistent recovery point"):
+			// A transaction that is known and that the log does not end is in the copy already.
+			return ErrBeforeBase
+		case ended:
 			return errors.New("the log ends before the moment that was asked for: leave --at and --position out to come to its end")
 		}
 		return err

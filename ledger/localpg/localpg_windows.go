@@ -36,6 +36,9 @@ var ErrNoLog = ErrNoPostgres
 // CopyBase returns ErrNoLog.
 func (s *Server) CopyBase(context.Context, io.Writer) error { return ErrNoLog }
 
+// ErrBeforeBase is what Recover never gets to say.
+var ErrBeforeBase = ErrNoPostgres
+
 // Recovery is how far a base copy is brought.
 type Recovery struct {
 	WAL string

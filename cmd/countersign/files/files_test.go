@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,5 +54,56 @@ func TestReplace(t *testing.T) {
 	}
 	if err := files.Replace(filepath.Join(folder, "nowhere", "a"), nil); err == nil || strings.Count(err.Error(), "nowhere") != 1 {
 		t.Errorf("in no folder: %v", err)
+	}
+}
+
+// A link stays a link, and what it leads to is replaced, or made.
+func TestReplaceWritesThroughALink(t *testing.T) {
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	target, link, second := filepath.Join(elsewhere, "target"), filepath.Join(folder, "link"), filepath.Join(folder, "second")
+	if err := errors.Join(os.Symlink(target, link), os.Symlink("link", second)); err != nil {
+		t.Skip(err) // a system without links
+	}
+	for _, text := range []string{"made", "replaced"} {
+		if err := files.Replace(second, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(target); err != nil || string(got) != text {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	for _, path := range []string{link, second} {
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v", path, err)
+		}
+	}
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+	ring := filepath.Join(folder, "ring")
+	if err := os.Symlink("ring", ring); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Replace(ring, nil); err == nil {
+		t.Error("a link to itself is written")
+	}
+}
+
+// What fails after it was begun leaves the place as it was.
+func TestNewIsWholeOrNotThere(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "a")
+	f, err := files.Create(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("half")); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("the cause")
+	if err := f.Close(cause); err != cause {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(place)); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

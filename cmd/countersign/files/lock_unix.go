@@ -1,0 +1,12 @@
+//go:build unix
+
+package files
+
+import (
+	"os"
+	"syscall"
+)
+
+// tryLock takes the file unless somebody else holds it; closing it, or the end of the
+// process, lets go.
+func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

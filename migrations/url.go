@@ -1,0 +1,41 @@
+package migrations
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrURL says less than the library, whose text repeats the connection string, which
+// may hold a password.
+var ErrURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: want postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+
+// errUnescaped is a password that ends too early: what is behind its first @ or / would
+// be looked up as a host, or asked for as a database, and stand in errors and logs.
+var errUnescaped = errors.New("DATABASE_URL has an @ or a / too many: in a user or password write @ as %40 and / as %2F")
+
+// ParseURL reads the connection string of a database. Its errors repeat nothing of it.
+func ParseURL(databaseURL string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, ErrURL
+	}
+	if strings.LastIndex(config.Host, "@") > 0 || strings.Contains(config.Database, "@") && !strings.Contains(databaseURL, "%40") { // @NAME alone is a socket
+		return nil, errUnescaped
+	}
+	return config, nil
+}
+
+// ParsePoolURL is ParseURL for a pool of connections.
+func ParsePoolURL(databaseURL string) (*pgxpool.Config, error) {
+	if _, err := ParseURL(databaseURL); err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, ErrURL
+	}
+	return config, nil
+}

@@ -102,7 +102,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if signer != nil && n.ledger.Stopped() == nil {
 		if err := n.activate(ctx, signer, next); err != nil {
 			if errors.Is(err, ledger.ErrForeignKey) {
-				return fmt.Errorf("%w: set SIGNING_KEY to the key that signs this ledger now: after a rotation the one that was NEXT_SIGNING_KEY", err)
+				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
 			}
 			return fmt.Errorf("activate the signing key: %w", err)
 		}

@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -104,6 +107,25 @@ func (w *window) see(text string) {
 		_ = chromedp.Run(w.ctx, chromedp.Sleep(50*time.Millisecond)) // a page takes its time; there is no event for "another text"
 	}
 	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
+}
+
+// failures collects what the browser's console has against the pages from now on.
+func (w *window) failures() func() []string {
+	var mu sync.Mutex
+	var said []string
+	chromedp.ListenTarget(w.ctx, func(event any) {
+		if e, is := event.(*log.EventEntryAdded); is && e.Entry.Level == log.LevelError {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, e.Entry.URL+": "+e.Entry.Text)
+		}
+	})
+	w.do(log.Enable())
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(said)
+	}
 }
 
 // press clicks the button or link with a text.

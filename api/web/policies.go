@@ -131,108 +131,16 @@ func showPolicyVersion(s *Handler, v *visit) (view, error) {
 type policyEditor struct {
 	Text     string
 	Problem  string // why it is no policy
+	Refused  string // why it could not be checked or kept
 	Lint     []events.PolicyLint
-	Checked  bool
 	Said     []string
 	Diff     []DiffLine // to the active version
 	Preview  *commands.Preview
-	Fields   []policyField
+	Form     policyForm
 	Draft    *commands.Draft // that it is, once it was kept
-	Starters []assurance.Starter
-	Activate bool // the reader may put it in force
-	Own      bool // but not this draft, which is their own
-	Fresh    bool // signed in a moment ago, as that needs
-}
-
-// policyField is one member of a policy in the form.
-type policyField struct {
-	Name, Label, Hint, Kind, Value string
-	Checked                        bool
-}
-
-// policyFields are the members in the order of the form. A list has one entry a
-// line; an empty one is absent, and the word none stands for a list that allows
-// nothing.
-func policyFields(text string) []policyField {
-	var members map[string]jsontext.Value
-	_ = json.Unmarshal([]byte(text), &members) // what cannot be read leaves the form empty
-	fields := []policyField{
-		{Name: "maxUsdPerTransaction", Label: "At most, for one purchase", Hint: "US dollars", Kind: "number"},
-		{Name: "allowedHosts", Label: "Hosts that may be paid", Hint: "one a line; *.example.com for all below", Kind: "list"},
-		{Name: "blockedHosts", Label: "Hosts that never may", Kind: "list"},
-		{Name: "allowedNetworks", Label: "Networks", Hint: "base, ethereum, solana …", Kind: "list"},
-		{Name: "allowedPayTo", Label: "Addresses that may receive", Kind: "list"},
-		{Name: "allowedMcpServers", Label: "MCP servers that may be called", Kind: "list"},
-		{Name: "allowedMcpTools", Label: "Tools that may be called", Hint: "tool, or server/tool", Kind: "list"},
-		{Name: "blockedMcpTools", Label: "Tools that never may", Kind: "list"},
-		{Name: "reviewMcpRiskAtOrAbove", Label: "A person decides from this declared risk on", Hint: "medium, high or critical", Kind: "text"},
-		{Name: "requireHttps", Label: "https only", Kind: "flag"},
-		{Name: "requireExactScheme", Label: "Scheme exact only", Kind: "flag"},
-		{Name: "requireResourceBinding", Label: "The payment names its resource", Kind: "flag"},
-		{Name: "requirePaymentIdentifier", Label: "Every payment has an identifier", Kind: "flag"},
-		{Name: "requireMcpArgumentBinding", Label: "Tool calls name their arguments", Kind: "flag"},
-	}
-	for i, f := range fields {
-		value, present := members[f.Name]
-		if !present {
-			continue
-		}
-		var list []string
-		switch {
-		case f.Kind == "flag":
-			fields[i].Checked = string(value) == "true"
-		case f.Kind == "list" && json.Unmarshal(value, &list) == nil:
-			fields[i].Value = strings.Join(list, "\n")
-			if len(list) == 0 {
-				fields[i].Value = "none"
-			}
-		default:
-			fields[i].Value = strings.Trim(string(value), `"`)
-		}
-	}
-	return fields
-}
-
-// applyFields writes the form into the text, which keeps what the form does not
-// have.
-func applyFields(text string, form func(string) string) (string, error) {
-	members := map[string]jsontext.Value{}
-	if err := json.Unmarshal([]byte(text), &members); err != nil {
-		members = map[string]jsontext.Value{"policyId": jsontext.Value(`"default"`)}
-	}
-	for _, f := range policyFields("") {
-		given := strings.TrimSpace(form("f_" + f.Name))
-		delete(members, f.Name)
-		var value any
-		switch {
-		case given == "":
-			continue
-		case f.Kind == "flag":
-			value = true
-		case f.Kind == "number":
-			value = jsontext.Value(given)
-			if !jsontext.Value(given).IsValid() || jsontext.Value(given).Kind() != '0' {
-				return "", policy.Refuse("invalid_format", "/"+f.Name, f.Name+" must be a number")
-			}
-		case f.Kind == "list":
-			list := []string{}
-			for line := range strings.Lines(given) {
-				if line = strings.TrimSpace(line); line != "" && line != "none" {
-					list = append(list, line)
-				}
-			}
-			value = list
-		default:
-			value = given
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return "", policy.Refuse("invalid_format", "/"+f.Name, f.Name+" could not be read")
-		}
-		members[f.Name] = text
-	}
-	whole, err := json.Marshal(members, json.Deterministic(true))
-	return IndentJSON(whole), err
+	Activate bool            // the reader may put it in force
+	Own      bool            // but not this draft, which is their own
+	Fresh    bool            // signed in a moment ago, as that needs
 }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
@@ -280,7 +188,7 @@ func namedAs(text, policyID string) string {
 
 // checkPolicy says what a text means, and what it would have changed.
 func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
-	e := policyEditor{Text: text, Fields: policyFields(text), Checked: true, Starters: page.Starters}
+	e := policyEditor{Text: text, Form: formOf(text)}
 	done, err := s.app.Compute(ctx, len(text))
 	if err != nil {
 		return e, err
@@ -304,7 +212,9 @@ func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page po
 		e.Diff = Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
-	e.Preview = &preview
+	if err == nil {
+		e.Preview = &preview
+	}
 	return e, err
 }
 
@@ -315,8 +225,9 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 	return list
 }
 
-// postPolicy checks what is written, writes the form into the text, or keeps it as
-// a draft.
+// postPolicy writes what was changed in the form into the text, says what it means, and
+// keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
+// stays on the page.
 func postPolicy(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
@@ -325,28 +236,30 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 	if err := p.May(commands.RightDraft); err != nil {
 		return view{}, err
 	}
-	ctx, text := v.request.Context(), strings.ReplaceAll(v.form.Get("policy"), "\r\n", "\n")
+	ctx := v.request.Context()
 	page, err := s.policyPage(ctx, p)
 	if err != nil {
 		return view{}, err
 	}
-	if v.form.Get("do") == "form" {
-		written, err := applyFields(text, v.form.Get)
-		if err != nil {
-			return view{}, err
-		}
-		text = written
-	}
+	text, form := writeForm(lineFeeds(v.form.Get("policy")), v.form)
 	e, err := s.checkPolicy(ctx, p, page, text)
-	if err != nil || v.form.Get("do") != "draft" || e.Problem != "" {
-		status := http.StatusOK
-		if e.Problem != "" {
-			status = http.StatusBadRequest
+	e.Form = form
+	keep, clean := v.form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
+	if err == nil && keep && clean {
+		var d commands.Draft
+		if d, err = s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
+			return view{location: "/policies/drafts/" + d.DraftID}, nil
 		}
-		return view{template: "policy-editor.html", data: e, status: status}, err
 	}
-	d, err := s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text)))
-	return view{location: "/policies/drafts/" + d.DraftID}, err
+	shows := view{template: "policy-editor.html"}
+	switch {
+	case err != nil:
+		shows, e.Refused = s.because(v, shows, err)
+	case keep && !clean, len(form.Problems) > 0: // a check that found a problem is a good check
+		shows.status = http.StatusBadRequest
+	}
+	shows.data = e
+	return shows, nil
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {

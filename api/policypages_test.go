@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/policy/canon"
@@ -57,6 +58,42 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	}
 	admin.want(admin.get("/policies/3"), 200, "No host is allowed, so nothing may be paid.")
 	admin.want(admin.get("/overview"), 200, "Policy version 3")
+	clean(t, s)
+}
+
+// TestADraftThatWasPutInForce: its address leads to its version, and who comes second
+// reads who was first, and does not lose what they wrote.
+func TestADraftThatWasPutInForce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	dev, admin, owner := c.people["developer"], c.people["admin"], c.people["owner"]
+	got := dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}})
+	draft := got.header.Get("Location")
+	refused := admin.form(draft, url.Values{"reason": {strings.Repeat("long ", 300)}})
+	admin.want(refused, 400, "It was not put in force: reason must")
+	admin.want(refused, 400, `value="long long`)
+	s.clock.Add(11 * time.Minute)
+	late := admin.form(draft, url.Values{"reason": {"written for ten minutes"}})
+	admin.want(late, 403, "It was not put in force: sign in again to do this. Nothing was recorded.")
+	admin.want(late, 403, "written for ten minutes")
+	admin.want(late, 403, `/sign-in?next=/policies/drafts/`)
+	admin.signIn("admin@acme.example")
+	owner.signIn("owner@acme.example")
+	if got := admin.form(draft, url.Values{"reason": {"ticket 4711"}}); got.header.Get("Location") != "/policies/2" {
+		t.Fatalf("%d to %s: %s", got.status, got.header.Get("Location"), got.body)
+	}
+	for _, who := range []*browser{dev, admin, owner, c.people["auditor"]} {
+		if got := who.get(draft); got.status != 303 || got.header.Get("Location") != "/policies/2" {
+			t.Errorf("the draft's address: %d to %s", got.status, got.header.Get("Location"))
+		}
+	}
+	second := owner.form(draft, url.Values{"reason": {"what I had to say"}})
+	for _, part := range []string{"Policy version 2", "admin@acme.example had put this draft in force before you", "Nothing was recorded of yours.", "what I had to say", "ticket 4711"} {
+		owner.want(second, 409, part)
+	}
+	owner.want(owner.get("/policies/drafts/evt_01JD3Z8W5T0000000000000000"), 404, "not found")
+	owner.want(owner.form("/policies/drafts/evt_01JD3Z8W5T0000000000000000", url.Values{"reason": {"x"}}), 404, "policy draft not found")
 	clean(t, s)
 }
 

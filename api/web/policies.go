@@ -48,6 +48,10 @@ type policyVersion struct {
 	Text      string
 	Diff      []DiffLine // to the version before
 	Name      func(string) string
+
+	// Of somebody who wanted to put its draft in force, too:
+	Before     bool   // it had been done
+	Unrecorded string // the reason they gave
 }
 
 func versionShown(a commands.Activation, name func(string) string) (policyVersion, error) {
@@ -83,6 +87,15 @@ func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyP
 		page.Active = &page.Versions[0]
 	}
 	return page, nil
+}
+
+// madeOf is the version that a draft became; nil while it is a draft.
+func (p policyPage) madeOf(draftID string) *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return version.DraftID == draftID })
+	if i < 0 {
+		return nil
+	}
+	return &p.Versions[i]
 }
 
 // readPolicies is the page of policies for who has a right, and who that is.
@@ -131,7 +144,8 @@ func showPolicyVersion(s *Handler, v *visit) (view, error) {
 type policyEditor struct {
 	Text     string
 	Problem  string // why it is no policy
-	Refused  string // why it could not be checked or kept
+	Refused  string // why it could not be checked, kept or put in force
+	Reason   string // that was given for putting it in force
 	Lint     []events.PolicyLint
 	Said     []string
 	Diff     []DiffLine // to the active version
@@ -142,6 +156,9 @@ type policyEditor struct {
 	Own      bool            // but not this draft, which is their own
 	Fresh    bool            // signed in a moment ago, as that needs
 }
+
+// Asks says whether the page of the draft asks for a reason.
+func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
 	p, page, redirect, err := s.readPolicies(v, commands.RightDraft)
@@ -267,21 +284,29 @@ func showDraftPage(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	for _, d := range page.Drafts {
-		if d.DraftID != v.vars["id"] {
-			continue
-		}
-		e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
-		if p.May(commands.RightDraft) == nil {
-			if e, err = s.checkPolicy(v.request.Context(), p, page, IndentJSON(d.Canonical)); err != nil {
-				return view{}, err
-			}
-		}
-		e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
-		e.Own = d.Author == p.Member && !p.MayActAlone()
-		return view{template: "policy-draft.html", data: e}, nil
+	if version := page.madeOf(v.vars["id"]); version != nil {
+		return view{location: "/policies/" + strconv.Itoa(version.Version)}, nil
 	}
-	return view{}, policy.Refuse(codeNotFound, "", "not found")
+	return s.draftPage(v.request.Context(), p, page, v.vars["id"])
+}
+
+// draftPage is the page of a draft that nobody has put in force.
+func (s *Handler) draftPage(ctx context.Context, p commands.Principal, page policyPage, id string) (view, error) {
+	i := slices.IndexFunc(page.Drafts, func(d commands.Draft) bool { return d.DraftID == id })
+	if i < 0 {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	}
+	d := page.Drafts[i]
+	e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
+	if p.May(commands.RightDraft) == nil {
+		var err error
+		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {
+			return view{}, err
+		}
+	}
+	e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
+	e.Own = d.Author == p.Member && !p.MayActAlone()
+	return view{template: "policy-draft.html", data: e}, nil
 }
 
 func postActivate(s *Handler, v *visit) (view, error) {
@@ -289,8 +314,36 @@ func postActivate(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], strings.TrimSpace(v.form.Get("reason")))
-	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
+	reason := strings.TrimSpace(v.form.Get("reason"))
+	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], reason)
+	if err != nil {
+		return s.notActivated(v, p, reason, err)
+	}
+	return view{location: "/policies/" + strconv.Itoa(a.Version)}, nil
+}
+
+// notActivated says why a draft was not put in force, with the reason that somebody
+// wrote for it: on the page of the draft, or of the version that it became meanwhile.
+func (s *Handler) notActivated(v *visit, p commands.Principal, reason string, refused error) (view, error) {
+	page, err := s.policyPage(v.request.Context(), p)
+	if err != nil {
+		return view{}, refused
+	}
+	if version := page.madeOf(v.vars["id"]); version != nil {
+		shows, _ := s.because(v, view{template: "policy.html"}, refused)
+		version.Before, version.Unrecorded = true, reason
+		shows.data = *version
+		return shows, nil
+	}
+	draft, err := s.draftPage(v.request.Context(), p, page, v.vars["id"])
+	if err != nil {
+		return view{}, refused
+	}
+	e := draft.data.(policyEditor)
+	shows, message := s.because(v, draft, refused)
+	e.Refused, e.Reason = message, reason
+	shows.data = e
+	return shows, nil
 }
 
 func postFreeze(s *Handler, v *visit) (view, error) {

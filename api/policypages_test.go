@@ -89,7 +89,7 @@ func TestADraftThatWasPutInForce(t *testing.T) {
 		}
 	}
 	second := owner.form(draft, url.Values{"reason": {"what I had to say"}})
-	for _, part := range []string{"Policy version 2", "admin@acme.example had put this draft in force before you", "Nothing was recorded of yours.", "what I had to say", "ticket 4711"} {
+	for _, part := range []string{"Policy version 2", "This draft had already been put in force by admin@acme.example,", "Nothing more was recorded.", "what I had to say", "ticket 4711"} {
 		owner.want(second, 409, part)
 	}
 	owner.want(owner.get("/policies/drafts/evt_01JD3Z8W5T0000000000000000"), 404, "not found")

@@ -33,13 +33,8 @@ type policyPage struct {
 	MayActivate bool
 }
 
-// Name is a member's address, or the id.
-func (p policyPage) Name(member string) string {
-	if name := p.People[member]; name != "" {
-		return name
-	}
-	return member
-}
+// Name is a member's address, as far as the reader may know it.
+func (p policyPage) Name(member string) string { return named(p.People, member) }
 
 // policyVersion is one version, as sentences and as text.
 type policyVersion struct {

@@ -168,12 +168,18 @@ func (w *window) fits(path string) {
 	w.t.Helper()
 	w.do(chromedp.EmulateViewport(360, 800))
 	w.open(path)
+	w.within(path, 360)
+	w.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// within fails if what is shown now is wider than the window.
+func (w *window) within(what string, window int) {
+	w.t.Helper()
 	var width int
 	w.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &width))
-	if width > 360 {
+	if width > window {
 		var wide string
-		w.do(chromedp.Evaluate(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 361 && !e.closest(".places, pre.wide, .diff")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`, &wide))
-		w.t.Errorf("%s is %d pixels wide on a phone: %s", path, width, wide)
+		w.do(chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > %d && !e.closest(".places, pre.wide, .diff")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`, window+1), &wide))
+		w.t.Errorf("%s is %d pixels wide in %d: %s", what, width, window, wide)
 	}
-	w.do(chromedp.EmulateViewport(1280, 900))
 }

@@ -1,12 +1,14 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
 )
 
 // TestWalkTryACommand: somebody who knows nothing yet.
@@ -96,6 +98,44 @@ func TestWalkPolicies(t *testing.T) {
 		w.open(path)
 		w.shoot(strings.Trim(path, "/"))
 	}
+}
+
+// TestWalkLongNames: a name without a space is as wide as its place, on a phone, on a
+// screen and between, and so is the menu of organizations.
+func TestWalkLongNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	long := strings.Repeat("Longname", 23)
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, commands.OrganizationChange{Name: long, Reason: "renamed"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.app.AddMember(t.Context(), c.now(t), strings.Repeat("a", 64)+"@"+strings.Repeat(strings.Repeat("b", 59)+".", 3)+"example", "auditor"); err != nil {
+		t.Fatal(err)
+	}
+	c.activate(t, toolPolicy)
+	c.decide(t, toolBody("k1", long+"2", "write", "critical")).decision(t)
+	denied := c.decide(t, toolBody("k2", long, "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	for _, width := range []int{360, 375, 641, 768, 1280} {
+		w.do(chromedp.EmulateViewport(int64(width), 900))
+		for _, path := range []string{"/overview", "/reviews", "/decisions", "/decisions/" + denied.Record.DecisionID, "/policies", "/members", "/keys", "/account", "/guard"} {
+			w.open(path)
+			w.within(path, width)
+			for i, menu := range []string{"organizations", "account"} {
+				w.do(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("header .menu").forEach((menu, i) => { menu.open = i === %d })`, i), nil))
+				w.within("the menu of the "+menu+" on "+path, width)
+			}
+		}
+	}
+	for _, path := range []string{"reviews", "decisions", "members", "account"} {
+		w.open("/" + path)
+		w.shoot("long-" + path)
+	}
+	w.do(chromedp.Click(`header .menu summary`, chromedp.ByQuery))
+	w.shoot("long-menu")
 }
 
 // TestWalkPolicyFormFollowsTheText: a form in which nothing was changed says what the

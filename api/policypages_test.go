@@ -58,6 +58,27 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	}
 	admin.want(admin.get("/policies/3"), 200, "No host is allowed, so nothing may be paid.")
 	admin.want(admin.get("/overview"), 200, "Policy version 3")
+
+	// What a freeze stopped goes on from the version before it.
+	dev.want(dev.get("/policies/new"), 200, "&#34;allowedHosts&#34;: []")
+	dev.want(dev.get("/policies"), 200, `<a href="/policies/new?from=2">Start a draft from version 2</a>`)
+	auditor.want(auditor.get("/policies"), 200, "Everything is stopped until another version is put in force.")
+	dev.want(dev.get("/policies/2"), 200, `href="/policies/new?from=2"`)
+	if page := auditor.get("/policies/2"); strings.Contains(page.body, "/policies/new") {
+		t.Error("an auditor is led to the editor")
+	}
+	e := &editor{browser: dev}
+	e.open(dev.get("/policies/new?from=2"))
+	e.text(`{"policyId":"default","maxUsdPerTransaction":0.1,"allowedHosts":["api.weather.example"]}`)
+	e.field("allowedHosts", "api.weather.example")
+	e.fields.Set("do", "draft")
+	admin.form(dev.form("/policies/new", e.fields).header.Get("Location"), url.Values{"reason": {"it goes on"}})
+	if page := dev.get("/policies"); strings.Contains(page.body, "Everything is stopped") {
+		t.Error("what goes on is called stopped")
+	}
+	admin.want(admin.get("/policies/4"), 200, "Only these hosts may be paid: api.weather.example.")
+	dev.want(dev.get("/policies/new?from=99"), 404, "from is no version of the policy")
+	dev.want(dev.get("/policies/new?from="), 404, "from is no version of the policy")
 	clean(t, s)
 }
 

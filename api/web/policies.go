@@ -43,6 +43,8 @@ type policyVersion struct {
 	Text      string
 	Diff      []DiffLine // to the version before
 	Name      func(string) string
+	Stops     bool // nothing may be paid or called, as after a freeze
+	MayDraft  bool // the reader may start another from it
 
 	// Of somebody who wanted to put its draft in force, too:
 	Before     bool   // it had been done
@@ -51,7 +53,13 @@ type policyVersion struct {
 
 func versionShown(a commands.Activation, name func(string) string) (policyVersion, error) {
 	said, err := PolicySentences(a.Canonical)
-	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name}, err
+	if err != nil {
+		return policyVersion{}, err
+	}
+	var p assurance.Policy
+	err = json.Unmarshal(a.Canonical, &p)
+	none := func(list []string) bool { return list != nil && len(list) == 0 }
+	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
 func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyPage, error) {
@@ -82,6 +90,25 @@ func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyP
 		page.Active = &page.Versions[0]
 	}
 	return page, nil
+}
+
+// version is the one with a number; nil if there was none.
+func (p policyPage) version(number string) *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
+	if i < 0 {
+		return nil
+	}
+	return &p.Versions[i]
+}
+
+// BeforeStop is the newest version that did not stop everything, if the one in force
+// does; nil otherwise.
+func (p policyPage) BeforeStop() *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return !version.Stops })
+	if i < 1 {
+		return nil
+	}
+	return &p.Versions[i]
 }
 
 // madeOf is the version that a draft became; nil while it is a draft.
@@ -127,12 +154,12 @@ func showPolicyVersion(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	for _, version := range page.Versions {
-		if strconv.Itoa(version.Version) == v.vars["version"] {
-			return view{template: "policy.html", data: version}, nil
-		}
+	version := page.version(v.vars["version"])
+	if version == nil {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}
-	return view{}, policy.Refuse(codeNotFound, "", "not found")
+	version.MayDraft = page.MayDraft
+	return view{template: "policy.html", data: *version}, nil
 }
 
 // policyEditor is a policy that is being written: form and text side by side.
@@ -166,8 +193,14 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		text = starter
 	}
 	if page.Active != nil {
+		from := page.Active
+		if query.Has("from") {
+			if from = page.version(query.Get("from")); from == nil {
+				return view{}, policy.Refuse(codeNotFound, "/from", "from is no version of the policy")
+			}
+		}
 		if query.Get("template") == "" {
-			text = withoutVersion(page.Active.Text)
+			text = withoutVersion(from.Text)
 		}
 		text = namedAs(text, page.Active.PolicyID)
 	}

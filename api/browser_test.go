@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -106,6 +109,25 @@ func (w *window) see(text string) {
 	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
 }
 
+// failures collects what the browser's console has against the pages from now on.
+func (w *window) failures() func() []string {
+	var mu sync.Mutex
+	var said []string
+	chromedp.ListenTarget(w.ctx, func(event any) {
+		if e, is := event.(*log.EventEntryAdded); is && e.Entry.Level == log.LevelError {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, e.Entry.URL+": "+e.Entry.Text)
+		}
+	})
+	w.do(log.Enable())
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(said)
+	}
+}
+
 // press clicks the button or link with a text.
 func (w *window) press(text string) {
 	w.t.Helper()
@@ -146,12 +168,18 @@ func (w *window) fits(path string) {
 	w.t.Helper()
 	w.do(chromedp.EmulateViewport(360, 800))
 	w.open(path)
+	w.within(path, 360)
+	w.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// within fails if what is shown now is wider than the window.
+func (w *window) within(what string, window int) {
+	w.t.Helper()
 	var width int
 	w.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &width))
-	if width > 360 {
+	if width > window {
 		var wide string
-		w.do(chromedp.Evaluate(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 361 && !e.closest(".places, pre.wide, .diff")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`, &wide))
-		w.t.Errorf("%s is %d pixels wide on a phone: %s", path, width, wide)
+		w.do(chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > %d && !e.closest(".places, pre.wide, .diff")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`, window+1), &wide))
+		w.t.Errorf("%s is %d pixels wide in %d: %s", what, width, window, wide)
 	}
-	w.do(chromedp.EmulateViewport(1280, 900))
 }

@@ -142,7 +142,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
 	admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
 	dev := c.people["developer"]
-	dev.want(dev.get("/decisions"), 200, "No decision yet.")
+	dev.want(dev.get("/decisions"), 200, "No decision of yours yet.")
 	dev.want(dev.get("/decisions/"+denied.Record.DecisionID), 404, "not found")
 	dev.want(dev.get("/decisions.csv"), 403, "missing scope export:read")
 

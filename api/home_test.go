@@ -18,6 +18,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/"), 200, s.app.BaseURL+"/api/agent-services/action-safety/quick")
+	b.want(b.get("/"), 200, "gate hook --install claude --write") // without it nothing is installed
 	before := s.eventCount(t)
 	got := b.form("/", url.Values{"command": {"cd x && git push --force origin main # <b>"}, "environment": {"production"}})
 	for _, part := range []string{`<mark>git push --force origin main</mark>`, "critical risk", "git.push.force-protected", "Safer:", "# &lt;b&gt;", `<option value="production" selected>`} {

@@ -504,7 +504,7 @@ func TestReviewPage(t *testing.T) {
 	page := admin.get("/reviews/" + id)
 	admin.want(page, 200, "https://api.weather.example/v1/forecast?city=Oslo")
 	admin.want(page, 200, "x402.network.missing")
-	dev.want(dev.get("/reviews"), 200, "Nothing waits for a review.") // of their own
+	dev.want(dev.get("/reviews"), 200, "Nothing of yours waits for a review.")
 	dev.want(dev.get("/reviews/"+id), 404, "not found")
 	auditor := c.people["auditor"]
 	auditor.want(auditor.get("/reviews/"+id), 200, "An owner or admin resolves it.")

@@ -1,12 +1,14 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
 )
 
 // TestWalkTryACommand: somebody who knows nothing yet.
@@ -77,6 +79,13 @@ func TestWalkPolicies(t *testing.T) {
 	w.see("Not a policy yet")
 	w.open("/policies/new?template=strict")
 	w.shoot("policy-editor")
+	w.press("As a form")
+	w.do(chromedp.SendKeys(`[name="f_blockedHosts"]`, "evil.example", chromedp.ByQuery),
+		chromedp.SetValue(`[name="f_maxUsdPerTransaction"]`, "6", chromedp.ByQuery),
+		chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "1\r", chromedp.ByQuery)) // and the Enter key
+	w.see("Written from the form into the JSON: At most, for one purchase; Hosts that never may.")
+	w.see("A purchase may cost at most 61.00 US dollars.")
+	w.shoot("policy-editor-written")
 	w.press("Keep as a draft")
 	w.see("Put it in force")
 	w.open("/policies")
@@ -88,5 +97,85 @@ func TestWalkPolicies(t *testing.T) {
 	for _, path := range []string{"/overview", "/members", "/keys", "/account", "/ledger", "/pricing", "/sign-in"} {
 		w.open(path)
 		w.shoot(strings.Trim(path, "/"))
+	}
+}
+
+// TestWalkLongNames: a name without a space is as wide as its place, on a phone, on a
+// screen and between, and so is the menu of organizations.
+func TestWalkLongNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	long := strings.Repeat("Longname", 23)
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, commands.OrganizationChange{Name: long, Reason: "renamed"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.app.AddMember(t.Context(), c.now(t), strings.Repeat("a", 64)+"@"+strings.Repeat(strings.Repeat("b", 59)+".", 3)+"example", "auditor"); err != nil {
+		t.Fatal(err)
+	}
+	c.activate(t, toolPolicy)
+	c.decide(t, toolBody("k1", long+"2", "write", "critical")).decision(t)
+	denied := c.decide(t, toolBody("k2", long, "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	for _, width := range []int{360, 375, 641, 768, 1280} {
+		w.do(chromedp.EmulateViewport(int64(width), 900))
+		for _, path := range []string{"/overview", "/reviews", "/decisions", "/decisions/" + denied.Record.DecisionID, "/policies", "/members", "/keys", "/account", "/guard"} {
+			w.open(path)
+			w.within(path, width)
+			for i, menu := range []string{"organizations", "account"} {
+				w.do(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("header .menu").forEach((menu, i) => { menu.open = i === %d })`, i), nil))
+				w.within("the menu of the "+menu+" on "+path, width)
+			}
+		}
+	}
+	for _, path := range []string{"reviews", "decisions", "members", "account"} {
+		w.open("/" + path)
+		w.shoot("long-" + path)
+	}
+	w.do(chromedp.Click(`header .menu summary`, chromedp.ByQuery))
+	w.shoot("long-menu")
+}
+
+// TestWalkPolicyFormFollowsTheText: a form in which nothing was changed says what the
+// text says, a text that is no JSON leaves it alone, and checking one is no failure.
+func TestWalkPolicyFormFollowsTheText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	w := s.openWindow(t)
+	failures := w.failures()
+	w.as(c.people["developer"])
+	w.open("/policies/new")
+	hosts := func() (shown string) {
+		w.do(chromedp.Value(`[name="f_allowedHosts"]`, &shown, chromedp.ByQuery))
+		return shown
+	}
+	write := func(text string) {
+		w.do(chromedp.SetValue("#policy", text, chromedp.ByQuery), chromedp.SendKeys("#policy", " ", chromedp.ByQuery))
+	}
+	write(`{"policyId":"default","allowedHosts":["a.example"]}`)
+	w.see("Only these hosts may be paid: a.example.")
+	if shown := hosts(); shown != "a.example" {
+		t.Errorf("the form says %q", shown)
+	}
+	write(`{"policyId":"default" "allowedHosts":["b.example"]}`)
+	w.see("Not a policy yet")
+	if shown := hosts(); shown != "a.example" {
+		t.Errorf("of a text that is no JSON the form says %q", shown)
+	}
+	w.press("As a form")
+	w.do(chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "7", chromedp.ByQuery))
+	write(`{"policyId":"default","allowedHosts":["c.example"]}`)
+	w.see("Only these hosts may be paid: c.example.")
+	w.press("Write the form into the JSON")
+	w.see("Written from the form into the JSON: At most, for one purchase.")
+	w.see("Only these hosts may be paid: c.example.")
+	if shown := hosts(); shown != "c.example" {
+		t.Errorf("after writing the form says %q", shown)
+	}
+	for _, said := range failures() {
+		t.Errorf("the browser's console says: %s", said)
 	}
 }

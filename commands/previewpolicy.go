@@ -58,6 +58,7 @@ type Flip struct {
 	Protocol   string   `json:"protocol"`
 	Before     string   `json:"before"`
 	After      string   `json:"after"`
+	Hidden     bool     `json:"-"` // its record is not for the principal: Principal.OwnOnly
 	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
 }
 
@@ -100,6 +101,13 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 		return Preview{}, err
 	}
 	since := a.now().Add(-previewWindow)
+	var own []string
+	if p.OwnOnly() {
+		if own, err = a.OwnActors(ctx, p); err != nil {
+			return Preview{}, err
+		}
+	}
+	hidden := func(actor string) bool { return p.OwnOnly() && !slices.Contains(own, actor) }
 	preview := Preview{Since: Stamp(since), Flips: []Flip{}}
 	from, err := a.sequenceAt(ctx, p.OrgID, since)
 	if err != nil {
@@ -111,7 +119,7 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 			return Preview{}, refusal(err)
 		}
 		// A page counts as heavy, and leaves its place before the next is read.
-		err = a.Within(ctx, HeavyBody, func() error { return preview.addAll(page, draft.Rules) })
+		err = a.Within(ctx, HeavyBody, func() error { return preview.addAll(page, draft.Rules, hidden) })
 		if err != nil {
 			return Preview{}, err
 		}
@@ -124,19 +132,19 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 	}
 }
 
-func (p *Preview) addAll(page []ledger.Event, rules assurance.Rules) error {
+func (p *Preview) addAll(page []ledger.Event, rules assurance.Rules, hidden func(actor string) bool) error {
 	for _, e := range page {
 		if e.Type != events.TypeDecisionRecorded {
 			continue
 		}
-		if err := p.add(e, rules); err != nil {
+		if err := p.add(e, rules, hidden(e.Actor)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Preview) add(e ledger.Event, rules assurance.Rules) error {
+func (p *Preview) add(e ledger.Event, rules assurance.Rules, hidden bool) error {
 	j, err := judgedOf(e)
 	if err != nil {
 		return err
@@ -154,7 +162,8 @@ func (p *Preview) add(e ledger.Event, rules assurance.Rules) error {
 		if after.Decision == assurance.Allow {
 			findings = j.Findings
 		}
-		p.Flips = append(p.Flips, Flip{j.DecisionID, j.IssuedAt, j.Protocol, j.Decision, after.Decision, ruleIDs(findings)})
+		p.Flips = append(p.Flips, Flip{DecisionID: j.DecisionID, IssuedAt: j.IssuedAt, Protocol: j.Protocol,
+			Before: j.Decision, After: after.Decision, Hidden: hidden, RuleIDs: ruleIDs(findings)})
 	}
 	return nil
 }

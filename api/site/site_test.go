@@ -54,6 +54,20 @@ func TestNoHTMLPasses(t *testing.T) {
 	}
 }
 
+// A page has no style of its own, which its policy would refuse: a column of numbers is
+// aligned by its class.
+func TestNoPageHasAStyleOfItsOwn(t *testing.T) {
+	for _, p := range made(t).Pages {
+		if html, err := p.HTML(); err != nil || strings.Contains(html, " style=") {
+			t.Errorf("%s has a style: %v", p.Path, err)
+		}
+	}
+	html, err := render("|what|how often|\n|---|---:|\n|a|12|\n")
+	if err != nil || !strings.Contains(html, `<th class="amount">how often</th>`) || !strings.Contains(html, `<td class="amount">12</td>`) || !strings.Contains(html, "<td>a</td>") {
+		t.Errorf("%v: %s", err, html)
+	}
+}
+
 // The build fails without an entry of the changelog for the version of the interface.
 func TestTheVersionHasAnEntry(t *testing.T) {
 	s := made(t)

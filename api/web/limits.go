@@ -20,8 +20,8 @@ const (
 
 	// Octets of a form. Each may be written as three.
 	maxForm   = 16_384
-	maxRecord = 524_288 // a document to be verified
-	maxPolicy = 262_144 // a policy of 1000 entries in each list
+	maxRecord = 524_288     // a document to be verified
+	maxPolicy = 3 * 262_144 // a policy of 1000 entries in each list: as text, as the text before, as fields
 
 	smtpTimeout       = 10 * time.Second
 	outboxCode        = 10     // letters and digits of the outbox's code: 50 bits

@@ -33,13 +33,8 @@ type policyPage struct {
 	MayActivate bool
 }
 
-// Name is a member's address, or the id.
-func (p policyPage) Name(member string) string {
-	if name := p.People[member]; name != "" {
-		return name
-	}
-	return member
-}
+// Name is a member's address, as far as the reader may know it.
+func (p policyPage) Name(member string) string { return named(p.People, member) }
 
 // policyVersion is one version, as sentences and as text.
 type policyVersion struct {
@@ -48,11 +43,23 @@ type policyVersion struct {
 	Text      string
 	Diff      []DiffLine // to the version before
 	Name      func(string) string
+	Stops     bool // nothing may be paid or called, as after a freeze
+	MayDraft  bool // the reader may start another from it
+
+	// Of somebody who wanted to put its draft in force, too:
+	Before     bool   // it had been done
+	Unrecorded string // the reason they gave
 }
 
 func versionShown(a commands.Activation, name func(string) string) (policyVersion, error) {
 	said, err := PolicySentences(a.Canonical)
-	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name}, err
+	if err != nil {
+		return policyVersion{}, err
+	}
+	var p assurance.Policy
+	err = json.Unmarshal(a.Canonical, &p)
+	none := func(list []string) bool { return list != nil && len(list) == 0 }
+	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
 func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyPage, error) {
@@ -83,6 +90,34 @@ func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyP
 		page.Active = &page.Versions[0]
 	}
 	return page, nil
+}
+
+// version is the one with a number; nil if there was none.
+func (p policyPage) version(number string) *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
+	if i < 0 {
+		return nil
+	}
+	return &p.Versions[i]
+}
+
+// BeforeStop is the newest version that did not stop everything, if the one in force
+// does; nil otherwise.
+func (p policyPage) BeforeStop() *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return !version.Stops })
+	if i < 1 {
+		return nil
+	}
+	return &p.Versions[i]
+}
+
+// madeOf is the version that a draft became; nil while it is a draft.
+func (p policyPage) madeOf(draftID string) *policyVersion {
+	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return version.DraftID == draftID })
+	if i < 0 {
+		return nil
+	}
+	return &p.Versions[i]
 }
 
 // readPolicies is the page of policies for who has a right, and who that is.
@@ -119,121 +154,33 @@ func showPolicyVersion(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	for _, version := range page.Versions {
-		if strconv.Itoa(version.Version) == v.vars["version"] {
-			return view{template: "policy.html", data: version}, nil
-		}
+	version := page.version(v.vars["version"])
+	if version == nil {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}
-	return view{}, policy.Refuse(codeNotFound, "", "not found")
+	version.MayDraft = page.MayDraft
+	return view{template: "policy.html", data: *version}, nil
 }
 
 // policyEditor is a policy that is being written: form and text side by side.
 type policyEditor struct {
 	Text     string
 	Problem  string // why it is no policy
+	Refused  string // why it could not be checked, kept or put in force
+	Reason   string // that was given for putting it in force
 	Lint     []events.PolicyLint
-	Checked  bool
 	Said     []string
 	Diff     []DiffLine // to the active version
 	Preview  *commands.Preview
-	Fields   []policyField
+	Form     policyForm
 	Draft    *commands.Draft // that it is, once it was kept
-	Starters []assurance.Starter
-	Activate bool // the reader may put it in force
-	Own      bool // but not this draft, which is their own
-	Fresh    bool // signed in a moment ago, as that needs
+	Activate bool            // the reader may put it in force
+	Own      bool            // but not this draft, which is their own
+	Fresh    bool            // signed in a moment ago, as that needs
 }
 
-// policyField is one member of a policy in the form.
-type policyField struct {
-	Name, Label, Hint, Kind, Value string
-	Checked                        bool
-}
-
-// policyFields are the members in the order of the form. A list has one entry a
-// line; an empty one is absent, and the word none stands for a list that allows
-// nothing.
-func policyFields(text string) []policyField {
-	var members map[string]jsontext.Value
-	_ = json.Unmarshal([]byte(text), &members) // what cannot be read leaves the form empty
-	fields := []policyField{
-		{Name: "maxUsdPerTransaction", Label: "At most, for one purchase", Hint: "US dollars", Kind: "number"},
-		{Name: "allowedHosts", Label: "Hosts that may be paid", Hint: "one a line; *.example.com for all below", Kind: "list"},
-		{Name: "blockedHosts", Label: "Hosts that never may", Kind: "list"},
-		{Name: "allowedNetworks", Label: "Networks", Hint: "base, ethereum, solana …", Kind: "list"},
-		{Name: "allowedPayTo", Label: "Addresses that may receive", Kind: "list"},
-		{Name: "allowedMcpServers", Label: "MCP servers that may be called", Kind: "list"},
-		{Name: "allowedMcpTools", Label: "Tools that may be called", Hint: "tool, or server/tool", Kind: "list"},
-		{Name: "blockedMcpTools", Label: "Tools that never may", Kind: "list"},
-		{Name: "reviewMcpRiskAtOrAbove", Label: "A person decides from this declared risk on", Hint: "medium, high or critical", Kind: "text"},
-		{Name: "requireHttps", Label: "https only", Kind: "flag"},
-		{Name: "requireExactScheme", Label: "Scheme exact only", Kind: "flag"},
-		{Name: "requireResourceBinding", Label: "The payment names its resource", Kind: "flag"},
-		{Name: "requirePaymentIdentifier", Label: "Every payment has an identifier", Kind: "flag"},
-		{Name: "requireMcpArgumentBinding", Label: "Tool calls name their arguments", Kind: "flag"},
-	}
-	for i, f := range fields {
-		value, present := members[f.Name]
-		if !present {
-			continue
-		}
-		var list []string
-		switch {
-		case f.Kind == "flag":
-			fields[i].Checked = string(value) == "true"
-		case f.Kind == "list" && json.Unmarshal(value, &list) == nil:
-			fields[i].Value = strings.Join(list, "\n")
-			if len(list) == 0 {
-				fields[i].Value = "none"
-			}
-		default:
-			fields[i].Value = strings.Trim(string(value), `"`)
-		}
-	}
-	return fields
-}
-
-// applyFields writes the form into the text, which keeps what the form does not
-// have.
-func applyFields(text string, form func(string) string) (string, error) {
-	members := map[string]jsontext.Value{}
-	if err := json.Unmarshal([]byte(text), &members); err != nil {
-		members = map[string]jsontext.Value{"policyId": jsontext.Value(`"default"`)}
-	}
-	for _, f := range policyFields("") {
-		given := strings.TrimSpace(form("f_" + f.Name))
-		delete(members, f.Name)
-		var value any
-		switch {
-		case given == "":
-			continue
-		case f.Kind == "flag":
-			value = true
-		case f.Kind == "number":
-			value = jsontext.Value(given)
-			if !jsontext.Value(given).IsValid() || jsontext.Value(given).Kind() != '0' {
-				return "", policy.Refuse("invalid_format", "/"+f.Name, f.Name+" must be a number")
-			}
-		case f.Kind == "list":
-			list := []string{}
-			for line := range strings.Lines(given) {
-				if line = strings.TrimSpace(line); line != "" && line != "none" {
-					list = append(list, line)
-				}
-			}
-			value = list
-		default:
-			value = given
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return "", policy.Refuse("invalid_format", "/"+f.Name, f.Name+" could not be read")
-		}
-		members[f.Name] = text
-	}
-	whole, err := json.Marshal(members, json.Deterministic(true))
-	return IndentJSON(whole), err
-}
+// Asks says whether the page of the draft asks for a reason.
+func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
 	p, page, redirect, err := s.readPolicies(v, commands.RightDraft)
@@ -246,8 +193,14 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		text = starter
 	}
 	if page.Active != nil {
+		from := page.Active
+		if query.Has("from") {
+			if from = page.version(query.Get("from")); from == nil {
+				return view{}, policy.Refuse(codeNotFound, "/from", "from is no version of the policy")
+			}
+		}
 		if query.Get("template") == "" {
-			text = withoutVersion(page.Active.Text)
+			text = withoutVersion(from.Text)
 		}
 		text = namedAs(text, page.Active.PolicyID)
 	}
@@ -280,7 +233,7 @@ func namedAs(text, policyID string) string {
 
 // checkPolicy says what a text means, and what it would have changed.
 func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
-	e := policyEditor{Text: text, Fields: policyFields(text), Checked: true, Starters: page.Starters}
+	e := policyEditor{Text: text, Form: formOf(text)}
 	done, err := s.app.Compute(ctx, len(text))
 	if err != nil {
 		return e, err
@@ -304,7 +257,9 @@ func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page po
 		e.Diff = Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
-	e.Preview = &preview
+	if err == nil {
+		e.Preview = &preview
+	}
 	return e, err
 }
 
@@ -315,8 +270,9 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 	return list
 }
 
-// postPolicy checks what is written, writes the form into the text, or keeps it as
-// a draft.
+// postPolicy writes what was changed in the form into the text, says what it means, and
+// keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
+// stays on the page.
 func postPolicy(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
@@ -325,28 +281,30 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 	if err := p.May(commands.RightDraft); err != nil {
 		return view{}, err
 	}
-	ctx, text := v.request.Context(), strings.ReplaceAll(v.form.Get("policy"), "\r\n", "\n")
+	ctx := v.request.Context()
 	page, err := s.policyPage(ctx, p)
 	if err != nil {
 		return view{}, err
 	}
-	if v.form.Get("do") == "form" {
-		written, err := applyFields(text, v.form.Get)
-		if err != nil {
-			return view{}, err
-		}
-		text = written
-	}
+	text, form := writeForm(lineFeeds(v.form.Get("policy")), v.form)
 	e, err := s.checkPolicy(ctx, p, page, text)
-	if err != nil || v.form.Get("do") != "draft" || e.Problem != "" {
-		status := http.StatusOK
-		if e.Problem != "" {
-			status = http.StatusBadRequest
+	e.Form = form
+	keep, clean := v.form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
+	if err == nil && keep && clean {
+		var d commands.Draft
+		if d, err = s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
+			return view{location: "/policies/drafts/" + d.DraftID}, nil
 		}
-		return view{template: "policy-editor.html", data: e, status: status}, err
 	}
-	d, err := s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text)))
-	return view{location: "/policies/drafts/" + d.DraftID}, err
+	shows := view{template: "policy-editor.html"}
+	switch {
+	case err != nil:
+		shows, e.Refused = s.because(v, shows, err)
+	case keep && !clean, len(form.Problems) > 0: // a check that found a problem is a good check
+		shows.status = http.StatusBadRequest
+	}
+	shows.data = e
+	return shows, nil
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {
@@ -354,21 +312,29 @@ func showDraftPage(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	for _, d := range page.Drafts {
-		if d.DraftID != v.vars["id"] {
-			continue
-		}
-		e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
-		if p.May(commands.RightDraft) == nil {
-			if e, err = s.checkPolicy(v.request.Context(), p, page, IndentJSON(d.Canonical)); err != nil {
-				return view{}, err
-			}
-		}
-		e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
-		e.Own = d.Author == p.Member && !p.MayActAlone()
-		return view{template: "policy-draft.html", data: e}, nil
+	if version := page.madeOf(v.vars["id"]); version != nil {
+		return view{location: "/policies/" + strconv.Itoa(version.Version)}, nil
 	}
-	return view{}, policy.Refuse(codeNotFound, "", "not found")
+	return s.draftPage(v.request.Context(), p, page, v.vars["id"])
+}
+
+// draftPage is the page of a draft that nobody has put in force.
+func (s *Handler) draftPage(ctx context.Context, p commands.Principal, page policyPage, id string) (view, error) {
+	i := slices.IndexFunc(page.Drafts, func(d commands.Draft) bool { return d.DraftID == id })
+	if i < 0 {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	}
+	d := page.Drafts[i]
+	e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
+	if p.May(commands.RightDraft) == nil {
+		var err error
+		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {
+			return view{}, err
+		}
+	}
+	e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
+	e.Own = d.Author == p.Member && !p.MayActAlone()
+	return view{template: "policy-draft.html", data: e}, nil
 }
 
 func postActivate(s *Handler, v *visit) (view, error) {
@@ -376,8 +342,36 @@ func postActivate(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], strings.TrimSpace(v.form.Get("reason")))
-	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
+	reason := strings.TrimSpace(v.form.Get("reason"))
+	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], reason)
+	if err != nil {
+		return s.notActivated(v, p, reason, err)
+	}
+	return view{location: "/policies/" + strconv.Itoa(a.Version)}, nil
+}
+
+// notActivated says why a draft was not put in force, with the reason that somebody
+// wrote for it: on the page of the draft, or of the version that it became meanwhile.
+func (s *Handler) notActivated(v *visit, p commands.Principal, reason string, refused error) (view, error) {
+	page, err := s.policyPage(v.request.Context(), p)
+	if err != nil {
+		return view{}, refused
+	}
+	if version := page.madeOf(v.vars["id"]); version != nil {
+		shows, _ := s.because(v, view{template: "policy.html"}, refused)
+		version.Before, version.Unrecorded = true, reason
+		shows.data = *version
+		return shows, nil
+	}
+	draft, err := s.draftPage(v.request.Context(), p, page, v.vars["id"])
+	if err != nil {
+		return view{}, refused
+	}
+	e := draft.data.(policyEditor)
+	shows, message := s.because(v, draft, refused)
+	e.Refused, e.Reason = message, reason
+	shows.data = e
+	return shows, nil
 }
 
 func postFreeze(s *Handler, v *visit) (view, error) {

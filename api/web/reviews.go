@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -87,13 +88,8 @@ type decisionView struct {
 	Integrity          []Member
 }
 
-// Name is a member's address, or the id.
-func (d decisionView) Name(member string) string {
-	if name := d.People[member]; name != "" {
-		return name
-	}
-	return member
-}
+// Name is a member's address, as far as the reader may know it.
+func (d decisionView) Name(member string) string { return named(d.People, member) }
 
 func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id string) (decisionView, error) {
 	c, err := s.app.ShowDecision(ctx, p, id)
@@ -124,13 +120,25 @@ func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id str
 	return d, err
 }
 
-// people are the members' addresses, for who may read them.
+// named is what a reader calls somebody: by name, or as who is not among the people they
+// know.
+func named(people map[string]string, who string) string {
+	if strings.HasPrefix(who, "cus_") {
+		return cmp.Or(people[who], people[""], who)
+	}
+	return cmp.Or(people[who], who)
+}
+
+// people are the members' addresses, for who may read them, and without an id what
+// everybody else is called.
 func (s *Handler) people(ctx context.Context, p commands.Principal) map[string]string {
 	people := map[string]string{"operator": "the operator", "system": "the service"}
 	members, err := s.app.Members(ctx, p)
 	if err != nil {
+		people[p.Member], people[""] = "you", "another member"
 		return people
 	}
+	people[""] = "a former member"
 	for _, m := range members {
 		people[m.MemberID] = m.Email
 	}

@@ -61,11 +61,27 @@ type Person struct {
 // Organization is one a person may act for.
 type Organization struct{ ID, Name, Plan, Role string }
 
-// SeesWebhooks says whether the role may read the organization's webhooks.
-func (o Organization) SeesWebhooks() bool { return commands.RoleMay(o.Role, commands.RightMembers) }
+// SeesMembers says whether the role may read the organization's members, tokens and
+// webhooks.
+func (o Organization) SeesMembers() bool { return commands.RoleMay(o.Role, commands.RightMembers) }
+
+// Manages says whether the role may change them.
+func (o Organization) Manages() bool { return commands.RoleMay(o.Role, commands.RightManage) }
 
 // SeesGuards says whether the role may read what the guards of coding agents reported.
 func (o Organization) SeesGuards() bool { return commands.RoleMay(o.Role, commands.RightExport) }
+
+// OwnOnly says whether the reader sees only the decisions they caused.
+func (f Frame) OwnOnly() bool {
+	return f.Person != nil && f.Person.Chosen() != nil && commands.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
+}
+
+// SeesMembers says whether the header leads to members and keys: not those whose role
+// may not read them.
+func (p *Person) SeesMembers() bool { return p.Chosen() == nil || p.Chosen().SeesMembers() }
+
+// Manages says whether the person may issue tokens.
+func (p *Person) Manages() bool { return p.Chosen() != nil && p.Chosen().Manages() }
 
 // Chosen is the organization the person acts for, nil before one is chosen.
 func (p *Person) Chosen() *Organization {

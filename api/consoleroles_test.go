@@ -1,0 +1,101 @@
+package api_test
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
+)
+
+// TestNoLinkOfTheConsoleIsRefused: in every role, each link on each page that the role
+// is led to leads somewhere.
+func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t)
+	denied := c.decide(t, toolBody("k2", "agent-8", "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	c.people["developer"].form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}})
+	for _, role := range commands.Roles {
+		who := c.people[role]
+		for path, on := range who.crawl("/overview") {
+			if got := who.get(path); got.status >= 400 {
+				t.Errorf("%s: %s, a link on %s, answers %d", role, path, on, got.status)
+			}
+		}
+	}
+}
+
+var (
+	hrefPattern    = regexp.MustCompile(`href="(/[^"#]*)`)
+	consolePattern = regexp.MustCompile(`^/(overview|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
+)
+
+// crawl follows the links of the console from a page on, and names each with the first
+// page it was found on.
+func (b *browser) crawl(from string) (found map[string]string) {
+	b.t.Helper()
+	found = map[string]string{from: "the address line"}
+	for open := []string{from}; len(open) > 0; open = open[1:] {
+		got := b.get(open[0])
+		for _, m := range hrefPattern.FindAllStringSubmatch(got.body, -1) {
+			path := html.UnescapeString(m[1])
+			if found[path] != "" {
+				continue
+			}
+			found[path] = open[0]
+			if consolePattern.MatchString(path) {
+				open = append(open, path)
+			}
+		}
+	}
+	return found
+}
+
+// TestADeveloperReadsThatItIsOnlyTheirs: what is filtered says so, nothing claims that
+// there is nothing, and nobody is called by an id.
+func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t)
+	foreign := c.decide(t, toolBody("k2", "agent-8", "write", "low")).decision(t).Record.DecisionID
+	dev, admin := c.people["developer"], c.people["admin"]
+	const only = "Only yours: the decisions that you or your tokens asked for."
+	for path, says := range map[string]string{"/overview": "No decision of yours in 30 days.", "/reviews": "Nothing of yours waits for a review.", "/decisions": "No decision of yours yet.",
+		"/decisions?decision=deny": "No decision of yours matches."} {
+		dev.want(dev.get(path), 200, only)
+		dev.want(dev.get(path), 200, says)
+		if got := admin.get(path); strings.Contains(got.body, only) || strings.Contains(got.body, "yours") {
+			t.Errorf("an admin reads on %s that it is only theirs", path)
+		}
+	}
+	dev.want(dev.get("/overview"), 200, "An owner or admin issues a token for the agent.")
+	// The preview counts all decisions, and leads to the own ones.
+	stop := url.Values{"do": {"check"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}}
+	dev.want(dev.form("/policies/new", stop), 200, "would change.")
+	dev.want(dev.form("/policies/new", stop), 200, ", not yours,")
+	if got := dev.form("/policies/new", stop); strings.Contains(got.body, "/decisions/"+foreign) {
+		t.Error("the preview leads a developer to what is not theirs")
+	}
+	admin.want(admin.form("/policies/new", stop), 200, `<a href="/decisions/`+foreign+`">`)
+
+	draft := dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}}).header.Get("Location")
+	admin.form(draft, url.Values{"reason": {"ticket 4711"}})
+	for _, path := range []string{"/policies", "/policies/3"} {
+		got := dev.get(path)
+		dev.want(got, 200, "by another member")
+		if strings.Contains(got.body, "cus_") {
+			t.Errorf("%s calls somebody by an id", path)
+		}
+	}
+	dev.want(dev.get("/policies/3"), 200, "<dd>you</dd>")
+	clean(t, s)
+}

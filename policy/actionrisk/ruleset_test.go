@@ -19,6 +19,7 @@ func TestTheTextOfARulesetHasItsHash(t *testing.T) {
 		"2026.11.20":         "5b233e8f73393eafd346d1e19d72b7c24f05025395fcf874c786b5442bd8a549",
 		"2026.11.22":         "0c706fe561f9d91c29b5b55f3e0281119faa6235639c6e7771adf703f0299b1c",
 		"2026.11.21":         "a04a43dad8375dc5345486f11dd239c759af643e808733bcac8c043b6dd572ad",
+		"2026.11.24":         "563efe3d4df284bc110a444f977faff89ff4cf673be4517b6eb997b2a27ffdd7",
 	}
 	for _, version := range append(rules.PastVersions(), facts.RulesetVersion) {
 		text, err := RulesetText(version)

@@ -70,6 +70,7 @@ var SecretPredicates = map[string]interp.Predicate{
 		return act.Word{}, slices.Contains(e.Groups["netclients"], it.Inv.Exe) || slices.Contains(e.Groups["downloaders"], it.Inv.Exe)
 	},
 	"sendsinput":   sendsInput, // its input goes out
+	"fed-by":       fedBy,      // its input is not known, and comes from one of these programs or from a "file"
 	"local-target": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, hosts.Local(it.Inv) },
 	"filearg":      sentFile,    // a body option names a file of credentials
 	"secretinurl":  secretInURL, // a variable with a credential stands in a URL or a body
@@ -118,6 +119,7 @@ var SecretPredicates = map[string]interp.Predicate{
 		}
 		return act.Word{}, false
 	},
+	"covers": covers, // an operand with a pattern takes in one of these paths
 	"vacuumall": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		w, ok := it.Inv.Value("--vacuum-time", "--vacuum-size")
 		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
@@ -141,6 +143,15 @@ var SecretPredicates = map[string]interp.Predicate{
 		}
 		return act.Word{}, false
 	},
+}
+
+// covers: an operand is a pattern, and the shell puts one of the paths in its place.
+func covers(_ *interp.Env, it *act.Item, list []string) (act.Word, bool) {
+	return first(it.Inv.Operands, func(w act.Word) bool {
+		return w.Glob && slices.ContainsFunc(list, func(p string) bool {
+			return strings.Count(p, "/") == strings.Count(w.Text, "/") && paths.GlobMatch(w.Text, p)
+		})
+	})
 }
 
 // wordWith finds an operand that begins with a path.
@@ -411,6 +422,13 @@ func sendsInput(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, !v.Has("-n") && !v.Has("-f") // these give it no input
 	}
 	return act.Word{}, !hosts.Local(v)
+}
+
+// fedBy: the input that is not known was made by one of the programs, or is a file.
+func fedBy(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
+	in := it.Inv.Stdin
+	names, err := e.Names(names)
+	return in.Word, err == nil && !in.Known && in.Word.Text == "" && slices.Contains(names, in.Via)
 }
 
 func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

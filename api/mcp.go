@@ -82,7 +82,7 @@ func (s *Server) tools() []tool {
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
 		tool{op: s.operation(decide.id), name: toolAuthorize, title: "Authorize a purchase",
 			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
-				"Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
+				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
 		tool{op: s.operation(bindReceipt.id), name: toolRecord, title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
 		tool{op: s.operation(assuranceHistory.id), name: toolHistory, title: "Decisions and receipts", readOnly: true,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -238,7 +239,7 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 	config := mcp.Config{
 		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
 		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
-			"go on only if its risk is low, and follow its nextRecommendedCall. Any error means stop and ask. " +
+			"go on only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,

@@ -106,7 +106,7 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 // nothing but the count of calls.
 func (s *Server) serviceTool(op *operation) tool {
 	description := fmt.Sprintf("%s $%s per call.", op.service.Summary, usd(op.service.PriceCents))
-	if properties, _ := op.schema.document["properties"].(object); properties["idempotencyKey"] != nil {
+	if !op.keyBeside() { // else the instructions say it once for all
 		description += " " + oneKey
 	}
 	return tool{op: op, name: op.id, title: op.service.Title, description: description, readOnly: !op.service.Signed}
@@ -145,7 +145,11 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 	}
-	if declared.Input, err = toolInput(check.of); err != nil {
+	input := toolInput
+	if t.op.keyBeside() {
+		input = keyedInput
+	}
+	if declared.Input, err = input(check.of); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {

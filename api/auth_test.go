@@ -342,7 +342,7 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	}
-	n.refused(n.claim(append([]string{"Cookie", eve}, bearer...)...), 409, "conflict", "")
+	n.refused(n.claim(append([]string{"Cookie", eve}, bearer...)...), 409, "already_claimed", "")
 	all := strings.Join(commands.AgentScopes, " ")
 	scopes := func(token string) string {
 		t.Helper()

@@ -44,8 +44,8 @@ func TestRefundRefusals(t *testing.T) {
 	n.unchanged(func() {
 		n.wants(ask(id, quick, ` { "command" : "ls" } `), 200)
 		n.refused(ask("pay_"+strings.Repeat("0", 32), quick, lsBody), 404, commands.CodeNotFound, "")
-		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
-		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeConflict, "")
+		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
+		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeOtherRequest, "")
 		n.refused(ask(id, canary, lsBody), 400, "unknown_operation", "/operation")
 		for _, purchase := range []string{"purchase_product", "probe_purchase"} {
 			a := ask(id, purchase, `{}`)

@@ -125,6 +125,12 @@ const (
 	CodeNoSigner       = "signing_unavailable"
 	CodeUnavailable    = "temporarily_unavailable"
 	CodeNotConfigured  = "x402_not_configured"
+	CodeOtherRequest   = "payment_for_other_request"
+	CodeNotSettled     = "payment_not_settled"
+	CodeNotTheBuyer    = "buyer_not_shown"
+	CodeDownloadsUsed  = "downloads_used"
+	CodeErased         = "erased"
+	CodeClaimed        = "already_claimed"
 	signingUnavailable = "signing is unavailable, nothing was written or charged"
 	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
 )

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ofOAuth are codes of RFC 6749, 7591 and 8707, which stand in bodies of their form.
+var ofOAuth = map[string]bool{"invalid_scope": true, "invalid_target": true, "invalid_client_metadata": true, "unsupported_grant_type": true, "unsupported_response_type": true}
+
+// Every code that the service can refuse with has a page: what an answer calls docUrl
+// is there. The codes are those that the source refuses with, wherever it does.
+func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
+	t.Parallel()
+	found := codesOf(t, "../policy", "../commands", ".")
+	for code, at := range found {
+		if statusOf()[code] == 0 && !ofOAuth[code] {
+			t.Errorf("%s refuses with %s, which has no page", at, code)
+		}
+	}
+	if len(found) < 60 {
+		t.Errorf("only %d codes were found", len(found))
+	}
+}
+
+// codesOf are the codes with which the files below some folders refuse, and where one
+// of the places is.
+func codesOf(t *testing.T, folders ...string) map[string]string {
+	t.Helper()
+	set := token.NewFileSet()
+	var files []*ast.File
+	named := map[string][]string{} // the values of constants, by name
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			files = append(files, file)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, is := n.(*ast.ValueSpec); is && len(spec.Names) == len(spec.Values) {
+				for i, name := range spec.Names {
+					if text, is := literal(spec.Values[i]); is {
+						named[name.Name] = append(named[name.Name], text)
+					}
+				}
+			}
+			return true
+		})
+	}
+	found := map[string]string{}
+	add := func(e ast.Expr) {
+		at := set.Position(e.Pos()).String()
+		if text, is := literal(e); is {
+			found[text] = at
+			return
+		}
+		name := lastName(e)
+		if !strings.HasPrefix(strings.ToLower(name), "code") && !strings.HasPrefix(name, "Status") || name == "Status" {
+			return // a code that is only passed on
+		}
+		for _, text := range named[name] {
+			found[text] = at
+		}
+	}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if strings.EqualFold(lastName(n.Fun), "Refuse") && len(n.Args) > 1 {
+					add(n.Args[0])
+				}
+			case *ast.CompositeLit:
+				switch name := lastName(n.Type); {
+				case name == "Error" && len(n.Elts) > 1 && !keyed(n.Elts[0]):
+					add(n.Elts[0])
+				case name == "Error" || name == "problem":
+					for _, element := range n.Elts {
+						if member, is := element.(*ast.KeyValueExpr); is && lastName(member.Key) == "Code" {
+							add(member.Value)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func keyed(e ast.Expr) bool {
+	_, is := e.(*ast.KeyValueExpr)
+	return is
+}
+
+func literal(e ast.Expr) (text string, is bool) {
+	l, is := e.(*ast.BasicLit)
+	if !is || l.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return text, err == nil
+}
+
+// lastName is the last part of a name.
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// An answer leads to the page of its code, also where the body is no strict JSON.
+func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	key := n.issueKey()
+	for code, a := range map[string]answer{
+		"duplicate_field": n.post(quickPath, key, `{"command":"ls","command":"rm"}`),
+		"invalid_json":    n.post(quickPath, key, `{"command":"ls"}}`),
+		"unknown_field":   n.post(quickPath, key, `{"command":"ls","Command":"rm"}`),
+	} {
+		n.refused(a, http.StatusBadRequest, code, "-")
+		if at, _ := a.members(t)["docUrl"].(string); at != n.url+"/errors/"+code || n.get("/errors/"+code).status != http.StatusOK {
+			t.Errorf("%s leads to %q", code, at)
+		}
+	}
+	if text := string(n.get("/errors/invalid_json.md").body); strings.Contains(text, "twice") {
+		t.Errorf("the page of invalid_json tells of what has another code: %s", text)
+	}
+}

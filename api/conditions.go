@@ -190,7 +190,7 @@ var refusals = sync.OnceValue(func() map[string][]string {
 		issueFreeKey.id:                      {"invalid_email"},
 		requestSignIn.id:                     {"invalid_email"},
 		registerAgent.id:                     {codeInvalidMetadata},
-		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, commands.CodeInvalidScope, commands.CodeInvalidTarget},
+		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, commands.CodeInvalidScope, codeInvalidTarget},
 		revokeAccessToken.id:                 {codeInvalidRequest},
 		introspectAccessToken.id:             {codeInvalidRequest},
 		verifyRecord.id:                      {"missing_field", "wrong_type", "too_many_items", sums},

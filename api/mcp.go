@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
+	"strings"
 
 	invopop "github.com/invopop/jsonschema"
 
@@ -227,15 +229,40 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 	return result
 }
 
-// doors are the addresses of the Model Context Protocol: the whole, and what suits
-// one purpose, so that a model reads no more tools than it needs.
-var doors = []struct {
+// mcpDoor is one address of the Model Context Protocol.
+type mcpDoor struct {
 	path  string
 	tools []string // nil: all
-}{
+}
+
+// doors are the addresses of the Model Context Protocol: the whole, and what suits
+// one purpose, so that a model reads no more tools than it needs.
+var doors = []mcpDoor{
 	{mcpPath, nil},
 	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.id, verifyRecord.id}},
 	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.id}},
+}
+
+// doorAt is the door with a path; nil for none.
+func doorAt(path string) *mcpDoor {
+	if i := slices.IndexFunc(doors, func(d mcpDoor) bool { return d.path == path }); i >= 0 {
+		return &doors[i]
+	}
+	return nil
+}
+
+// doorDocuments are the metadata of the doors beside the whole, each where RFC 9728
+// puts it: a client takes none whose resource is another address than the one it uses.
+func doorDocuments() (list []*operation) {
+	for _, d := range doors[1:] {
+		op := *mcpResourceDocument
+		op.id, op.path = mcpResourceDocument.id+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
+		op.run = func(s *Server, c *call) (reply, error) {
+			return documentOf(c, s.protectedResource(d.path, []string{commands.ScopeCatalog, commands.ScopeCheckout}))
+		}
+		list = append(list, &op)
+	}
+	return list
 }
 
 // newDoors opens the doors for the Model Context Protocol.
@@ -302,7 +329,7 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	refused := s.refused(r, false, err)
 	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
-		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, "/mcp", "invalid_token", commands.ScopeCatalog))
+		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", commands.ScopeCatalog))
 	}
 	for name, values := range refused.header {
 		w.Header()[name] = values

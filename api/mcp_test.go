@@ -338,11 +338,13 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 		{"Authorization", "Bearer svco_" + canary}, {"Authorization", "Bearer a.b.c"}, {"X-API-Key", ""},
 		{"X-API-Key", key, "X-API-Key", key}, {"Authorization", "Bearer " + key, "Authorization", "Bearer " + key},
 	} {
-		a := n.send(http.MethodPost, "/mcp", list, append([]string{"Content-Type", "application/json"}, headers...)...)
-		n.refused(a, 401, "-", "")
-		want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource/mcp", error="invalid_token", scope="catalog:read"`
-		if got := a.header.Get("WWW-Authenticate"); got != want {
-			t.Errorf("%v: WWW-Authenticate %q, want %q", headers, got, want)
+		for _, d := range doors {
+			a := n.send(http.MethodPost, d.path, list, append([]string{"Content-Type", "application/json"}, headers...)...)
+			n.refused(a, 401, "-", "")
+			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d.path + `", error="invalid_token", scope="catalog:read"`
+			if got := a.header.Get("WWW-Authenticate"); got != want {
+				t.Errorf("%v: WWW-Authenticate %q, want %q", headers, got, want)
+			}
 		}
 	}
 	agent := n.register()

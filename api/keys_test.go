@@ -339,8 +339,11 @@ func (n *node) exhausted(a answer) {
 		return
 	}
 	upgrade := n.url + "/pricing#monthly-pass"
-	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()), "payPerCall": true,
+	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()),
 		"requestId": a.header.Get("X-Request-Id"), "docUrl": n.url + "/errors/quota_exhausted"}
+	if n.server.takesPayments() {
+		want["payPerCall"] = true
+	}
 	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {
 		n.t.Error(diff)
 	}

@@ -92,7 +92,7 @@ var problems = []explained{
 	{assurance.CodeOtherPolicy, http.StatusConflict, "The asserted policy is not the active one.", "no decision was recorded", never, "The active policy's id and version, or none."},
 	{assurance.CodeWeakerPolicy, http.StatusConflict, "The asserted policy allows more than the active one.", "no decision was recorded", never, "An assertion that is as strict, or none."},
 
-	{commands.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "The same call paid over x402, or a pass: upgradeUrl leads there."},
+	{commands.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "A pass: upgradeUrl leads there. Where payPerCall is true, the same call paid over x402."},
 	{commands.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
 	{codeRateLimited, http.StatusTooManyRequests, "Too many requests with this credential or, without a good one, from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
 

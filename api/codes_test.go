@@ -146,3 +146,15 @@ func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 		t.Errorf("the page of invalid_json tells of what has another code: %s", text)
 	}
 }
+
+// Errors are exactly {error} under /api/assurance/ and for the workflow status, as the
+// page of errors says, and nowhere else.
+func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		said := strings.HasPrefix(op.path, "/api/assurance/") || op.id == workflowStatus.id
+		if op.bareErrors != said {
+			t.Errorf("%s %s answers bare errors: %v", op.method, op.path, op.bareErrors)
+		}
+	}
+}

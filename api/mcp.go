@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -182,6 +183,10 @@ func split(t tool, check *schema, arguments []byte) (toolCall, error) {
 		return toolCall{}, err
 	}
 	if err := check.validate(arguments); err != nil {
+		var refused *policy.Error
+		if t.op.id == workflowStatus.id && errors.As(err, &refused) && refused.Code == "out_of_range" {
+			err = errWorkflowID // of the one member it has
+		}
 		return toolCall{}, err
 	}
 	return t.split(canonical)

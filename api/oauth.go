@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -74,6 +75,9 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !op.form || err != nil || media != "application/x-www-form-urlencoded" {
 		text, err := readBody(w, r, op.limit, false)
+		if op.form && errors.Is(err, errMedia) {
+			err = policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded or application/json")
+		}
 		if err != nil {
 			return nil, err
 		}

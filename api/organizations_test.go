@@ -613,7 +613,7 @@ func TestDatabaseAway(t *testing.T) {
 			}
 		}
 	}
-	nobody.want(nobody.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"`)
+	nobody.want(nobody.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"temporarily unavailable`)
 	nobody.want(nobody.form("/sign-in/confirm", url.Values{"token": {strings.Repeat("A", 43)}}), 503, "temporarily unavailable")
 	for path, body := range map[string]string{
 		"/api/assurance/members": `{"email":"x@acme.example","role":"auditor"}`, "/api/assurance/tokens": `{}`,

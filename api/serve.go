@@ -320,6 +320,8 @@ func tooLarge(limit int64) error {
 	return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 }
 
+var errMedia = policy.Refuse(codeInvalidBody, "", "content type must be application/json")
+
 // readBody checks size before form, as the contract orders them: what is too large
 // is refused whatever it claims to be.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
@@ -338,7 +340,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool
 	}
 	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
 	if charset := params["charset"]; err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/json")
+		return nil, errMedia
 	}
 	if len(r.Header.Values("Content-Encoding")) > 0 {
 		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")

@@ -6,6 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -945,5 +948,34 @@ func TestPaidCallsAreSealed(t *testing.T) {
 	signature := n.order(quickPath, "unsent")
 	if strings.Contains(n.log.String(), hex.EncodeToString(signature.Sign())) || strings.Contains(n.log.String(), url.QueryEscape(signature.Header())) {
 		t.Error("the log holds a payment")
+	}
+}
+
+// Every reason with which a payment is refused stands in the documentation.
+func TestEveryReasonOfARefusedPaymentIsExplained(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	text := string(n.get("/docs/payments.md").body)
+	file, err := parser.ParseFile(token.NewFileSet(), "x402/reason.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, is := node.(*ast.ValueSpec)
+		if !is {
+			return true
+		}
+		for _, value := range spec.Values {
+			if reason, is := literal(value); is && !strings.HasPrefix(reason, "_") { // a suffix of a facilitator's
+				if reasons++; !strings.Contains(text, "`"+reason+"`") {
+					t.Errorf("/docs/payments does not explain %s", reason)
+				}
+			}
+		}
+		return true
+	})
+	if reasons < 12 {
+		t.Errorf("only %d reasons were found", reasons)
 	}
 }

@@ -193,6 +193,7 @@ var refusals = sync.OnceValue(func() map[string][]string {
 		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, commands.CodeInvalidScope, codeInvalidTarget},
 		revokeAccessToken.id:                 {codeInvalidRequest},
 		introspectAccessToken.id:             {codeInvalidRequest},
+		requestRefund.id:                     {"unknown_operation"},
 		verifyRecord.id:                      {"missing_field", "wrong_type", "too_many_items", sums},
 		addMember.id:                         {"invalid_email"},
 		decide.id:                            {sums}, // text that does not show

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -80,4 +81,22 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	if n.reconciler.Sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
+}
+
+// Whoever wants a refund finds what to send: in the contract, and on the page that
+// promises it, which names every member.
+func TestARefundIsDocumentedByExample(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	page := string(n.get("/refunds.md").body)
+	for _, member := range []string{"paymentId", "operation", "request"} {
+		if !strings.Contains(page, `"`+member+`"`) {
+			t.Errorf("/refunds does not name %s", member)
+		}
+	}
+	d := n.openAPIAt("/openapi-full.json")
+	if example := d.at("paths", "/api/refunds", "post", "requestBody", "content", "application/json", "example"); example == nil {
+		t.Error("the contract has no example")
+	}
+	n.refused(n.post("/api/refunds", "", requestRefund.example), http.StatusNotFound, "not_found", "")
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -156,5 +157,26 @@ func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 		if op.bareErrors != said {
 			t.Errorf("%s %s answers bare errors: %v", op.method, op.path, op.bareErrors)
 		}
+	}
+}
+
+// A body that has the published shape is refused with one of the reasons its operation
+// names, also where a member is any object, or a number of any size.
+func TestRefusalsOfValidBodiesAreNamed(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	for _, body := range []string{`{"manifest":{"tools":5}}`, `{"manifest":{"tools":["x"]}}`, `{"manifest":{"tools":[{"name":5}]}}`,
+		`{"manifest":{"tools":[` + strings.Repeat(`{"name":"a"},`, 2000) + `{"name":"a"}]}}`} {
+		op := n.server.operation("mcp_risk_score")
+		a := n.post(op.path, key, body)
+		if code, _ := a.members(t)["code"].(string); a.status != http.StatusBadRequest || !slices.Contains(op.reasons(), code) {
+			t.Errorf("%.60s: %v, named are %v", body, a, op.reasons())
+		}
+	}
+	a := n.post("/api/agent-services/payment-policy/decide", key, `{"payment":{"resourceUrl":"https://a.example/","method":"GET","maxTimeoutSeconds":1e300}}`)
+	n.refused(a, http.StatusBadRequest, "out_of_range", "-")
+	if a.members(t)["path"] != "/payment/maxTimeoutSeconds" {
+		t.Errorf("%v", a)
 	}
 }

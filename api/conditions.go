@@ -185,7 +185,7 @@ var refusals = sync.OnceValue(func() map[string][]string {
 		attest.Service.Operation:             {"arguments_hash_mismatch", sums},
 		paymentpolicy.Service.Operation:      {sums},
 		spendassurance.Service.Operation:     {dates, sums},
-		mcprisk.Service.Operation:            {"empty_manifest", "missing_field", sums},
+		mcprisk.Service.Operation:            {"empty_manifest", "missing_field", "wrong_type", "too_many_items", sums},
 		emailcheck.Service.Operation:         {sums},
 		issueFreeKey.id:                      {"invalid_email"},
 		requestSignIn.id:                     {"invalid_email"},

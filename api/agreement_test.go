@@ -41,7 +41,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	for _, s := range Services() {
 		op := n.server.operation(s.Operation)
 		whole, _ := plainJSON(t, op.schema.document).(map[string]any)
-		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), membersOf(whole, nil)}
+		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), withoutKey(membersOf(whole, nil))}
 	}
 	surfaces := n.surfaces()
 	for _, s := range surfaces {
@@ -97,7 +97,7 @@ func (n *node) surfaces() []surface {
 func (n *node) membersIn(schema any) map[string]bool {
 	whole, _ := plainJSON(n.t, schema).(map[string]any)
 	definitions, _ := whole["$defs"].(map[string]any)
-	return membersOf(whole, definitions)
+	return withoutKey(membersOf(whole, definitions))
 }
 
 // amountUSD reads atomic units of a dollar's stable coin.
@@ -145,6 +145,13 @@ func (n *node) toolsSay() surface {
 		s.claims[tool.Name] = claim{price: fmt.Sprint(price["usd"]), members: n.membersIn(tool.InputSchema)}
 	}
 	return s
+}
+
+// withoutKey are members without the idempotency key, which over HTTP is a header of
+// most services and over MCP a member of every tool.
+func withoutKey(members map[string]bool) map[string]bool {
+	delete(members, "/idempotencyKey")
+	return members
 }
 
 func (n *node) priceListSays() surface {

@@ -444,6 +444,9 @@ func (n *node) refused(a answer, status int, code, path string) {
 	if got, _ := m["code"].(string); code != "-" && got != code {
 		n.t.Errorf("code %q, want %q in %v", got, code, a)
 	}
+	if m["code"] != nil && m["docUrl"] == nil {
+		n.t.Errorf("no page is named for the code of %v", a)
+	}
 	if got, _ := m["path"].(string); path != "-" && got != path {
 		n.t.Errorf("path %q, want %q in %v", got, path, a)
 	}

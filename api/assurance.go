@@ -57,6 +57,7 @@ type signedApproval struct {
 var decide = &operation{
 	id: "assurance_decide", method: http.MethodPost, path: "/api/assurance/decisions",
 	summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
+		"needs_review waits for a person: GET /api/assurance/decisions/{decisionId}/approval is 404 until one has said approved or rejected; act on approved before its validUntil. " +
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
 	access: credential.WithRight(commands.RightDecide), input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
 	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
@@ -133,7 +134,7 @@ var getDecision = recordOperation("assurance_get_decision", "/api/assurance/deci
 	"A recorded decision, as it was signed.", events.TypeDecisionRecorded, reflect.TypeFor[signedDecision]())
 
 var getApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
-	"The approval of a decision, as it was signed.", events.TypeApprovalRecorded, reflect.TypeFor[signedApproval]())
+	"What a person said about a decision that needs a review, as it was signed: 404 until then. Act on verdict approved, before validUntil; the decision's own record stays as it is.", events.TypeApprovalRecorded, reflect.TypeFor[signedApproval]())
 
 func recordOperation(id, path, summary, eventType string, output reflect.Type) *operation {
 	return &operation{

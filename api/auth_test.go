@@ -342,7 +342,7 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	}
-	n.refused(n.claim(append([]string{"Cookie", eve}, bearer...)...), 409, "conflict", "")
+	n.refused(n.claim(append([]string{"Cookie", eve}, bearer...)...), 409, "already_claimed", "")
 	all := strings.Join(commands.AgentScopes, " ")
 	scopes := func(token string) string {
 		t.Helper()
@@ -532,9 +532,35 @@ func TestMetadataDocuments(t *testing.T) {
 	if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource")); diff != "" {
 		t.Error(diff)
 	}
-	resource["resource"], resource["scopes_supported"] = n.url+"/mcp", []any{"catalog:read", "checkout:create"}
-	if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource/mcp")); diff != "" {
-		t.Error(diff)
+	resource["scopes_supported"] = []any{"catalog:read", "checkout:create"}
+	for _, d := range doors { // RFC 9728, section 3.3: the resource is the address that is used
+		resource["resource"] = n.url + d.path
+		if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource"+d.path)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// A token is asked for with the address that is used, of the service or of any of its
+// MCP endpoints, and is good there.
+func TestATokenForEachAddress(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	c := n.register()
+	ask := func(resource string) answer {
+		return n.form("/api/auth/token", c, url.Values{"grant_type": {"client_credentials"}, "resource": {resource}})
+	}
+	for _, d := range doors {
+		a := ask(n.url + d.path)
+		n.wants(a, http.StatusOK)
+		token, _ := a.members(t)["access_token"].(string)
+		n.wants(n.send(http.MethodPost, d.path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token), http.StatusOK)
+	}
+	for _, resource := range []string{n.url, n.url + "/", n.url + "/mcp/"} {
+		n.wants(ask(resource), http.StatusOK)
+	}
+	for _, resource := range []string{n.url + "/other", n.url + "/mcp/other", n.url + "/mcpx", n.url + ".evil.example", "https://evil.example", n.url + "//"} {
+		n.oauthRefused(ask(resource), http.StatusBadRequest, "invalid_target")
 	}
 }
 

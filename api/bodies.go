@@ -44,7 +44,7 @@ func (s *seat) leave() {
 }
 
 var (
-	errNoSeat   = policy.Refuse(commands.CodeUnavailable, "", "temporarily unavailable; retry with the same idempotencyKey")
+	errNoSeat   = policy.Refuse(commands.CodeUnavailable, "", commands.SendAgain)
 	errSlowBody = policy.Refuse(codeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
 	errManySlow = policy.Refuse(commands.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
 	errUnread   = policy.Refuse(codeInvalidBody, "", "the body could not be read")

@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	codeNoProduct       = "product_not_found"
-	codeNoCheckout      = "checkout_not_configured"
-	codeCheckoutFailed  = "checkout_unavailable"
-	checkoutDescription = "Card checkout by the provider's own page. Products: GET /api/catalog. One-time products can be bought over x402 as well: POST /api/purchase/{slug}."
+	codeNoProduct      = "product_not_found"
+	codeNoCheckout     = "checkout_not_configured"
+	codeCheckoutFailed = "checkout_unavailable"
 )
 
 var errNoCheckout = policy.Refuse(codeNoCheckout, "", "checkout provider not configured")
@@ -43,8 +42,22 @@ var getCheckout = &operation{
 	output:  reflect.TypeFor[checkoutTerms](),
 	run: func(s *Server, c *call) (reply, error) {
 		base := s.app.BaseURL
-		return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, checkoutDescription}}, nil
+		return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
 	},
+}
+
+// howToBuy names the ways that are open here, and no other.
+func (s *Server) howToBuy() string {
+	text := "Products: GET /api/catalog."
+	if s.checkout != nil {
+		text += " Cards: POST /api/checkout gives the address of the provider's own page."
+	} else {
+		text += " Cards are not taken here."
+	}
+	if s.takesPayments() {
+		text += " One-time products over x402: POST /api/purchase/{slug}."
+	}
+	return text
 }
 
 type checkoutRequest struct {

@@ -28,6 +28,8 @@ var documents = map[string]string{
 	"/.well-known/agent-card.json":                           "application/json",
 	"/.well-known/oauth-protected-resource":                  "application/json",
 	"/.well-known/oauth-protected-resource/mcp":              "application/json",
+	"/.well-known/oauth-protected-resource/mcp/safety":       "application/json",
+	"/.well-known/oauth-protected-resource/mcp/assurance":    "application/json",
 	"/.well-known/oauth-authorization-server":                "application/json",
 	"/.well-known/openid-configuration":                      "application/json",
 	"/.well-known/jwks.json":                                 "application/jwk-set+json",

@@ -36,7 +36,7 @@ type problem struct {
 	Path       string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
 	UpgradeURL string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
 	ResetsAt   string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
-	PayPerCall bool   `json:"payPerCall,omitzero"`
+	PayPerCall bool   `json:"payPerCall,omitzero" jsonschema_description:"The same call can be paid over x402."`
 	PaymentID  string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
 	Retry      string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
 	RequestID  string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
@@ -128,7 +128,7 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
-			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
+			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: s.takesPayments()}
 	case errors.As(err, &keys):
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(keys.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: commands.CodeTooManyKeys, ResetsAt: commands.Stamp(keys.ResetsAt)}

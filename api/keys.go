@@ -34,7 +34,7 @@ var issueFreeKey = &operation{
 	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
-			return reply{header: nil}, policy.Refuse(commands.CodeTooManyKeys, "", "too many keys were issued, try again later")
+			return reply{header: nil}, policy.Refuse(codeRateLimited, "", "too many keys were issued to this network, try again later")
 		}
 		var in freeKeyRequest
 		if err := canon.Decode(c.body, &in); err != nil {

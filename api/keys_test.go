@@ -143,7 +143,7 @@ func TestRateLimitPerNetworkAddress(t *testing.T) {
 	}
 	n.unchanged(func() {
 		a := n.post("/api/keys/free", "", `{"email":"one-more@example.com"}`, "X-Forwarded-For", "192.0.2.1")
-		n.refused(a, 429, "too_many_keys", "")
+		n.refused(a, 429, "rate_limited", "")
 		if a.header.Get("Retry-After") == "" {
 			t.Error("429 without Retry-After")
 		}
@@ -165,6 +165,7 @@ func TestBadCredentials(t *testing.T) {
 	flipped[20] ^= 1
 	mixed := key[:18] + other[18:61]
 	var texts []string
+	formOf := map[string]string{"twice": "X-API-Key must be given once", "bearer twice": "Authorization must be given once", "basic": "must be Bearer"}
 	n.unchanged(func() {
 		for name, headers := range map[string][]string{
 			"malformed":                    {"X-API-Key", canary},
@@ -197,6 +198,12 @@ func TestBadCredentials(t *testing.T) {
 					continue
 				}
 				n.refused(a, 401, "unauthorized", "")
+				if said := formOf[name]; said != "" { // a header that is no such credential at all
+					if !strings.Contains(string(a.body), said) {
+						t.Errorf("%s at %s: %v does not say %q", name, path, a, said)
+					}
+					continue
+				}
 				texts = append(texts, anyRequest(string(a.body)))
 			}
 		}
@@ -339,8 +346,11 @@ func (n *node) exhausted(a answer) {
 		return
 	}
 	upgrade := n.url + "/pricing#monthly-pass"
-	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()), "payPerCall": true,
+	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()),
 		"requestId": a.header.Get("X-Request-Id"), "docUrl": n.url + "/errors/quota_exhausted"}
+	if n.server.takesPayments() {
+		want["payPerCall"] = true
+	}
 	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {
 		n.t.Error(diff)
 	}

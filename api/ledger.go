@@ -195,6 +195,9 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	if err != nil {
 		return reply{}, err
 	}
+	if from > size && r.URL.Query().Has(second) {
+		return reply{}, policy.Refuse("out_of_range", "/"+first, first+" must not be greater than "+second)
+	}
 	if from > size || size > newest.Size {
 		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers "+wanted+" yet; the newest is at /api/ledger/checkpoint")
 	}

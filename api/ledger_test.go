@@ -191,7 +191,7 @@ func TestAnotherClientProvesARecord(t *testing.T) {
 		t.Errorf("entries: %v", a)
 	}
 	for bad, status := range map[string]int{
-		"proof?position=0": 400, "proof": 400, "proof?position=9999": 404, "consistency?from=2&to=1": 404, "consistency?from=x": 400,
+		"proof?position=0": 400, "proof": 400, "proof?position=9999": 404, "consistency?from=2&to=1": 400, "proof?position=2&size=1": 400, "consistency?from=99999": 404, "consistency?from=x": 400,
 		"tile/0/999": 404, "tile/0/x": 404, "tile/x/000": 404, "tile/0/000.p/255": 404, "tile/entries/7": 404,
 	} {
 		if a := n.send(http.MethodGet, path+bad, ""); a.status != status {

@@ -2,15 +2,19 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
+	"strings"
 
 	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -82,7 +86,7 @@ func (s *Server) tools() []tool {
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
 		tool{op: s.operation(decide.id), name: toolAuthorize, title: "Authorize a purchase",
 			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
-				"Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
+				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
 		tool{op: s.operation(bindReceipt.id), name: toolRecord, title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
 		tool{op: s.operation(assuranceHistory.id), name: toolHistory, title: "Decisions and receipts", readOnly: true,
@@ -105,7 +109,7 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 // nothing but the count of calls.
 func (s *Server) serviceTool(op *operation) tool {
 	description := fmt.Sprintf("%s $%s per call.", op.service.Summary, usd(op.service.PriceCents))
-	if properties, _ := op.schema.document["properties"].(object); properties["idempotencyKey"] != nil {
+	if !op.keyBeside() { // else the instructions say it once for all
 		description += " " + oneKey
 	}
 	return tool{op: op, name: op.id, title: op.service.Title, description: description, readOnly: !op.service.Signed}
@@ -144,7 +148,11 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 	}
-	if declared.Input, err = toolInput(check.of); err != nil {
+	input := toolInput
+	if t.op.keyBeside() {
+		input = keyedInput
+	}
+	if declared.Input, err = input(check.of); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
@@ -175,6 +183,10 @@ func split(t tool, check *schema, arguments []byte) (toolCall, error) {
 		return toolCall{}, err
 	}
 	if err := check.validate(arguments); err != nil {
+		var refused *policy.Error
+		if t.op.id == workflowStatus.id && errors.As(err, &refused) && refused.Code == "out_of_range" {
+			err = errWorkflowID // of the one member it has
+		}
 		return toolCall{}, err
 	}
 	return t.split(canonical)
@@ -222,15 +234,40 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 	return result
 }
 
-// doors are the addresses of the Model Context Protocol: the whole, and what suits
-// one purpose, so that a model reads no more tools than it needs.
-var doors = []struct {
+// mcpDoor is one address of the Model Context Protocol.
+type mcpDoor struct {
 	path  string
 	tools []string // nil: all
-}{
+}
+
+// doors are the addresses of the Model Context Protocol: the whole, and what suits
+// one purpose, so that a model reads no more tools than it needs.
+var doors = []mcpDoor{
 	{mcpPath, nil},
 	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.id, verifyRecord.id}},
 	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.id}},
+}
+
+// doorAt is the door with a path; nil for none.
+func doorAt(path string) *mcpDoor {
+	if i := slices.IndexFunc(doors, func(d mcpDoor) bool { return d.path == path }); i >= 0 {
+		return &doors[i]
+	}
+	return nil
+}
+
+// doorDocuments are the metadata of the doors beside the whole, each where RFC 9728
+// puts it: a client takes none whose resource is another address than the one it uses.
+func doorDocuments() (list []*operation) {
+	for _, d := range doors[1:] {
+		op := *mcpResourceDocument
+		op.id, op.path = mcpResourceDocument.id+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
+		op.run = func(s *Server, c *call) (reply, error) {
+			return documentOf(c, s.protectedResource(d.path, []string{commands.ScopeCatalog, commands.ScopeCheckout}))
+		}
+		list = append(list, &op)
+	}
+	return list
 }
 
 // newDoors opens the doors for the Model Context Protocol.
@@ -238,7 +275,7 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 	config := mcp.Config{
 		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
 		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
-			"go on only if its risk is low, and follow its nextRecommendedCall. Any error means stop and ask. " +
+			"go on only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
@@ -297,7 +334,7 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	refused := s.refused(r, false, err)
 	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
-		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, "/mcp", "invalid_token", commands.ScopeCatalog))
+		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", commands.ScopeCatalog))
 	}
 	for name, values := range refused.header {
 		w.Header()[name] = values

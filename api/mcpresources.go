@@ -33,6 +33,9 @@ func (s *Server) resources() []mcp.Resource {
 			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.id), "workflowId")},
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
 			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getDecision.id), "decisionId")},
+		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
+			Description: "What a person said about a decision that needs a review, as it was signed; not found until somebody has. Needs an organization token.",
+			Read:        s.reads(s.operation(getApproval.id), "decisionId")},
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
 			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.id), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
@@ -125,7 +128,8 @@ func prompts() []mcp.Prompt {
 			Arguments:   []mcp.Argument{{Name: "intent", Description: "What is to be bought, where and for how much.", Required: true}},
 			Text: func(a map[string]string) string {
 				return "Before anything is paid, call authorize_purchase_intent for this purchase, with one idempotencyKey that you keep for every retry:\n\n" + a["intent"] +
-					"\n\nPay only if the decision is allow, exactly what it is about. On needs_review ask me to have it approved; on deny stop and show me the rules. " +
+					"\n\nPay only if the decision is allow, exactly what it is about. On needs_review ask me to have it approved, and read countersign://approvals/DECISION_ID until it is there: " +
+					"pay only if its verdict is approved, and before its validUntil. On deny stop and show me the rules. " +
 					"Afterwards call record_execution_receipt with what you observed."
 			}},
 		{Name: "explain_decision", Title: "Explain a decision",

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -30,6 +31,7 @@ const (
 
 	codeInvalidRequest  = "invalid_request"
 	codeInvalidMetadata = "invalid_client_metadata"
+	codeInvalidTarget   = "invalid_target"
 	codeGrantType       = "unsupported_grant_type"
 	codeResponseType    = "unsupported_response_type"
 	codeServerError     = "server_error"
@@ -54,7 +56,7 @@ func (o *oauthRefusal) Unwrap() error { return o.error }
 // in says the problem in OAuth's words.
 func (o *oauthRefusal) in(status int, p problem) oauthProblem {
 	switch p.Code {
-	case commands.CodeInvalidClient, commands.CodeInvalidScope, commands.CodeInvalidTarget, codeGrantType, codeResponseType:
+	case commands.CodeInvalidClient, commands.CodeInvalidScope, codeInvalidTarget, codeGrantType, codeResponseType:
 		return oauthProblem{p.Code, p.Error}
 	}
 	switch {
@@ -73,6 +75,9 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !op.form || err != nil || media != "application/x-www-form-urlencoded" {
 		text, err := readBody(w, r, op.limit, false)
+		if op.form && errors.Is(err, errMedia) {
+			err = policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded or application/json")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +213,7 @@ type tokenRequest struct {
 	lenient
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
 	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
-	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of the MCP endpoint."`
+	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of an MCP endpoint."`
 	credential.ClientSecret
 }
 
@@ -233,13 +238,23 @@ var requestAccessToken = &operation{
 		if in.GrantType != grantClientCredentials {
 			return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
 		}
-		token, err := s.app.IssueAccessToken(c.Client, in.Scope, in.Resource)
+		if !s.isResource(in.Resource) {
+			return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource is not of this server")
+		}
+		token, err := s.app.IssueAccessToken(c.Client, in.Scope)
 		if err != nil {
 			return reply{}, err
 		}
 		return reply{value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
 			header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
 	},
+}
+
+// isResource says whether a token may be asked for with this resource (RFC 8707): the
+// service, one of its MCP endpoints, or none.
+func (s *Server) isResource(resource string) bool {
+	path, ours := strings.CutPrefix(strings.TrimSuffix(resource, "/"), s.app.BaseURL)
+	return resource == "" || ours && (path == "" || doorAt(path) != nil)
 }
 
 // tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).

@@ -250,7 +250,7 @@ func (d describing) description(op *operation) string {
 		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	}
 	if len(op.reasons()) > 0 {
-		text += " A body that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
+		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
 	}
 	return text
 }

@@ -409,7 +409,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 		default:
 			continue
 		}
-		if a.status != op.success {
+		if a.status != op.success && withoutExample[op.id] == "" {
 			t.Errorf("%s: %v", op.id, a)
 		}
 		executed[op.id] = true

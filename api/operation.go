@@ -63,7 +63,7 @@ func operations() []*operation {
 		own([]*operation{requestRefund}),
 		ledgerOperations(),
 		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, openAPIFull, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
-			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, discoveryOperations()))),
+			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, doorDocuments(), discoveryOperations()))),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
@@ -23,7 +24,7 @@ func organizationOperations() []*operation {
 	})
 	table = append(table, webhookOperations()...)
 	for _, op := range table {
-		op.bareErrors = true
+		op.bareErrors = strings.HasPrefix(op.path, "/api/assurance/")
 	}
 	return table
 }

@@ -6,6 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -136,7 +139,7 @@ func TestPaidCallInDevelopmentMode(t *testing.T) {
 		if n.settled(again) != response || !bytes.Equal(again.body, first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("the same payment again: %v", again)
 		}
-		n.refused(n.pay(quickPath, payment, `{"command":"ls /tmp"}`), 409, commands.CodeConflict, "")
+		n.refused(n.pay(quickPath, payment, `{"command":"ls /tmp"}`), 409, commands.CodeOtherRequest, "")
 	})
 	var health struct {
 		Payments string `json:"payments"`
@@ -405,8 +408,8 @@ func TestOnePaymentOneRequest(t *testing.T) {
 	o.Resource = ""
 	n.settled(n.pay(runPath, o.Header(), lsBody))
 	n.unchanged(func() {
-		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, commands.CodeConflict, "")
-		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, commands.CodeOtherRequest, "")
+		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
 		n.refused(n.pay(runPath, o.Header(), `{"command":" pwd"}`), 400, "-", "-") // the body is judged first
 		forged := o
 		forged.Signature = bytes.Repeat([]byte{1}, 65)
@@ -416,7 +419,7 @@ func TestOnePaymentOneRequest(t *testing.T) {
 	n.settled(n.pay(quickPath, named.Header(), lsBody))
 	n.unchanged(func() {
 		other := n.order(quickPath, "other").Named("0123456789abcdef")
-		n.refused(n.pay(quickPath, other.Header(), lsBody), 409, commands.CodeConflict, "")
+		n.refused(n.pay(quickPath, other.Header(), lsBody), 409, commands.CodeOtherRequest, "")
 	})
 }
 
@@ -447,7 +450,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 		if diff := cmp.Diff(string(before.body), string(again.body)); diff != "" {
 			t.Error(diff)
 		}
-		second.refused(second.pay(runPath, payment, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+		second.refused(second.pay(runPath, payment, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
 	})
 }
 
@@ -659,7 +662,7 @@ func TestSlowSettlement(t *testing.T) {
 				}
 			} else {
 				n.unsettled(n.pay(quickPath, payment, lsBody))
-				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
 			}
 			f.facilitator.Await("settle", 1) // the answer may have been faster, and what has not come yet is not released
 			f.facilitator.Release()
@@ -945,5 +948,34 @@ func TestPaidCallsAreSealed(t *testing.T) {
 	signature := n.order(quickPath, "unsent")
 	if strings.Contains(n.log.String(), hex.EncodeToString(signature.Sign())) || strings.Contains(n.log.String(), url.QueryEscape(signature.Header())) {
 		t.Error("the log holds a payment")
+	}
+}
+
+// Every reason with which a payment is refused stands in the documentation.
+func TestEveryReasonOfARefusedPaymentIsExplained(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	text := string(n.get("/docs/payments.md").body)
+	file, err := parser.ParseFile(token.NewFileSet(), "x402/reason.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, is := node.(*ast.ValueSpec)
+		if !is {
+			return true
+		}
+		for _, value := range spec.Values {
+			if reason, is := literal(value); is && !strings.HasPrefix(reason, "_") { // a suffix of a facilitator's
+				if reasons++; !strings.Contains(text, "`"+reason+"`") {
+					t.Errorf("/docs/payments does not explain %s", reason)
+				}
+			}
+		}
+		return true
+	})
+	if reasons < 12 {
+		t.Errorf("only %d reasons were found", reasons)
 	}
 }

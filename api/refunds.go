@@ -42,7 +42,8 @@ var requestRefund = &operation{
 	id: "request_refund", method: http.MethodPost, path: "/api/refunds",
 	summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded. Purchases are refunded by the operator.",
 	input:   reflect.TypeFor[refundRequest](), output: reflect.TypeFor[reproduction](),
-	limit: limitRefund, errors: []int{400, 404, 409, 413, 429, 503},
+	example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
+	limit:   limitRefund, errors: []int{400, 404, 409, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		if err := s.mayAsk(toAskForRefund, c); err != nil {
 			return reply{}, err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -44,8 +45,8 @@ func TestRefundRefusals(t *testing.T) {
 	n.unchanged(func() {
 		n.wants(ask(id, quick, ` { "command" : "ls" } `), 200)
 		n.refused(ask("pay_"+strings.Repeat("0", 32), quick, lsBody), 404, commands.CodeNotFound, "")
-		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
-		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeConflict, "")
+		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
+		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeOtherRequest, "")
 		n.refused(ask(id, canary, lsBody), 400, "unknown_operation", "/operation")
 		for _, purchase := range []string{"purchase_product", "probe_purchase"} {
 			a := ask(id, purchase, `{}`)
@@ -80,4 +81,22 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	if n.reconciler.Sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
+}
+
+// Whoever wants a refund finds what to send: in the contract, and on the page that
+// promises it, which names every member.
+func TestARefundIsDocumentedByExample(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	page := string(n.get("/refunds.md").body)
+	for _, member := range []string{"paymentId", "operation", "request"} {
+		if !strings.Contains(page, `"`+member+`"`) {
+			t.Errorf("/refunds does not name %s", member)
+		}
+	}
+	d := n.openAPIAt("/openapi-full.json")
+	if example := d.at("paths", "/api/refunds", "post", "requestBody", "content", "application/json", "example"); example == nil {
+		t.Error("the contract has no example")
+	}
+	n.refused(n.post("/api/refunds", "", requestRefund.example), http.StatusNotFound, "not_found", "")
 }

@@ -346,6 +346,9 @@ func (t *textReading) read(in *canon.Reader) *offence {
 		if strings.HasPrefix(t.format.name, "date") {
 			return &offence{code: "invalid_date", message: "does not have the format " + t.format.name}
 		}
+		if t.format.name == "email" {
+			return &offence{code: "invalid_email", message: "is not an e-mail address"}
+		}
 		return &offence{code: "out_of_range", message: "does not have the format " + t.format.name}
 	}
 	if found := t.length(octets); found != nil {

@@ -441,6 +441,9 @@ func refusalOf(e *jsonschema.ValidationError) *policy.Error {
 		if strings.HasPrefix(k.Want, "date") {
 			return at("invalid_date", pointer, "does not have the format "+k.Want)
 		}
+		if k.Want == "email" {
+			return at("invalid_email", pointer, "is not an e-mail address")
+		}
 		return at("out_of_range", pointer, "does not have the format "+k.Want)
 	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
 		return at("out_of_range", pointer, "is out of range")

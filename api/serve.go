@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -238,7 +239,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if err := s.check(c, text); err != nil {
 		return err
 	}
-	return c.sameKey()
+	return c.sameKey(c.body)
 }
 
 // check is the strict parse and the schema.
@@ -247,8 +248,58 @@ func (s *Server) check(c *call, text []byte) error {
 		if c.body, err = canon.Canonical(text); err != nil {
 			return err
 		}
+		if c.tool != nil && c.op.keyBeside() {
+			if text, err = c.takeKey(text); err != nil {
+				return err
+			}
+		}
 		return c.op.schema.validate(text)
 	})
+}
+
+// keyBeside says whether an operation takes its idempotency key beside the body: in a
+// header over HTTP, and among its arguments over MCP, where a model sets no header.
+func (op *operation) keyBeside() bool {
+	if op.service == nil {
+		return false
+	}
+	properties, _ := op.schema.document["properties"].(object)
+	return properties["idempotencyKey"] == nil
+}
+
+// keyArgument is the idempotency key of a tool call whose operation takes it in a header.
+type keyArgument struct {
+	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200"`
+}
+
+// takeKey takes the idempotency key out of a tool's arguments. What is left is the
+// body, and what it is hashed as, like over HTTP.
+func (c *call) takeKey(text []byte) (rest []byte, err error) {
+	const name = "idempotencyKey"
+	if !bytes.Contains(c.body, []byte(`"`+name+`"`)) {
+		return text, nil
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(c.body, &members); err != nil || members[name] == nil {
+		return text, nil // the schema says what is wrong, or it stands deeper
+	}
+	key, err := canon.Marshal(object{name: members[name]})
+	if err != nil {
+		return nil, err
+	}
+	check, err := newSchema(reflect.TypeFor[keyArgument]())
+	if err != nil {
+		return nil, err
+	}
+	if err := check.validate(key); err != nil {
+		return nil, err
+	}
+	if err := c.sameKey(key); err != nil {
+		return nil, err
+	}
+	delete(members, name)
+	c.body, err = canon.Marshal(members)
+	return c.body, err
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.
@@ -269,6 +320,8 @@ func tooLarge(limit int64) error {
 	return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 }
 
+var errMedia = policy.Refuse(codeInvalidBody, "", "content type must be application/json")
+
 // readBody checks size before form, as the contract orders them: what is too large
 // is refused whatever it claims to be.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
@@ -287,7 +340,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool
 	}
 	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
 	if charset := params["charset"]; err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/json")
+		return nil, errMedia
 	}
 	if len(r.Header.Values("Content-Encoding")) > 0 {
 		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
@@ -306,15 +359,15 @@ func idempotencyKey(h http.Header) (string, error) {
 	return values[0], nil
 }
 
-// sameKey makes the header Idempotency-Key and the member idempotencyKey one.
-func (c *call) sameKey() error {
-	if !bytes.Contains(c.body, []byte(`"idempotencyKey"`)) {
+// sameKey makes the header Idempotency-Key and the member idempotencyKey of an object one.
+func (c *call) sameKey(of []byte) error {
+	if !bytes.Contains(of, []byte(`"idempotencyKey"`)) {
 		return nil
 	}
 	var member struct {
 		Key string `json:"idempotencyKey"`
 	}
-	if err := json.Unmarshal(c.body, &member); err != nil || member.Key == "" {
+	if err := json.Unmarshal(of, &member); err != nil || member.Key == "" {
 		return nil // the schema has spoken; it stands deeper, or is null
 	}
 	if c.idempotencyKey != "" && c.idempotencyKey != member.Key {

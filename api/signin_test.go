@@ -228,7 +228,7 @@ func TestSignInMakesASession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
-	b.want(b.get("/api/auth/session"), 401, `{"error":"authentication required"}`)
+	b.want(b.get("/api/auth/session"), 401, `"code":"unauthorized"`)
 	b.signIn("ada@example.com")
 	b.want(b.get("/api/auth/session"), 200, `"organizations":[]`)
 	b.want(b.get("/account"), 200, "You are a member of none")
@@ -325,7 +325,7 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 		`ada@example.com\r\nBcc: eve@example.com`, `ada@example.com\nX: y`, `ada@example.com\u0000`, `Ada <ada@example.com>`,
 		`ada@example.com, eve@example.com`, `ada`, `@`, `ada@`, ` ada@example.com`, `ada@example.com `, `ada\u202e@example.com`, `ada\u200b@example.com`,
 	} {
-		b.want(b.post("/api/auth/sign-in", `{"email":"`+bad+`"}`), 400, `{"error":"`)
+		b.want(b.post("/api/auth/sign-in", `{"email":"`+bad+`"}`), 400, `"error":"`)
 	}
 	b.want(b.form("/sign-in", url.Values{"email": {"ada@example.com\r\nBcc: eve@example.com"}}), 400, "email must be one e-mail address")
 	if n := len(s.outbox.Letters()); n != 0 {
@@ -539,7 +539,7 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 		"another origin":  {"Origin", "https://evil.example"},
 		"the null origin": {"Origin", "null"},
 	} {
-		b.want(b.post("/api/auth/sign-out", `{}`, header...), 403, `{"error":"cross-origin request refused"}`)
+		b.want(b.post("/api/auth/sign-out", `{}`, header...), 403, `"error":"cross-origin request refused"`)
 		b.want(b.form("/sign-out", url.Values{}, header...), 403, "cross-origin request refused")
 		b.want(b.form("/sign-in/confirm", url.Values{"token": {"x"}}, header...), 403, "cross-origin request refused")
 		if got := b.get("/api/auth/session", header...); got.status != 200 {
@@ -633,7 +633,7 @@ func TestNoMailIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
-	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"mail is not configured"}`)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"mail is not configured"`)
 	b.want(b.get("/outbox"), 404, "not found")
 }
 
@@ -691,7 +691,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b := s.browser(t)
-	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"the mail could not be sent, try again"}`)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"the mail could not be sent, try again"`)
 	if strings.Contains(s.logs.String(), "ada@example.com") {
 		t.Error("the log holds the address that the mail server repeated")
 	}
@@ -713,7 +713,7 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, open the one in the last letter or try again later"}`)
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed, open the one in the last letter or try again later"`)
 	for n := range 3 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}

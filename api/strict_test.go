@@ -94,6 +94,9 @@ func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if members, is := filled.(map[string]any); is && op.keyBeside() {
+		delete(members, "idempotencyKey") // it is taken out before the schema reads the rest
+	}
 	if err := newLibrary(t, own.document).compiled.Validate(filled); err != nil {
 		t.Errorf("%s takes no null for an absent member: %v", name, err)
 	}

@@ -31,7 +31,28 @@ var toolInput = perType(func(t reflect.Type) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	short, _ := shorten(s.document, 0).(map[string]any)
+	return shortInput(s.document)
+})
+
+// keyedInput is toolInput with an idempotency key beside the members.
+var keyedInput = perType(func(t reflect.Type) (jsontext.Value, error) {
+	s, err := newSchema(t)
+	if err != nil {
+		return nil, err
+	}
+	key, err := newSchema(reflect.TypeFor[keyArgument]())
+	if err != nil {
+		return nil, err
+	}
+	whole, _ := copySchema(s.document).(object)
+	properties, _ := whole["properties"].(object)
+	beside, _ := key.document["properties"].(object)
+	maps.Copy(properties, beside)
+	return shortInput(whole)
+})
+
+func shortInput(document object) (jsontext.Value, error) {
+	short, _ := shorten(document, 0).(object)
 	definitions := map[string]any{}
 	for {
 		best, err := mostRepeated(short, definitions)
@@ -53,7 +74,7 @@ var toolInput = perType(func(t reflect.Type) (jsontext.Value, error) {
 		short["$defs"] = definitions
 	}
 	return canon.Marshal(short)
-})
+}
 
 // shorten copies a schema. Depth counts the members around it.
 func shorten(v any, depth int) any {

@@ -13,6 +13,7 @@ import (
 // freeForm are the objects, with all in them, that take members unknown to us, and
 // why. What is in them is data: it sets no field of ours.
 var freeForm = map[string]string{
+	"request_refund /request":                "the body of another operation, held against what was paid for",
 	"assurance_attest /intent/toolArguments": "arguments of a tool that its server describes",
 	"mcp_risk_score /manifest":               "the server's own document, which is judged as it is",
 	"register_agent ":                        "RFC 7591, section 2: metadata that is not understood is ignored",

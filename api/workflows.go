@@ -16,12 +16,15 @@ var workflowStatus = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		id := c.vars["workflowId"]
 		if !isWorkflowID(id) {
-			return reply{}, policy.Refuse("invalid_workflow_id", "", "invalid workflow id")
+			return reply{}, errWorkflowID
 		}
 		record, err := s.projections.Status(c.request.Context(), id)
 		return reply{body: record, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 	},
 }
+
+// errWorkflowID is the specification's, over HTTP and over MCP.
+var errWorkflowID = policy.Refuse("invalid_workflow_id", "", "invalid workflow id")
 
 // isWorkflowID is the specification's pattern ^asw_[0-9a-f-]{36}$.
 func isWorkflowID(id string) bool {

@@ -43,7 +43,6 @@ func (a *App) scopesOf(g agent) []string {
 // Codes of refusals in the words of RFC 6749, RFC 8707 and RFC 6750.
 const (
 	CodeInvalidScope      = "invalid_scope"
-	CodeInvalidTarget     = "invalid_target"
 	CodeInsufficientScope = "insufficient_scope"
 )
 
@@ -72,12 +71,7 @@ type AccessToken struct {
 // IssueAccessToken makes a token for a client: with the asked scopes that the
 // agent may have, or all of those if none is asked for. A client that asks for
 // all the scopes there are gets what it can.
-func (a *App) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
-	switch strings.TrimSuffix(resource, "/") {
-	case "", a.BaseURL, a.BaseURL + "/mcp":
-	default:
-		return AccessToken{}, policy.Refuse(CodeInvalidTarget, "/resource", "resource is not of this server")
-	}
+func (a *App) IssueAccessToken(c Client, scope string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
 		asked := strings.Fields(scope)

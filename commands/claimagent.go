@@ -13,7 +13,7 @@ import (
 
 // ClaimAgent makes an agent a signed-in customer's: the first to claim it. It
 // returns the scopes that tokens issued from now on may carry. Claiming it again
-// changes nothing; another customer's agent is CodeConflict.
+// changes nothing; another customer's agent is CodeClaimed.
 func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
 	return retry(ctx, a, attempt{}, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
@@ -28,7 +28,7 @@ func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]str
 			}
 			g.customer = customer
 		case g.customer != customer:
-			return nil, policy.Refuse(CodeConflict, "", "the agent was claimed by somebody else")
+			return nil, policy.Refuse(CodeClaimed, "", "the agent was claimed by somebody else")
 		}
 		return a.scopesOf(g), a.creditApart(ctx, g.id, customer)
 	})

@@ -52,7 +52,7 @@ func TestClaim(t *testing.T) {
 		}
 	}
 	_, err = b.ClaimAgent(t.Context(), agent, eve)
-	wantRefusal(t, err, "conflict", "the agent was claimed by somebody else")
+	wantRefusal(t, err, "already_claimed", "the agent was claimed by somebody else")
 	var types []string
 	for _, e := range since(t, a, from) {
 		types = append(types, e.Stream+" "+e.Type)
@@ -99,7 +99,7 @@ func TestClaimRace(t *testing.T) {
 			switch {
 			case err == nil:
 				won++
-			case !errors.As(err, &refused) || refused.Code != commands.CodeConflict:
+			case !errors.As(err, &refused) || refused.Code != commands.CodeClaimed:
 				t.Errorf("%v", err)
 			}
 		})

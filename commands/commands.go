@@ -125,10 +125,19 @@ const (
 	CodeNoSigner       = "signing_unavailable"
 	CodeUnavailable    = "temporarily_unavailable"
 	CodeNotConfigured  = "x402_not_configured"
-	retryWithTheSame   = "temporarily unavailable; retry with the same idempotencyKey"
+	CodeOtherRequest   = "payment_for_other_request"
+	CodeNotSettled     = "payment_not_settled"
+	CodeNotTheBuyer    = "buyer_not_shown"
+	CodeDownloadsUsed  = "downloads_used"
+	CodeErased         = "erased"
+	CodeClaimed        = "already_claimed"
 	signingUnavailable = "signing is unavailable, nothing was written or charged"
 	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
 )
+
+// SendAgain is what a call is told that could not be worked for; most calls take no
+// key, and those that do name it in the body or in a header.
+const SendAgain = "temporarily unavailable; send the same again, with the same idempotency key if it has one"
 
 // noVault says what is missing where something personal cannot be sealed or opened.
 func (a *App) noVault() error {
@@ -164,7 +173,7 @@ func (u *Unavailable) Error() string { return "unavailable: " + u.Cause.Error() 
 
 // Unwrap returns the cause, as a refusal the API knows, too.
 func (u *Unavailable) Unwrap() []error {
-	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", retryWithTheSame)}
+	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", SendAgain)}
 }
 
 // Unreadable is the refusal for a ledger that cannot be read now. One that was

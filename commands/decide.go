@@ -268,7 +268,7 @@ func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err
 	}
 	envelope, err := a.envelope(ctx, found[0])
 	if errors.Is(err, ledger.ErrErased) {
-		return Recorded{}, policy.Refuse(CodeConflict, "", "the record under this idempotencyKey was erased")
+		return Recorded{}, policy.Refuse(CodeErased, "", "the record under this idempotencyKey was erased")
 	}
 	return Recorded{Envelope: envelope, Replayed: true}, err
 }

@@ -327,13 +327,13 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	}
 	before := keys()
 	_, err = a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
-	wantRefusal(t, err, "conflict", "the record under this idempotencyKey was erased")
+	wantRefusal(t, err, "erased", "the record under this idempotencyKey was erased")
 	if after := keys(); after != before {
 		t.Errorf("a replay made %d new keys for an erased agent", after-before)
 	}
 	decided(t, a, p, "k2", "allow")
 	_, err = a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
-	wantRefusal(t, err, "conflict", "the record under this idempotencyKey was erased")
+	wantRefusal(t, err, "erased", "the record under this idempotencyKey was erased")
 	if after := keys(); after != before+1 {
 		t.Errorf("%d new keys, want one for the new decision", after-before)
 	}

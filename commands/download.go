@@ -33,7 +33,7 @@ var (
 	errLinkUsed    = policy.Refuse(CodeGone, "", "the download link was used or is too old, ask for a new one")
 	errNoLink      = policy.Refuse(CodeNotFound, "", "download not found")
 	errNoFile      = policy.Refuse(CodeNotFound, "", "the product has no file")
-	errNoDownloads = policy.Refuse(CodeConflict, "", "every download of this purchase is used")
+	errNoDownloads = policy.Refuse(CodeDownloadsUsed, "", "every download of this purchase is used")
 )
 
 // CustomerDownload makes a link to the file of a product that the customer has

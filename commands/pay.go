@@ -63,9 +63,9 @@ func RequestHash(operation string, canonical []byte) ledger.Hash {
 
 // errOtherRequest is a payment that belongs to something else.
 var (
-	errOtherRequest    = policy.Refuse(CodeConflict, "", "this payment was made for another request")
-	errOtherIdentifier = policy.Refuse(CodeConflict, "", "this payment identifier was used with another payment")
-	errPayerErased     = policy.Refuse(CodeConflict, "", "what this payment was made for was erased on request: it answers nothing any more")
+	errOtherRequest    = policy.Refuse(CodeOtherRequest, "", "this payment was made for another request")
+	errOtherIdentifier = policy.Refuse(CodeOtherRequest, "", "this payment identifier was used with another payment")
+	errPayerErased     = policy.Refuse(CodeErased, "", "what this payment was made for was erased on request: it answers nothing any more")
 	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
 )
 

@@ -186,7 +186,7 @@ func TestReplayRulesOfAPayment(t *testing.T) {
 	other := paymentOf(1)
 	for name, call := range map[string]commands.Call{"other body": quickCall(t, commands.Caller{}, "", "ls /tmp"), "other service": runCall(t, commands.Caller{}, "", "ls")} {
 		_, err := a.RunPaidService(t.Context(), call, other)
-		wantRefusal(t, err, commands.CodeConflict, "this payment was made for another request")
+		wantRefusal(t, err, commands.CodeOtherRequest, "this payment was made for another request")
 		if t.Failed() {
 			t.Fatal(name)
 		}
@@ -221,7 +221,7 @@ func TestPaymentIdentifier(t *testing.T) {
 	}
 	for _, call := range []commands.Call{quick, quickCall(t, commands.Caller{}, "", "ls /tmp")} {
 		_, err := a.RunPaidService(t.Context(), call, second)
-		wantRefusal(t, err, commands.CodeConflict, "this payment identifier was used with another payment")
+		wantRefusal(t, err, commands.CodeOtherRequest, "this payment identifier was used with another payment")
 	}
 	squatter := paymentOf(3)
 	squatter.Identifier = paymentOf(4).ID

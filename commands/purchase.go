@@ -25,13 +25,13 @@ type Fulfilment struct {
 	Payment             Receipt
 }
 
-var errSignIn = policy.Refuse(CodeConflict, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
+var errSignIn = policy.Refuse(CodeNotTheBuyer, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
 
 // PurchaseProduct sells a one-time product for a payment. With an e-mail address
 // the purchase belongs to its customer, who is made one if need be: that is safe,
 // since only whoever receives mail there can sign in. The claim secret is that of
 // the first answer, or empty. Errors: those of Pay, and
-// of a payment sent again by who may not be its buyer CodeConflict.
+// of a payment sent again by who may not be its buyer CodeNotTheBuyer.
 func (a *App) PurchaseProduct(ctx context.Context, product Product, email, claimSecret string, p Payment) (Fulfilment, error) {
 	address := ""
 	if email != "" {

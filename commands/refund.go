@@ -41,8 +41,8 @@ type RefundOrder struct {
 
 // RequestRefund recomputes a paid answer with the engine version that gave it. If
 // the output is another, or the version is gone, a refund is requested, once.
-// Refusals: not_found; conflict, if the request is not the one that was paid for or
-// nothing was charged.
+// Refusals: not_found; payment_for_other_request; payment_not_settled, where nothing
+// was charged.
 func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
 	return retry(ctx, a, attempt{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.readPayment(ctx, order.PaymentID)
@@ -52,11 +52,11 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 		case s.state == "":
 			return Reproduction{}, policy.Refuse(CodeNotFound, "", "payment not found: its id follows from network, asset, payer and nonce of what was signed")
 		case s.claim.RequestHash != RequestHash(order.Service.Operation, withoutKey(order.Request)).String():
-			return Reproduction{}, policy.Refuse(CodeConflict, "", "this is not the request that the payment was made for: send operation and body as they were paid for")
+			return Reproduction{}, policy.Refuse(CodeOtherRequest, "", "this is not the request that the payment was made for: send operation and body as they were paid for")
 		case s.open():
-			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment has not been settled yet: send the call with the same payment again for its answer")
+			return Reproduction{}, policy.Refuse(CodeNotSettled, "", "the payment has not been settled yet: send the call with the same payment again for its answer")
 		case s.state != PaymentIsSettled:
-			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment was refused, so nothing was charged")
+			return Reproduction{}, policy.Refuse(CodeNotSettled, "", "the payment was refused, so nothing was charged")
 		}
 		r := Reproduction{PaymentID: order.PaymentID, RecordedOutputHash: s.claim.OutputHash, EngineVersion: s.claim.EngineVersion}
 		if s.claim.EngineVersion == policy.Version {

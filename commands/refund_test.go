@@ -33,11 +33,11 @@ func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	other := order
 	other.Request = quickCall(t, commands.Caller{}, "", "ls").Body
 	_, err := a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, commands.CodeConflict, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, commands.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
 	other = order
 	other.Service = actionrisk.Quick
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, commands.CodeConflict, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, commands.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
 	other = order
 	other.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), other)
@@ -127,5 +127,5 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	_, _ = a.RunPaidService(t.Context(), call, paymentOf(2))
 	order.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), order)
-	wantRefusal(t, err, commands.CodeConflict, "the payment was refused, so nothing was charged")
+	wantRefusal(t, err, commands.CodeNotSettled, "the payment was refused, so nothing was charged")
 }

@@ -201,7 +201,7 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 	var call events.CallCompleted
 	if err := a.Vault.Open(ctx, stored[0], &call); err != nil {
 		if errors.Is(err, ledger.ErrErased) {
-			return Reply{}, policy.Refuse(CodeKeyReused, "", "the answer under this idempotency key was erased")
+			return Reply{}, policy.Refuse(CodeErased, "", "the answer under this idempotency key was erased")
 		}
 		return Reply{}, err
 	}

@@ -513,7 +513,7 @@ func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, replay, err)
 		}
 		_, err = node.RunService(t.Context(), runCall(t, again, "before", "ls"))
-		wantRefusal(t, err, commands.CodeKeyReused, "the answer under this idempotency key was erased")
+		wantRefusal(t, err, commands.CodeErased, "the answer under this idempotency key was erased")
 	}
 	clean(t, a)
 }

@@ -39,9 +39,10 @@ async function services(connect, key) {
     assert.equal(tool._meta['x402/price'].usd, op['x-payment-info'].price.amount);
     const body = op.requestBody.content['application/json'];
     // A tool's schema is its operation's without what is too long for a list: the
-    // members are the same, and the same ones are needed.
+    // members are the same, and the same ones are needed. The idempotency key, over HTTP
+    // a header of most services, is a member of every tool.
     const schema = resolve(body.schema);
-    assert.deepEqual(Object.keys(tool.inputSchema.properties ?? {}).sort(), Object.keys(schema.properties ?? {}).sort());
+    assert.deepEqual(Object.keys(tool.inputSchema.properties ?? {}).sort(), [...new Set([...Object.keys(schema.properties ?? {}), 'idempotencyKey'])].sort());
     assert.deepEqual((tool.inputSchema.required ?? []).toSorted(), (schema.required ?? []).toSorted());
     const result = await client.callTool({ name: tool.name, arguments: body.example });
     assert.ok(!result.isError, `${tool.name}: ${JSON.stringify(result.content)}`);
@@ -58,7 +59,7 @@ async function free(connect) {
     const { contents } = await client.readResource({ uri });
     JSON.parse(contents[0].text);
   }
-  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 5);
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 6);
   await assert.rejects(client.readResource({ uri: 'countersign://decisions/asd_01JD3Z8W5T0000000000000000' }), e => e.code === -32602);
   await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }));
   const { prompts } = await client.listPrompts();

@@ -15,6 +15,9 @@ const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
 // errNoCustomer is a claim without a session.
 var errNoCustomer = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
 
+// errNoAgent is a claim without an agent's token.
+var errNoAgent = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, beside the session")
+
 // Challenge is what a refused credential, or a missing one, leads to (RFC 6750,
 // RFC 9728): where tokens come from, what was wrong with the one that was sent,
 // and which scope is needed. Without a scope clients ask for every one there is.
@@ -45,7 +48,7 @@ func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 
 // Problem is what a 401 says: only a credential that was sent can be wrong.
 func Problem(r *http.Request, err error) string {
-	missing := errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer)
+	missing := errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer) || errors.Is(err, errNoAgent)
 	if missing || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {
 		return ""
 	}

@@ -27,23 +27,25 @@ func isJWT(text string) bool { return strings.Count(text, ".") == 2 }
 // Key is what pays for a call or looks at what was paid: X-API-Key, or else a
 // bearer credential.
 func Key(h http.Header) (text string, present bool, err error) {
-	bad := policy.Refuse(commands.CodeUnauthorized, "", "API key is not valid")
 	switch values := h["X-Api-Key"]; len(values) {
 	case 0:
 	case 1:
 		return values[0], true, nil
 	default:
-		return "", true, bad
+		return "", true, policy.Refuse(commands.CodeUnauthorized, "", "X-API-Key must be given once")
 	}
-	return bearer(h, bad)
+	return bearer(h)
 }
 
 // Bearer is what speaks for an organization or a customer: a bearer credential, or
 // an API key, which is good for other things and named when it is refused.
 func Bearer(h http.Header) (text string, present bool, err error) {
 	bad := policy.Refuse(commands.CodeUnauthorized, "", "invalid or expired token")
-	if text, present, err = bearer(h, bad); present {
-		return text, present, err
+	if text, present, err = bearer(h); err != nil {
+		return "", true, bad
+	}
+	if present {
+		return text, true, nil
 	}
 	keys := h["X-Api-Key"]
 	if len(keys) > 1 || len(keys) == 1 && !strings.HasPrefix(keys[0], keyPrefix) {
@@ -52,18 +54,18 @@ func Bearer(h http.Header) (text string, present bool, err error) {
 	return strings.Join(keys, ""), len(keys) == 1, nil
 }
 
-func bearer(h http.Header, bad error) (text string, present bool, err error) {
+func bearer(h http.Header) (text string, present bool, err error) {
 	switch values := h["Authorization"]; len(values) {
 	case 0:
 		return "", false, nil
 	case 1:
 		scheme, token, _ := strings.Cut(values[0], " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return "", true, bad
+			return "", true, policy.Refuse(commands.CodeUnauthorized, "", "Authorization must be Bearer and a key or token")
 		}
 		return token, true, nil
 	}
-	return "", true, bad
+	return "", true, policy.Refuse(commands.CodeUnauthorized, "", "Authorization must be given once")
 }
 
 // ClientSecret is a client's id and secret, as an OAuth request brings them.

@@ -61,6 +61,8 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 		// It is good and cannot pay: its bearer may pay otherwise.
 		c.Means = ByOrganization
 		_, err = d.App.AuthenticateOrganization(ctx, text)
+	case strings.HasPrefix(text, organizationPrefix):
+		err = policy.Refuse(commands.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
 	case isJWT(text):
 		c.Means = ByAgent
 		c.Agent, err = d.App.AuthenticateAgent(ctx, text)
@@ -137,7 +139,7 @@ func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Call
 func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	if err == nil && !present {
-		err = commands.ErrNoOrganizationCredential
+		err = errNoAgent
 	}
 	if err != nil {
 		return err

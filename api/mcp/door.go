@@ -194,7 +194,11 @@ type message struct {
 // the last of two equal members for the only one.
 func parseMessage(text []byte) (message, *failure) {
 	if err := canon.Check(text); err != nil {
-		return message{}, &failure{code: jsonrpc.CodeParseError, text: err.Error()}
+		text := err.Error()
+		if place := (*canon.Error)(nil); errors.As(err, &place) && place.Path != "" {
+			text += " at " + place.Path // the body of the same error over HTTP has it as path
+		}
+		return message{}, &failure{code: jsonrpc.CodeParseError, text: text}
 	}
 	invalid := func(id jsontext.Value, text string) (message, *failure) {
 		return message{}, &failure{id: id, code: jsonrpc.CodeInvalidRequest, text: text}

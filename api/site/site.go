@@ -61,6 +61,12 @@ type Facts struct {
 	Tools             []Tool // of the MCP endpoint, in its order
 }
 
+// AtMedium is what to do at a verdict of medium, in the one wording of every text.
+const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"
+
+// Medium is AtMedium, for texts.
+func (Facts) Medium() string { return AtMedium }
+
 // Service is one priced service.
 type Service struct {
 	Operation string // "options_price": operationId, MCP tool, name of its page

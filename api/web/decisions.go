@@ -207,7 +207,7 @@ func bundleDecisions(s *Handler, v *visit) (view, error) {
 		return view{}, err
 	}
 	if !f.bundles() {
-		return view{}, policy.Refuse("invalid_filter", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
+		return view{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
 	}
 	chosen := bundle.Filters{Protocol: f.Protocol, Decision: f.Decision, Agent: f.Agent, Run: f.Run}
 	if !f.from.IsZero() {

@@ -64,9 +64,9 @@ type Asserted struct {
 // RecordApproval says whether a person has to approve. The decision itself never
 // includes an approval: that is a record of its own.
 type RecordApproval struct {
-	Required              bool    `json:"required"`
-	ApprovalID            *string `json:"approvalId" jsonschema:"nullable"` // always null
-	HumanApprovalIncluded bool    `json:"humanApprovalIncluded"`            // always false
+	Required              bool    `json:"required" jsonschema_description:"A person has to approve first: GET /api/assurance/decisions/{decisionId}/approval tells who asked."`
+	ApprovalID            *string `json:"approvalId" jsonschema:"nullable" jsonschema_description:"Always null: the approval is a record of its own."`
+	HumanApprovalIncluded bool    `json:"humanApprovalIncluded"` // always false
 }
 
 // Ruling is everything a decision record is made of.

@@ -218,7 +218,7 @@ func where(path string) string {
 	if path == "" {
 		return "the object"
 	}
-	return strings.TrimPrefix(path, "/")
+	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") // as people write it, like every other refusal
 }
 
 // Marshal returns the canonical form of a Go value. It fails where the value

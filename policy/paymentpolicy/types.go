@@ -20,7 +20,7 @@ type Input struct {
 // Payment is the x402 intent and the members of the challenge that go with it.
 type Payment struct {
 	Intent
-	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema_description:"Seconds the authorization stays valid, as the challenge says."`
+	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=-9007199254740991,maximum=9007199254740991" jsonschema_description:"Seconds the authorization stays valid, as the challenge says."`
 	Nonce             string         `json:"nonce,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The nonce of the authorization."`
 	Description       string         `json:"description,omitempty" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"The seller's text; scanned for secrets and personal data."`
 	Metadata          jsontext.Value `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api/site"
+)
+
+// Every text from which an agent learns what to do with a verdict says the same of
+// medium: it needs no person, and it does not go on as it is.
+func TestEveryTextSaysTheSameOfMedium(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{"README.md": string(readme), "the instructions over MCP": n.dial(eras[0]).InitializeResult().Instructions}
+	for _, path := range []string{"/llms.txt", "/llms-prompts.txt", "/docs/concepts.md", "/faq/safety.md", "/.well-known/agent-skills/preflight-actions/SKILL.md"} {
+		texts[path] = string(n.get(path).body)
+	}
+	for name, text := range texts {
+		want := 1
+		if name == "/llms-prompts.txt" {
+			want = 2 // over HTTP, over MCP
+		}
+		if got := strings.Count(text, site.AtMedium); got != want {
+			t.Errorf("%s says %d times of medium: %s", name, got, site.AtMedium)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What the instructions tell a model to do after a time-out, every paid tool takes:
+// the same call with the same idempotencyKey gets the same answer and is counted once,
+// also beside HTTP, where the key is a header.
+func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	session := n.dial(eras[0], "X-API-Key", key)
+	for _, s := range Services() {
+		keyed := `{"idempotencyKey":"retry-` + s.Operation + `",` + strings.TrimPrefix(strings.TrimSpace(s.Example), "{")
+		before := n.used(key)
+		first := n.callTool(session, s.Operation, keyed)
+		again := n.callTool(session, s.Operation, keyed)
+		if first.isError || again.text != first.text || n.used(key) != before+1 {
+			t.Errorf("%s: %+v\nand again %+v; %d calls counted", s.Operation, first, again, n.used(key)-before)
+		}
+		op := n.server.operation(s.Operation)
+		if !op.keyBeside() {
+			continue // the key is a member of the body, and the answer's hash is about it
+		}
+		rest := n.post(servicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)
+		if n.wants(rest, http.StatusOK); string(rest.body) != first.text {
+			t.Errorf("%s over HTTP is another call: %s", s.Operation, rest.body)
+		}
+		reused := n.callTool(session, s.Operation, `{"idempotencyKey":"retry-`+s.Operation+`"}`)
+		if !reused.isError {
+			t.Errorf("%s without its members: %+v", s.Operation, reused)
+		}
+	}
+	for key, code := range map[string]string{`""`: "out_of_range", `7`: "wrong_type", `"` + strings.Repeat("x", 201) + `"`: "too_long"} {
+		a := n.callTool(session, "action_safety_quick_gate", `{"command":"ls","idempotencyKey":`+key+`}`)
+		if !a.isError || !strings.Contains(a.text, `"`+code+`"`) || !strings.Contains(a.text, `"/idempotencyKey"`) {
+			t.Errorf("%s: %+v", key, a)
+		}
+	}
+	if a := n.callTool(session, "action_safety_quick_gate", `{"command":"pwd","idempotencyKey":"retry-action_safety_quick_gate"}`); !a.isError || !strings.Contains(a.text, "idempotency_key_reused") {
+		t.Errorf("another command with the same key: %+v", a)
+	}
+	if a := n.callTool(session, "action_safety_quick_gate", `{"command":"ls","idempotencyKey":null}`); a.isError {
+		t.Errorf("null is absent: %+v", a)
+	}
+	other := n.dial(eras[0], "X-API-Key", key, "Idempotency-Key", "another")
+	if a := n.callTool(other, "action_safety_quick_gate", `{"command":"ls","idempotencyKey":"one"}`); !a.isError || !strings.Contains(a.text, "inconsistent_input") {
+		t.Errorf("two keys: %+v", a)
+	}
+}
+
+// What a call is told that could not be worked for is true of all, with and without a
+// key.
+func TestOverloadNamesNoMemberThatMostCallsLack(t *testing.T) {
+	t.Parallel()
+	if strings.Contains(errNoSeat.Error(), "idempotencyKey") {
+		t.Errorf("%v", errNoSeat)
+	}
+}
+
+// What is refused over HTTP is refused over MCP in the same words, and names the same
+// place.
+func TestRefusalsOverMCPSayTheSame(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	for _, id := range []string{"x", "asw_" + strings.Repeat("G", 36)} {
+		rest := n.get("/api/agent-workflows/action-safety/status/" + id)
+		n.bare(rest, http.StatusBadRequest, "invalid workflow id")
+		for _, era := range eras {
+			if a := n.callTool(n.dial(era), workflowStatus.id, `{"workflowId":"`+id+`"}`); !a.isError || a.text != string(rest.body) {
+				t.Errorf("%s: %+v, REST %v", id, a, rest)
+			}
+		}
+	}
+	key := n.issueKey()
+	const body = `{"spot":1,"riskFreeRate":9007199254740993}`
+	n.refused(n.post("/api/agent-services/options/price", key, body), http.StatusBadRequest, "invalid_json", "/riskFreeRate")
+	a := n.post("/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"options_price","arguments":`+body+`}}`)
+	if !strings.Contains(string(a.body), "/riskFreeRate") {
+		t.Errorf("over MCP the place is lost: %v", a)
+	}
+}

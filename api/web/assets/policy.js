@@ -12,6 +12,7 @@ async function check() {
   const form = new URLSearchParams();
   form.set("policy", document.getElementById("policy").value);
   form.set("do", "check");
+  form.set("org", editor.elements.org.value);
   try {
     const response = await fetch(editor.action, { method: "POST", body: form, headers: { Accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
 )
@@ -176,5 +179,61 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	if got := eve.get(link); got.status != 404 || strings.Contains(got.body, "Acme") {
 		t.Errorf("to a stranger: %d %s", got.status, got.body)
 	}
+	clean(t, s)
+}
+
+// TestWalkTwoTabs: what one tab shows is not done for what another has chosen, and the
+// way back leads to the same page.
+func TestWalkTwoTabs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	acme, beta, ada := acmeAndBeta(t, s)
+	ada.actFor(acme.orgID, "")
+	w := s.openWindow(t)
+	w.as(ada)
+	w.open("/members")
+	ada.actFor(beta, "") // the other tab
+	w.fill("email", "stranger@example.com")
+	w.press("Add")
+	w.see("The page was of Acme, and you act for Beta now.")
+	w.shoot("other-organization")
+	w.press("Act for Acme")
+	w.see("What reviewers see of tool calls")
+	if text := ada.get("/members").body; strings.Contains(text, "stranger@") {
+		t.Error("somebody was added")
+	}
+	ada.actFor(beta, "")
+	w.open("/reviews?org=" + acme.orgID)
+	w.see("This page is of Acme, and you act for Beta now.")
+	w.fits("/reviews?org=" + acme.orgID)
+	w.press("Act for Acme")
+	w.see("Nothing waits for a review.")
+	w.open("/reviews/asd_x")
+	w.see("Look in Beta")
+	w.shoot("not-there")
+	w.open("/policies/freeze")
+	w.see("This address only takes a form")
+	w.shoot("only-a-form")
+	s.clock.Add(11 * time.Minute)
+	w.open("/policies")
+	w.press("Freeze:")
+	w.fill("reason", "an incident at night")
+	w.do(chromedp.Click(`main [name="sure"]`, chromedp.ByQuery))
+	w.shoot("freeze-needs-sign-in")
+	w.do(chromedp.Click(`form[action="/policies/freeze"] button`, chromedp.ByQuery))
+	w.see("Nothing was done and nothing recorded.")
+	w.shoot("sign-in-again")
+	w.fits("/policies")
+	w.open("/members")
+	ada.form("/sign-out", nil)
+	w.fill("email", "bob@example.com")
+	w.press("Add")
+	w.see("You are not signed in any more")
+	w.shoot("signed-out")
+	ada.signIn("ada@example.com")
+	w.as(ada)
+	w.open("/reviews")
+	w.see("Choose for which organization you act.")
+	w.shoot("choose")
 	clean(t, s)
 }

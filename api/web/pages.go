@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
 )
 
 // page is one address for people. Its form is read like a browser sends it; the
@@ -187,6 +188,7 @@ func formLimit(path string) int64 {
 type failed struct {
 	Status    int
 	Message   string
+	As        *Organization  // for which the person acts, where that may be why
 	SignAgain bool           // the same will do after a new sign-in
 	Elsewhere []Organization // of the person, where the page may be
 	unsent
@@ -199,8 +201,12 @@ func (s *Handler) pageError(v *visit, err error) view {
 	switch {
 	case shows.status == http.StatusMethodNotAllowed:
 		f.Back = s.pageAbove(v.request.URL.Path)
+	case shows.status == http.StatusForbidden && !f.SignAgain:
+		f.As, _ = s.organizations(v)
 	case shows.status == http.StatusNotFound && !f.Sent:
-		f.Elsewhere = s.otherOrganizations(v)
+		if f.As, f.Elsewhere = s.organizations(v); len(f.Elsewhere) == 0 {
+			f.As = nil
+		}
 	}
 	shows.data = f
 	return shows
@@ -259,21 +265,28 @@ func (s *Handler) pageAbove(path string) string {
 	return "/"
 }
 
-// otherOrganizations are those of the person for which they do not act now.
-func (s *Handler) otherOrganizations(v *visit) (list []Organization) {
+// organizations are the one for which the person acts, nil for none, and their others.
+func (s *Handler) organizations(v *visit) (now *Organization, others []Organization) {
 	if v.session == nil || v.session.Org == "" {
-		return nil
+		return nil, nil
 	}
-	memberships, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	for _, m := range memberships {
-		if m.OrgID != v.session.Org {
-			list = append(list, Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
+	for _, m := range list {
+		of := organizationShown(m)
+		if m.OrgID == v.session.Org {
+			now = &of
+			continue
 		}
+		others = append(others, of)
 	}
-	return list
+	return now, others
+}
+
+func organizationShown(m projections.Membership) Organization {
+	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
 }
 
 // because makes a page the answer to a request that was refused: with the status and
@@ -340,7 +353,7 @@ func (s *Handler) frame(v *visit) Frame {
 		return f
 	}
 	for _, m := range list {
-		f.Person.Organizations = append(f.Person.Organizations, Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
+		f.Person.Organizations = append(f.Person.Organizations, organizationShown(m))
 		if m.OrgID != v.session.Org || !commands.RoleMay(m.Role, commands.RightApprove) {
 			continue
 		}
@@ -481,7 +494,7 @@ func (s *Handler) membership(v *visit, orgID string) (Organization, error) {
 	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
 	for _, m := range list {
 		if m.OrgID == orgID {
-			return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}, nil
+			return organizationShown(m), nil
 		}
 	}
 	return Organization{}, HistoryError(err)

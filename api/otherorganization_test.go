@@ -88,10 +88,18 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, places := pagesOf(t, s)
-	owner := who.actsFor()
-	draft := who.form("/policies/new", url.Values{"do": {"draft"}, "policy": {toolPolicy}}).header.Get("Location")
+	who.want(who.get("/overview"), 200, "") // which chooses the only one
+	orgID := who.actsFor()
+	operator, err := s.app.Operator(t.Context(), orgID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // somebody else's, so that the owner may put it in force
+	if err != nil {
+		t.Fatal(err)
+	}
 	actions := map[string]bool{}
-	for _, place := range append(places, draft, "/tools/action_safety_quick_gate") {
+	for _, place := range append(places, "/policies/drafts/"+draft.DraftID, "/tools/action_safety_quick_gate") {
 		page := who.get(place)
 		if strings.Contains(page.body, "formaction") || strings.Count(page.body, `method="post"`) != len(postForm.FindAllString(page.body, -1)) {
 			t.Errorf("%s has a form that is none", place)
@@ -100,14 +108,14 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 			if action := regexp.MustCompile(`action="([^"#]*)`).FindStringSubmatch(form); action != nil {
 				actions[regexp.MustCompile(`(asd|whk|evt)_[0-9A-Z]+`).ReplaceAllString(action[1], "ID")] = true
 			}
-			if !strings.Contains(form, `<input type="hidden" name="org" value="`+owner+`">`) || !strings.Contains(form, `<input type="hidden" name="at" value="/`) {
+			if !strings.Contains(form, `<input type="hidden" name="org" value="`+orgID+`">`) || !strings.Contains(form, `<input type="hidden" name="at" value="/`) {
 				t.Errorf("a form of %s does not say of which organization it is, and where: %s", place, form)
 			}
 		}
 	}
 	for _, action := range []string{"/", "/account/keys", "/account/organization", "/decisions/bundle", "/keys", "/keys/revoke", "/members", "/members/arguments",
-		"/members/remove", "/policies/ID", "/policies/freeze", "/policies/new", "/reviews/ID", "/sign-out", "/webhooks", "/webhooks/ID/remove", "/webhooks/ID/rotate"} {
-		if !actions[action] && action != "/policies/ID" {
+		"/members/remove", "/policies/drafts/ID", "/policies/freeze", "/policies/new", "/reviews/ID", "/sign-out", "/webhooks", "/webhooks/ID/remove", "/webhooks/ID/rotate"} {
+		if !actions[action] {
 			t.Errorf("no page had a form for %s", action)
 		}
 	}

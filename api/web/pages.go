@@ -251,7 +251,7 @@ func (s *Handler) placeOf(v *visit) string {
 
 // pageAbove is the nearest page at or above a path, which may be that of a form only.
 func (s *Handler) pageAbove(path string) string {
-	for ; path != ""; path = path[:strings.LastIndexByte(path, '/')] {
+	for ; strings.HasPrefix(path, "/"); path = path[:strings.LastIndexByte(path, '/')] {
 		var match mux.RouteMatch
 		if s.places.Match(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}, &match) {
 			return path
@@ -463,7 +463,7 @@ func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (c
 	if v.request.Method == http.MethodPost && named == "" {
 		return commands.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
 	}
-	if named != "" {
+	if named != "" && named != v.session.Org {
 		var err error
 		if of, err = s.membership(v, named); err != nil {
 			return commands.Principal{}, nil, err

@@ -72,7 +72,7 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 		`{"path":"/srv/archive"}`:                         "Others.",
 		`{"path":`:                                        "This is not strict JSON",
 	} {
-		admin.want(admin.form("/reviews/"+id, url.Values{"arguments": {pasted}}), 200, want)
+		admin.want(admin.form("/reviews/"+id, url.Values{"do": {"check"}, "arguments": {pasted}}), 200, want)
 	}
 }
 

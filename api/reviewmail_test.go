@@ -44,7 +44,7 @@ func TestReviewersAreTold(t *testing.T) {
 		t.Fatalf("letters to %s", to(letters))
 	}
 	for _, part := range []string{id, "resourceUrl: https://api.weather.example/v1/forecast?city=Oslo", "amountUnits: 250000",
-		"needs_review x402.network.missing, network:", "Resolve it: " + s.app.BaseURL + "/reviews/" + id} {
+		"needs_review x402.network.missing, network:", "Resolve it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
 		if !strings.Contains(letters[0].Text, part) {
 			t.Errorf("the letter lacks %q:\n%s", part, letters[0].Text)
 		}
@@ -52,7 +52,7 @@ func TestReviewersAreTold(t *testing.T) {
 	if !strings.Contains(letters[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(letters[0].Text, "Run run-1.") {
 		t.Errorf("the letter does not say who asks: %s", letters[0].Text)
 	}
-	if letters[0].Link != s.app.BaseURL+"/reviews/"+id {
+	if letters[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
 		t.Errorf("link %s, text %s", letters[0].Link, letters[0].Text)
 	}
 

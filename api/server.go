@@ -187,7 +187,12 @@ func (s *Server) Handler() http.Handler {
 		if paths().Match(r, &match) {
 			w.Header().Set("Allow", strings.Join(allowed[match.Route.GetName()], ", "))
 		}
-		s.fail(w, r, bareErrors(r), policy.Refuse(codeMethod, "", "method not allowed"))
+		err := policy.Refuse(codeMethod, "", "method not allowed")
+		if forPeople(r) {
+			s.web.ShowError(w, r, err)
+			return
+		}
+		s.fail(w, r, bareErrors(r), err)
 	})
 	return s.around(router)
 }
@@ -206,13 +211,19 @@ func routed(path string, handler http.Handler) http.Handler {
 // else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
-	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
-		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
-		s.fail(w, r, bareErrors(r), err)
+	if forPeople(r) {
+		s.web.ShowError(w, r, err)
 		return
 	}
-	s.web.ShowError(w, r, err)
+	s.fail(w, r, bareErrors(r), err)
+}
+
+// forPeople says whether a request that reached no operation and no page is a
+// browser's for a page.
+func forPeople(r *http.Request) bool {
+	at := r.URL.Path
+	return !strings.HasPrefix(at, "/api") && !strings.HasPrefix(at, "/.well-known") && path.Ext(at) == "" && plainPath(r.URL.EscapedPath()) &&
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") != 0
 }
 
 // bareErrors says whether a request that reached no operation is for a part of

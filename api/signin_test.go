@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -18,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
@@ -189,8 +192,38 @@ func (b *browser) post(path, body string, header ...string) answer {
 	return b.do(http.MethodPost, path, "application/json", body, header...)
 }
 
+// actsFor is the organization the next page will show; empty for nobody's.
+func (b *browser) actsFor() string {
+	b.t.Helper()
+	got := b.get("/api/auth/session")
+	if got.status != http.StatusOK {
+		return ""
+	}
+	var as struct {
+		OrgID         string `json:"orgId"`
+		Organizations []struct {
+			OrgID string `json:"orgId"`
+		} `json:"organizations"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &as); err != nil {
+		b.t.Fatal(err)
+	}
+	if as.OrgID == "" && len(as.Organizations) == 1 {
+		return as.Organizations[0].OrgID
+	}
+	return as.OrgID
+}
+
+// form sends a form as a page of the organization has it for which b acts.
 func (b *browser) form(path string, fields url.Values, header ...string) answer {
 	b.t.Helper()
+	if !fields.Has("org") {
+		fields = maps.Clone(fields)
+		if fields == nil {
+			fields = url.Values{}
+		}
+		fields.Set("org", b.actsFor())
+	}
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", fields.Encode(), header...)
 }
 

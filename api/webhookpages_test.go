@@ -23,7 +23,9 @@ func TestWebhookPages(t *testing.T) {
 	r.status.Store(http.StatusGone) // dead at once
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	owner.want(owner.get("/overview"), 200, `<a href="/webhooks">Webhooks</a>`)
-	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}}), 400, "url must be https")
+	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be https")
+	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick what the webhook is told of")
+	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	made := owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}})
 	owner.want(made, 201, "It is shown this once")
 	secret := secretPattern.FindString(html.UnescapeString(made.body))

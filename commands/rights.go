@@ -96,6 +96,9 @@ const (
 	CodeNoActivePolicy = "no_active_policy"
 )
 
+// ErrSignInAgain refuses what needs a session that began a moment ago.
+var ErrSignInAgain = forbidden("sign in again to do this")
+
 // May answers whether the principal has a right: nil, or the 403 that says what
 // is missing first: the plan, the scope or role, a fresh sign-in; or that the
 // organization is suspended.
@@ -128,7 +131,7 @@ func (p Principal) has(g grant) error {
 		return forbidden("missing role " + strings.Join(slices.DeleteFunc(slices.Clone(g.roles),
 			func(role string) bool { return role == RoleOperator }), " or "))
 	case g.fresh && !p.FreshSignIn && p.Role != RoleOperator:
-		return forbidden("sign in again to do this")
+		return ErrSignInAgain
 	}
 	return nil
 }

@@ -340,12 +340,32 @@ func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID s
 	return decisionID, nil
 }
 
-// OpenReviews lists the newest decisions that wait for a person's verdict.
-func (p *Projections) OpenReviews(ctx context.Context, tenant string, limit int) ([]HistoryItem, error) {
+// ReviewFilter chooses among the decisions that wait for a person's verdict. The zero
+// value chooses all.
+type ReviewFilter struct {
+	Actors []string // that caused it; nil: anybody
+	Except []string // that did not
+	After  int64    // sequence behind which the list goes on
+}
+
+// OpenReviews lists decisions that wait for a person's verdict, the oldest first.
+func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFilter, limit int) ([]DecisionRow, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	return p.items(ctx, tenant, openReview+` order by sequence desc limit $2`, tenant, limit)
+	rows, err := p.ledger.Pool().Query(ctx, `select sequence, decision_id from readmodels.history h where `+openReview+`
+		and ($2::text[] is null or actor = any($2)) and ($3::text[] is null or actor <> all($3)) and sequence > $4 order by sequence limit $5`,
+		tenant, f.Actors, f.Except, f.After, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d DecisionRow, err error) {
+		return d, row.Scan(&d.Sequence, &d.DecisionID)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return list, nil
 }
 
 // openReview finds, in history h, what waits for a verdict of tenant $1.

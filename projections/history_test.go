@@ -73,9 +73,19 @@ func TestHistory(t *testing.T) {
 	if none, err := p.History(ctx, one.OrgID, []string{two.ActorID}, 100, ""); err != nil || len(none.Items) != 0 {
 		t.Errorf("of somebody else: %d, %v", len(none.Items), err)
 	}
-	reviews, err := p.OpenReviews(ctx, one.OrgID, 10)
-	if err != nil || len(reviews) != 1 || reviews[0].RunID != "r3" { // r1 has its receipt
-		t.Errorf("reviews %+v, %v", reviews, err)
+	for _, c := range []struct {
+		filter projections.ReviewFilter
+		open   int
+	}{
+		{projections.ReviewFilter{}, 1}, // r1 has its receipt
+		{projections.ReviewFilter{Actors: []string{one.ActorID}}, 1},
+		{projections.ReviewFilter{Actors: []string{"somebody else"}}, 0},
+		{projections.ReviewFilter{Except: []string{one.ActorID}}, 0},
+		{projections.ReviewFilter{After: 1 << 40}, 0},
+	} {
+		if reviews, err := p.OpenReviews(ctx, one.OrgID, c.filter, 10); err != nil || len(reviews) != c.open {
+			t.Errorf("%+v: reviews %+v, %v", c.filter, reviews, err)
+		}
 	}
 
 	// Built anew, it says the same.

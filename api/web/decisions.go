@@ -18,13 +18,7 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/projections"
 )
-
-// listWaiting lists a decision that has neither verdict nor receipt.
-func listWaiting(sequence int64, r assurance.DecisionRecord) ListedDecision {
-	return listDecision(projections.DecisionRow{Sequence: sequence, DecisionID: r.DecisionID}, r)
-}
 
 // decisionList is the page of decisions.
 type decisionList struct {
@@ -34,6 +28,7 @@ type decisionList struct {
 	MayExport  bool
 	Chips      []chip
 	Query      string // the filter, as it stands in addresses
+	OrgID      string
 	Violations []ListedDecision
 	Rules      []string // to choose from
 	Next       string   // address of the next page
@@ -44,14 +39,11 @@ type decisionList struct {
 // Bundles says whether there can be a signed bundle of what the filter chooses.
 func (l decisionList) Bundles() bool { return l.Filter.bundles() }
 
-// Export is the address of what the filter chooses, in a form of download. It is a
+// Export is the address of what the filter chooses, in a form of download, and of
+// whose decisions: a file does not show what another tab has chosen since. It is a
 // whole address, since a template escapes the parts of one.
 func (l decisionList) Export(form string) string {
-	address := "/decisions." + form
-	if l.Query != "" {
-		address += "?" + l.Query
-	}
-	return address
+	return inOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
 }
 
 // chip is one quick filter.
@@ -77,7 +69,7 @@ func showDecisions(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(commands.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f)}
+	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(commands.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f), OrgID: p.OrgID}
 	if list.DecisionPage, err = s.SearchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
 		return view{}, err
 	}
@@ -101,11 +93,17 @@ func showDecisions(s *Handler, v *visit) (view, error) {
 			return view{}, err
 		}
 	}
+	list.Rules = assuranceRules()
+	return view{template: "decisions.html", data: list}, nil
+}
+
+// assuranceRules are the rules that may find something about a decision.
+func assuranceRules() (ids []string) {
 	catalogue, _ := assurance.Catalogue()
 	for _, rule := range catalogue {
-		list.Rules = append(list.Rules, rule.ID)
+		ids = append(ids, rule.ID)
 	}
-	return view{template: "decisions.html", data: list}, nil
+	return ids
 }
 
 func chips(f DecisionFilter) []chip {

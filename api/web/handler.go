@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/gorilla/mux"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
@@ -84,7 +86,8 @@ type Handler struct {
 	log         *slog.Logger
 	outbox      *Outbox
 	templates   *Pages
-	links       []Link // at the foot of every page
+	links       []Link      // at the foot of every page
+	places      *mux.Router // what can be looked at
 }
 
 // NewHandler makes the pages of a service.
@@ -93,6 +96,12 @@ func NewHandler(c Config) (*Handler, error) {
 	s := &Handler{Service: c.Service, app: c.App, projections: c.Projections, credentials: c.Credentials, sessions: c.Credentials.Sessions,
 		log: c.Log, outbox: c.Outbox, templates: templates}
 	s.links = footLinks(s.pages())
+	s.places = mux.NewRouter()
+	for _, p := range s.pages() {
+		if p.method == http.MethodGet {
+			s.places.Path(p.path)
+		}
+	}
 	return s, err
 }
 
@@ -110,9 +119,12 @@ func (s *Handler) Routes() (list []Route) {
 	return list
 }
 
-// ShowError writes an error as a page.
+// ShowError writes an error as a page, in the frame of whoever is signed in.
 func (s *Handler) ShowError(w http.ResponseWriter, r *http.Request, err error) {
 	v := &visit{request: r}
+	if session, unread := s.sessions.Load(r); unread == nil {
+		v.session = session
+	}
 	s.show(w, v, s.pageError(v, err))
 }
 

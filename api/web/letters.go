@@ -36,7 +36,8 @@ func Action(normalized jsontext.Value) ([]Member, error) {
 // asks, the exact action in normal form, what the rules found. The arguments of a
 // tool are on the page only: a letter cannot be erased. The values are an agent's;
 // none but the purpose has a line break. others is how many more came since the last letter.
-func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, error) {
+// organization is the name of the decision's; the link leads to its page in it.
+func ReviewLetter(record jsontext.Value, organization string, others int, baseURL string) (Letter, error) {
 	d, err := assurance.ReadDecision(record)
 	if err != nil {
 		return Letter{}, err
@@ -50,14 +51,14 @@ func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, er
 		return Letter{}, err
 	}
 	sentence := Who(d.Subject) + " wants to " + Deed(d.Protocol, d.Normalized)
-	l := Letter{Subject: "Waits for your review: " + clipTo(sentence, maxSubject), Link: baseURL + "/reviews/" + d.DecisionID}
+	l := Letter{Subject: "Waits for your review: " + clipTo(sentence, maxSubject), Link: baseURL + inOrganization("/reviews/"+d.DecisionID, d.OrgID)}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s. The policy leaves it to a person: %s.\n\nRun %s.", sentence, Because(d.Findings), visible(d.Subject.RunID))
 	if d.Subject.Purpose != "" {
 		fmt.Fprintf(&text, " Its purpose, in the agent's words: %q", clip(visible(d.Subject.Purpose)))
 	}
 	fmt.Fprintf(&text, "\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
-		d.DecisionID, d.OrgID, d.IssuedAt, d.Policy.Version, d.Protocol)
+		d.DecisionID, visible(organization), d.IssuedAt, d.Policy.Version, d.Protocol)
 	for _, m := range members {
 		fmt.Fprintf(&text, "  %s: %s\n", m.Name, clip(m.Value))
 	}
@@ -67,7 +68,7 @@ func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, er
 	}
 	fmt.Fprintf(&text, "\nResolve it: %s\n", l.Link)
 	if others > 0 {
-		fmt.Fprintf(&text, "\n%d more wait since the last letter: %s/reviews\n", others, baseURL)
+		fmt.Fprintf(&text, "\n%d more wait since the last letter: %s\n", others, baseURL+inOrganization("/reviews", d.OrgID))
 	}
 	l.Text = text.String()
 	return l, nil

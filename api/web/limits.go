@@ -32,7 +32,8 @@ const (
 	similarShown      = 5      // decisions beside a review
 	similarWithin     = 90 * 24 * time.Hour
 	shownDeliveries   = 100              // messages to a webhook, the newest
-	openReviews       = 100              // shown at once, the newest first
+	openReviews       = 100              // are counted; from there on a number says "or more"
+	shownReviews      = 50               // on a page of the list
 	reviewMailEvery   = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout = 30 * time.Second // of one round of letters
 )

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/commands"
@@ -44,10 +45,23 @@ func showMembers(s *Handler, v *visit) (view, error) {
 	return view{template: "members.html", data: page}, err
 }
 
-// postMember adds a member or changes a role.
+// postMember adds a member, or changes the role of the one in whose row the form stood.
 func postMember(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
-		_, err := s.app.AddMember(ctx, p, strings.TrimSpace(v.form.Get("email")), v.form.Get("role"))
+		email := strings.TrimSpace(v.form.Get("email"))
+		p, err := s.app.Permit(ctx, p, commands.RightManage)
+		if err != nil {
+			return err
+		}
+		list, err := s.app.Members(ctx, p)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(m commands.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
+		if i >= 0 && list[i].MemberID != v.form.Get("memberId") {
+			return policy.Refuse(commands.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
+		}
+		_, err = s.app.AddMember(ctx, p, email, v.form.Get("role"))
 		return err
 	})
 }
@@ -132,6 +146,12 @@ func postToken(s *Handler, v *visit) (view, error) {
 		return redirected(redirect), err
 	}
 	ctx := v.request.Context()
+	if p, err = s.app.Permit(ctx, p, commands.RightManage); err != nil {
+		return view{}, err
+	}
+	if len(v.form["scope"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
+		return view{}, policy.Refuse("missing_field", "/scope", "tick what the token may do: at least one box")
+	}
 	issued, err := s.app.IssueToken(ctx, p, commands.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
 	if err != nil {
 		return view{}, err

@@ -81,9 +81,11 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	}
 	ctx := v.request.Context()
 	var o overview
-	if o.Reviews, o.MoreThere, err = s.openReviewList(ctx, p); err != nil {
+	var more int64
+	if o.Reviews, more, err = s.searchReviews(ctx, p, DecisionFilter{}, 0, openReviews); err != nil {
 		return view{}, err
 	}
+	o.MoreThere = more > 0
 	violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
 	if err != nil {
 		return view{}, err

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
 )
 
 // page is one address for people. Its form is read like a browser sends it; the
@@ -95,7 +96,7 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
 		{http.MethodPost, "/decisions/bundle", bundleDecisions},
 		{http.MethodGet, "/guard", showGuard},
-		{http.MethodGet, "/decisions/{id}", showDecision},
+		{http.MethodGet, "/decisions/{id:asd_[^/]+}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 		{http.MethodGet, "/policies", showPolicies},
 		{http.MethodGet, "/policies/new", newPolicy},
@@ -182,16 +183,110 @@ func formLimit(path string) int64 {
 	return maxForm
 }
 
-// failed is what the error page says.
+// failed is what the error page says: what happened, whether anything was recorded,
+// and the ways on.
 type failed struct {
-	Status  int
-	Message string
+	Status    int
+	Message   string
+	As        *Organization  // for which the person acts, where that may be why
+	SignAgain bool           // the same will do after a new sign-in
+	Elsewhere []Organization // of the person, where the page may be
+	unsent
 }
 
 func (s *Handler) pageError(v *visit, err error) view {
 	shows, message := s.because(v, view{template: "error.html"}, err)
-	shows.data = failed{shows.status, message}
+	f := failed{Status: shows.status, Message: message, SignAgain: errors.Is(err, commands.ErrSignInAgain), unsent: s.unsent(v)}
+	f.Unknown = shows.status >= http.StatusInternalServerError
+	switch {
+	case shows.status == http.StatusMethodNotAllowed:
+		f.Back = s.pageAbove(v.request.URL.Path)
+	case shows.status == http.StatusForbidden && !f.SignAgain:
+		f.As, _ = s.organizations(v)
+	case shows.status == http.StatusNotFound && !f.Sent:
+		if f.As, f.Elsewhere = s.organizations(v); len(f.Elsewhere) == 0 {
+			f.As = nil
+		}
+	}
+	shows.data = f
 	return shows
+}
+
+// unsent is a form that was sent and did nothing: where it stood, and what was
+// written in it, so that nobody has to write it again. The zero value is of a
+// request without a form.
+type unsent struct {
+	Sent    bool
+	Unknown bool // whether it did nothing is not known
+	Back    string
+	Written []Member
+}
+
+// written are the fields of forms that people write texts in, in words. What is
+// secret is not shown again.
+var written = []Member{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
+
+func (s *Handler) unsent(v *visit) unsent {
+	u := unsent{Sent: v.request.Method == http.MethodPost, Back: s.placeOf(v)}
+	for _, field := range written {
+		if text := v.form.Get(field.Name); text != "" {
+			u.Written = append(u.Written, Member{field.Value, text})
+		}
+	}
+	return u
+}
+
+// placeOf is the address of the page that somebody looks at: of a form that was
+// sent, the page on which it stood.
+func (s *Handler) placeOf(v *visit) string {
+	at := v.request.URL.RequestURI()
+	if v.request.Method == http.MethodPost {
+		at = v.form.Get(formPlace)
+	}
+	if commands.LocalPath(at) == at {
+		return at
+	}
+	return s.pageAbove(v.request.URL.Path)
+}
+
+// pageAbove is the nearest page at or above a path, which may be that of a form only.
+func (s *Handler) pageAbove(path string) string {
+	for ; strings.HasPrefix(path, "/"); path = path[:strings.LastIndexByte(path, '/')] {
+		var match mux.RouteMatch
+		if s.places.Match(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}, &match) {
+			return path
+		}
+		if from, err := s.Site(); err == nil {
+			if _, written := from.Page(path); written {
+				return path
+			}
+		}
+	}
+	return "/"
+}
+
+// organizations are the one for which the person acts, nil for none, and their others.
+func (s *Handler) organizations(v *visit) (now *Organization, others []Organization) {
+	if v.session == nil || v.session.Org == "" {
+		return nil, nil
+	}
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return nil, nil
+	}
+	for _, m := range list {
+		of := organizationShown(m)
+		if m.OrgID == v.session.Org {
+			now = &of
+			continue
+		}
+		others = append(others, of)
+	}
+	return now, others
+}
+
+func organizationShown(m projections.Membership) Organization {
+	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
 }
 
 // because makes a page the answer to a request that was refused: with the status and
@@ -238,7 +333,7 @@ func (s *Handler) show(w http.ResponseWriter, v *visit, shows view) {
 // it is still a frame: the page itself says what is wrong.
 func (s *Handler) frame(v *visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.request.URL.Path, "/"), "/")
-	f := Frame{Place: "/" + place, BaseURL: s.app.BaseURL, Links: s.links}
+	f := Frame{Place: "/" + place, Here: s.placeOf(v), BaseURL: s.app.BaseURL, Links: s.links}
 	if from, err := s.Site(); err == nil {
 		if p, public := from.Page(v.request.URL.Path); public {
 			f.Description, f.Canonical, f.Markdown = p.Description, s.app.BaseURL+p.Path, p.MarkdownPath()
@@ -258,7 +353,7 @@ func (s *Handler) frame(v *visit) Frame {
 		return f
 	}
 	for _, m := range list {
-		f.Person.Organizations = append(f.Person.Organizations, Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
+		f.Person.Organizations = append(f.Person.Organizations, organizationShown(m))
 		if m.OrgID != v.session.Org || !commands.RoleMay(m.Role, commands.RightApprove) {
 			continue
 		}
@@ -283,8 +378,15 @@ func footLinks(pages []page) (list []Link) {
 	return list
 }
 
+// signInPage asks who somebody is, and knows where to go on, and what has not been
+// sent.
+type signInPage struct {
+	Next string
+	unsent
+}
+
 func showSignIn(_ *Handler, v *visit) (view, error) {
-	return view{template: "sign-in.html", data: commands.LocalPath(v.request.URL.Query().Get("next"))}, nil
+	return view{template: "sign-in.html", data: signInPage{Next: commands.LocalPath(v.request.URL.Query().Get("next"))}}, nil
 }
 
 func postSignIn(s *Handler, v *visit) (view, error) {
@@ -322,8 +424,9 @@ func postConfirmAgent(s *Handler, v *visit) (view, error) {
 	return view{template: "agent-confirmed.html", data: agent}, err
 }
 
-// reader is who reads for an organization with a right; a redirect sends whoever
-// is not signed in, or has chosen none of several organizations, where that is done.
+// reader is who reads for an organization with a right; another view sends whoever
+// is not signed in, or does not act for the organization of the page, where that is
+// done.
 func (s *Handler) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
 	return s.principalOf(v, true, right)
 }
@@ -334,14 +437,50 @@ func (s *Handler) actor(v *visit) (commands.Principal, *view, error) {
 	return s.principalOf(v, false, "")
 }
 
+// Every form says for which organization its page was, and at which address it stood
+// (see withForms). What is shown in one tab must not be done for the organization that
+// another tab has chosen since.
+const (
+	formOrganization = "org"
+	formPlace        = "at"
+)
+
+// organizationOf is the organization that a form's page was of, or that an address
+// names.
+func organizationOf(v *visit) string {
+	if v.request.Method == http.MethodPost {
+		return v.form.Get(formOrganization)
+	}
+	return v.request.URL.Query().Get(formOrganization)
+}
+
 func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
 	if v.session == nil {
-		to := signInFirst(v)
+		to := s.signInFirst(v)
 		return commands.Principal{}, &to, nil
 	}
+	named, of := organizationOf(v), Organization{}
+	if v.request.Method == http.MethodPost && named == "" {
+		return commands.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
+	}
+	if named != "" && named != v.session.Org {
+		var err error
+		if of, err = s.membership(v, named); err != nil {
+			return commands.Principal{}, nil, err
+		}
+		if v.session.Org == "" && of.ID != "" { // no other choice is undone
+			v.session.Choose(of.ID)
+		}
+	}
 	p, err := s.credentials.Member(v.request.Context(), v.session, onlyReads)
-	if errors.Is(err, credential.ErrChooseFirst) || errors.Is(err, credential.ErrNoOrganization) {
+	switch {
+	case errors.Is(err, credential.ErrChooseFirst):
+		return p, &view{location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
+	case errors.Is(err, credential.ErrNoOrganization):
 		return p, &view{location: "/account"}, nil
+	case err == nil && named != "" && named != p.OrgID:
+		to, err := s.actsForAnother(v, p, of)
+		return p, &to, err
 	}
 	if err == nil && right != "" {
 		err = p.May(right)
@@ -349,7 +488,40 @@ func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (c
 	return p, nil, err
 }
 
-// redirected is a redirect that may be none.
+// membership is one of the person's organizations by its id; the zero value: they
+// are no member of it.
+func (s *Handler) membership(v *visit, orgID string) (Organization, error) {
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	for _, m := range list {
+		if m.OrgID == orgID {
+			return organizationShown(m), nil
+		}
+	}
+	return Organization{}, HistoryError(err)
+}
+
+// otherOrganization is that a page, or the page of a form, is of another organization
+// than the one the session acts for now.
+type otherOrganization struct {
+	Of, Now Organization // Of without an id: one of which the person is no member
+	unsent
+}
+
+// actsForAnother refuses to do for one organization what was shown of another, and
+// offers to act for that one.
+func (s *Handler) actsForAnother(v *visit, p commands.Principal, of Organization) (view, error) {
+	if of.ID == "" && v.request.Method != http.MethodPost {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	}
+	now, err := s.membership(v, p.OrgID)
+	shown := view{template: "other-organization.html", data: otherOrganization{of, now, s.unsent(v)}}
+	if v.request.Method == http.MethodPost {
+		shown.status = http.StatusConflict
+	}
+	return shown, err
+}
+
+// redirected is the view that stands in the place of a page's own, which may be none.
 func redirected(to *view) view {
 	if to == nil {
 		return view{}
@@ -357,14 +529,31 @@ func redirected(to *view) view {
 	return *to
 }
 
-// signInFirst sends somebody without a session to sign in and come back.
-func signInFirst(v *visit) view {
-	return view{location: "/sign-in?next=" + url.QueryEscape(v.request.URL.Path)}
+// signInFirst sends somebody without a session to sign in and come back. Of whom a
+// form came it says so at once, with what was written.
+func (s *Handler) signInFirst(v *visit) view {
+	next := inOrganization(s.placeOf(v), organizationOf(v))
+	if v.request.Method == http.MethodPost {
+		return view{template: "sign-in.html", data: signInPage{next, s.unsent(v)}, status: http.StatusUnauthorized}
+	}
+	return view{location: "/sign-in?next=" + url.QueryEscape(next)}
+}
+
+// inOrganization is an address of ours that says for which organization it is.
+func inOrganization(address, orgID string) string {
+	u, err := url.Parse(address)
+	if err != nil || orgID == "" {
+		return address
+	}
+	q := u.Query()
+	q.Set(formOrganization, orgID)
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 func showAccount(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	as, err := s.credentials.Describe(v.request.Context(), v.session)
 	if err != nil {
@@ -390,7 +579,11 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, nearLimit, count}}, nil
+	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: commands.FreeCallsPerMonth, NearLimit: nearLimit, Sessions: count}
+	if next := v.request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
+		page.GoesOn = commands.LocalPath(next)
+	}
+	return view{template: "account.html", data: page}, nil
 }
 
 // nearLimit is the use of the free calls of a month from which on it is said.
@@ -403,14 +596,15 @@ type accountPage struct {
 	Keys   []commands.AccountKey
 	Agents []commands.AccountAgent
 	commands.Usage
-	Free, NearLimit int64 // calls a month, and from which use on it is said
+	Free, NearLimit int64  // calls a month, and from which use on it is said
+	GoesOn          string // where a choice of organization leads; empty: nowhere else
 	Sessions        int
 }
 
 // postKey shows a new key of the account, this once.
 func postKey(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.Customer)
 	return view{template: "key.html", data: issued.APIKey, status: http.StatusCreated}, err
@@ -419,7 +613,7 @@ func postKey(s *Handler, v *visit) (view, error) {
 // postRevokeKey ends a key of the account.
 func postRevokeKey(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
 	return view{location: "/account"}, err
@@ -428,7 +622,7 @@ func postRevokeKey(s *Handler, v *visit) (view, error) {
 // postRevokeAgent ends an agent of the account.
 func postRevokeAgent(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
 	return view{location: "/account"}, err
@@ -464,7 +658,7 @@ func (s *Handler) bought(ctx context.Context, customer string) ([]boughtProduct,
 // postDownload leads to the page with the button.
 func postDownload(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	l, err := s.app.CustomerDownload(v.request.Context(), v.session.Customer, v.form.Get("slug"))
 	return view{location: s.DownloadURL(l)}, err
@@ -473,7 +667,7 @@ func postDownload(s *Handler, v *visit) (view, error) {
 // postBilling leads to the provider's page.
 func postBilling(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	to, err := s.BillingPortal(v.request.Context(), v.session.Customer)
 	return view{location: to}, err
@@ -481,7 +675,7 @@ func postBilling(s *Handler, v *visit) (view, error) {
 
 func postOrganization(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
-		return signInFirst(v), nil
+		return s.signInFirst(v), nil
 	}
 	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
 	if err != nil {
@@ -490,10 +684,23 @@ func postOrganization(s *Handler, v *visit) (view, error) {
 	for _, m := range list {
 		if m.OrgID == v.form.Get("orgId") {
 			v.session.Choose(m.OrgID)
-			return view{location: "/account"}, nil
+			return view{location: goesOnTo(v)}, nil
 		}
 	}
 	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+}
+
+// goesOnTo is where a choice of organization leads: where its form says, or the page on
+// which it stood waited to go.
+func goesOnTo(v *visit) string {
+	if next := v.form.Get("next"); next != "" {
+		return commands.LocalPath(next)
+	}
+	at, err := url.Parse(v.form.Get(formPlace))
+	if err != nil || at.Path != "/account" {
+		return "/account"
+	}
+	return commands.LocalPath(at.Query().Get("next"))
 }
 
 func postSignOut(s *Handler, v *visit) (view, error) {

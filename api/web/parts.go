@@ -18,6 +18,7 @@ func functions(clock func() time.Time) template.FuncMap {
 		"ago":     func(t any) string { return ago(instant(t), clock()) },
 		"instant": func(t any) string { return stamp(instant(t)) },
 		"full":    func(t any) string { return full(instant(t)) },
+		"past":    func(t any) bool { return instant(t).Before(clock()) },
 		"text":    textOf,
 		"visible": func(text any) string { return visible(textOf(text)) },
 		"short":   short,

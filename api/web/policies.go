@@ -31,6 +31,7 @@ type policyPage struct {
 	OnThat      *policyVersion // what was in force at its end
 	MayDraft    bool
 	MayActivate bool
+	Fresh       bool // signed in a moment ago, as that needs
 }
 
 // Name is a member's address, as far as the reader may know it.
@@ -68,7 +69,7 @@ func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyP
 		return policyPage{}, err
 	}
 	page := policyPage{People: s.people(ctx, p), Starters: assurance.Starters(), MayDraft: p.May(commands.RightDraft) == nil,
-		MayActivate: commands.RoleMay(p.Role, commands.RightActivate)}
+		MayActivate: commands.RoleMay(p.Role, commands.RightActivate), Fresh: p.FreshSignIn}
 	for _, d := range drafts {
 		if !d.Activated {
 			page.Drafts = append(page.Drafts, d)

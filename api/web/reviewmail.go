@@ -116,7 +116,11 @@ func (m *ReviewMail) write(ctx context.Context, n reviewNote, others int) error 
 	if err != nil {
 		return err
 	}
-	letter, err := ReviewLetter(n.record, others, m.app.BaseURL)
+	org, err := m.app.Organization(ctx, n.orgID)
+	if err != nil {
+		return err
+	}
+	letter, err := ReviewLetter(n.record, org.Name, others, m.app.BaseURL)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,15 +17,19 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/projections"
 )
 
-// reviewList is what waits for a person.
+// reviewList is what waits for a person, the oldest first.
 type reviewList struct {
-	Organization string
-	Items        []ListedDecision
-	More         bool
-	Resolved     string // the decision that was resolved a moment ago
-	MayDecide    bool
+	Items       []ListedDecision
+	Filter      DecisionFilter
+	Filtered    bool
+	Rules       []string // to choose from
+	Next, First string   // addresses of the next page, and on later ones of the first
+	Resolved    *resolved
+	MayDecide   bool
 }
 
 func listReviews(s *Handler, v *visit) (view, error) {
@@ -30,42 +37,93 @@ func listReviews(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	items, more, err := s.openReviewList(v.request.Context(), p)
+	ctx, query := v.request.Context(), v.request.URL.Query()
+	f, err := ReadDecisionFilter(query)
 	if err != nil {
 		return view{}, err
 	}
-	list := reviewList{p.OrgID, items, more, v.request.URL.Query().Get("resolved"), p.May(commands.RightApprove) == nil}
+	f = DecisionFilter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // what one can know before a verdict
+	var after int64
+	if text := query.Get("after"); text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
+			return view{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
+		}
+	}
+	list := reviewList{Filter: f, Filtered: len(f.query()) > 0, Rules: assuranceRules(), MayDecide: p.May(commands.RightApprove) == nil,
+		Resolved: s.resolvedBefore(v, p)}
+	var next int64
+	if list.Items, next, err = s.searchReviews(ctx, p, f, after, shownReviews); err != nil {
+		return view{}, err
+	}
+	page := f.query()
+	if after > 0 {
+		list.First = "/reviews?" + page.Encode()
+	}
+	if next > 0 {
+		page.Set("after", strconv.FormatInt(next, 10))
+		list.Next = "/reviews?" + page.Encode()
+	}
 	return view{template: "reviews.html", data: list}, nil
 }
 
-// openReviewList is what waits for a verdict, the newest first.
-func (s *Handler) openReviewList(ctx context.Context, p commands.Principal) (items []ListedDecision, more bool, err error) {
-	open, err := s.projections.OpenReviews(ctx, p.OrgID, openReviews)
-	if err != nil {
-		return nil, false, HistoryError(err)
+// searchReviews lists what waits for a verdict behind a sequence, the oldest first, as
+// far as the reader may see it; next is behind which sequence there may be more, 0 at
+// the end. Like SearchDecisions it opens records to compare them.
+func (s *Handler) searchReviews(ctx context.Context, p commands.Principal, f DecisionFilter, after int64, most int) (items []ListedDecision, next int64, err error) {
+	in, batch := projections.ReviewFilter{After: after}, searchBatch
+	if len(f.query()) == 0 {
+		batch = most + 1
 	}
-	mine := map[string]bool{}
 	if p.OwnOnly() {
-		for _, o := range open {
-			if _, err := s.app.ExplainDecision(ctx, p, o.DecisionID); err == nil {
-				mine[o.DecisionID] = true
+		if in.Actors, err = s.app.OwnActors(ctx, p); err != nil {
+			return nil, 0, err
+		}
+	}
+	for looked := 0; looked < searchedDecisions; looked += batch {
+		rows, err := s.projections.OpenReviews(ctx, p.OrgID, in, batch)
+		if err != nil {
+			return nil, 0, HistoryError(err)
+		}
+		sequences := make([]int64, len(rows))
+		for i, row := range rows {
+			sequences[i] = row.Sequence
+		}
+		records, err := s.app.DecisionRecords(ctx, p, sequences)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, row := range rows {
+			d := listDecision(row, records[row.Sequence])
+			if !f.matches(d) {
+				continue
 			}
+			if len(items) == most {
+				return items, items[most-1].Sequence, nil
+			}
+			items = append(items, d)
 		}
-	}
-	sequences := []int64{}
-	for _, o := range open {
-		if !p.OwnOnly() || mine[o.DecisionID] {
-			sequences = append(sequences, o.Sequence)
+		if len(rows) < batch {
+			return items, 0, nil
 		}
+		in.After = rows[len(rows)-1].Sequence
 	}
-	records, err := s.app.DecisionRecords(ctx, p, sequences)
-	if err != nil {
-		return nil, false, err
+	return items, in.After, nil
+}
+
+// resolved is a verdict that the reader gave a moment ago. It is read from the record:
+// an address may say anything.
+type resolved struct{ DecisionID, Verdict, Sentence string }
+
+func (s *Handler) resolvedBefore(v *visit, p commands.Principal) *resolved {
+	id := v.request.URL.Query().Get("resolved")
+	if id == "" {
+		return nil
 	}
-	for _, sequence := range sequences {
-		items = append(items, listWaiting(sequence, records[sequence]))
+	c, err := s.app.ShowDecision(v.request.Context(), p, id)
+	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != p.Member {
+		return nil
 	}
-	return items, len(open) == openReviews, nil
+	return &resolved{id, c.Approval.Verdict, Who(c.Record.Subject) + " wants to " + Deed(c.Protocol, c.Record.Normalized)}
 }
 
 // decisionView is one decision as a person reads it.
@@ -81,10 +139,12 @@ type decisionView struct {
 	Similar            []ListedDecision
 	Waits              bool // for a verdict
 	MayDecide          bool // the reader may give it
+	Unused             bool // an approval is over, and nothing is known to have been done with it
 	Checked            string
-	Pasted             string
-	Resolved           string // the decision that was resolved before this one
-	Bundle             string // everything signed, as text
+	Reason, Pasted     string    // as they stand in the form
+	Problem            string    // why the verdict that was sent is not recorded
+	Resolved           *resolved // the verdict before this one
+	Bundle             string    // everything signed, as text
 	Integrity          []Member
 }
 
@@ -114,9 +174,12 @@ func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id str
 	if c.Arguments != nil {
 		d.Arguments = IndentJSON(c.Arguments)
 	}
+	if a := c.Approval; a != nil && a.Verdict == assurance.VerdictApproved && c.Receipt == nil {
+		d.Unused = instant(a.ValidUntil).Before(s.app.Clock())
+	}
 	d.MayDecide = p.May(commands.RightApprove) == nil && (!c.Own || p.MayActAlone())
 	d.People = s.people(ctx, p)
-	d.Similar, err = s.similar(ctx, p, c.Record)
+	d.Similar, err = s.similar(ctx, p, c)
 	return d, err
 }
 
@@ -145,23 +208,26 @@ func (s *Handler) people(ctx context.Context, p commands.Principal) map[string]s
 	return people
 }
 
+// Verdictable says whether the reader can give a verdict now.
+func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
+
+// Written is what was written about a decision for which there is no form any more.
+func (d decisionView) Written() []Member {
+	if d.Reason == "" || d.Verdictable() {
+		return nil
+	}
+	return []Member{{"Reason", d.Reason}}
+}
+
 // similar are decisions about the same host or tool before this one.
-func (s *Handler) similar(ctx context.Context, p commands.Principal, r assurance.DecisionRecord) ([]ListedDecision, error) {
-	issued, err := time.Parse(time.RFC3339, r.IssuedAt)
+func (s *Handler) similar(ctx context.Context, p commands.Principal, c commands.DecisionCase) ([]ListedDecision, error) {
+	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.SearchDecisions(ctx, p, DecisionFilter{target: targetOf(r), from: issued.Add(-similarWithin), Protocol: r.Protocol}, similarShown+1, "")
-	if err != nil {
-		return nil, err
-	}
-	var before []ListedDecision
-	for _, d := range page.Items {
-		if d.DecisionID != r.DecisionID && len(before) < similarShown {
-			before = append(before, d)
-		}
-	}
-	return before, nil
+	page, err := s.SearchDecisions(ctx, p, DecisionFilter{target: targetOf(c.Record), from: issued.Add(-similarWithin), Protocol: c.Record.Protocol},
+		similarShown, projections.Cursor(c.Decided.Ledger.Sequence))
+	return page.Items, err
 }
 
 func showReview(s *Handler, v *visit) (view, error) {
@@ -170,55 +236,120 @@ func showReview(s *Handler, v *visit) (view, error) {
 		return redirected(redirect), err
 	}
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
-	d.Resolved = v.request.URL.Query().Get("resolved")
+	d.Resolved = s.resolvedBefore(v, p)
 	return view{template: "review.html", data: d}, err
 }
 
-// postReview records the verdict and leads to the next review.
+// postReview records the verdict of the button that was pressed, and leads to the next
+// review. Nothing is recorded without that button: the reason is a text of several
+// lines, in which Enter presses none.
 func postReview(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
 	ctx, id := v.request.Context(), v.vars["id"]
-	if v.form.Has("arguments") {
-		return s.checkArguments(ctx, p, id, v.form.Get("arguments"))
+	if v.form.Get("do") == "check" {
+		return s.checkArguments(v, p)
 	}
-	body, err := json.Marshal(map[string]string{"verdict": v.form.Get("verdict"), "reason": v.form.Get("reason")})
+	in, err := readVerdict(v.form)
 	if err != nil {
-		return view{}, policy.Refuse(codeInvalid, "", "the form could not be read")
-	}
-	in, err := assurance.ParseApproval(body)
-	if err != nil {
-		return view{}, err
+		return s.notRecorded(v, p, err)
 	}
 	said, err := s.app.Approve(ctx, p, id, in)
 	if err != nil {
-		return view{}, err
+		return s.notRecorded(v, p, err)
 	}
 	s.Approved(said)
-	resolved := "?resolved=" + url.QueryEscape(id)
-	waiting, err := s.projections.OpenReviews(ctx, p.OrgID, openReviews)
-	if err != nil { // the verdict is recorded; the list says the rest
-		return view{location: "/reviews" + resolved}, nil
-	}
-	for i := len(waiting) - 1; i >= 0; i-- { // who waits longest is next
-		if waiting[i].DecisionID != id {
-			return view{location: "/reviews/" + waiting[i].DecisionID + resolved}, nil
-		}
-	}
-	return view{location: "/reviews" + resolved}, nil
+	return view{location: s.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
-// checkArguments compares pasted arguments with the hash that was signed. Nothing
-// of them is recorded.
-func (s *Handler) checkArguments(ctx context.Context, p commands.Principal, id, pasted string) (view, error) {
-	d, err := s.decisionView(ctx, p, id)
+// readVerdict reads the form like the body of a program's call, without the white space
+// at the edges of the reason: phones write it.
+func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
+	if form.Get("verdict") == "" {
+		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
+	}
+	reason := strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n"))
+	if name := unseen(reason); name != "" {
+		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has a character that does not show ("+name+"): take it out")
+	}
+	body, err := json.Marshal(map[string]string{"verdict": form.Get("verdict"), "reason": reason})
+	if err != nil {
+		return assurance.ApprovalInput{}, policy.Refuse(codeInvalid, "", "the form could not be read")
+	}
+	return assurance.ParseApproval(body)
+}
+
+// unseen is the first character of a text that a signed record does not take, in words;
+// empty: there is none.
+func unseen(text string) string {
+	for _, r := range text {
+		if !normal.Invisible(r) {
+			continue
+		}
+		name := fmt.Sprintf("U+%04X", r)
+		switch {
+		case r == 0x200c:
+			name += ", a zero-width non-joiner"
+		case r == 0x200d:
+			name += ", a zero-width joiner, as in emoji of several people"
+		case r == 0x200b, r == 0x2060, r == 0xfeff:
+			name += ", a space without width"
+		case r == 0xad:
+			name += ", a soft hyphen"
+		case r == 0x200e, r == 0x200f, r == 0x61c, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
+			name += ", which changes the direction of text"
+		}
+		return name
+	}
+	return ""
+}
+
+// notRecorded shows the review again as it is now, with what was written, and why there
+// is no verdict of it.
+func (s *Handler) notRecorded(v *visit, p commands.Principal, refused error) (view, error) {
+	shows, problem := s.because(v, view{template: "review.html"}, refused)
+	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
+	if err != nil || shows.status >= http.StatusInternalServerError {
+		return view{}, refused
+	}
+	d.Problem, d.Reason, d.Pasted = problem, v.form.Get("reason"), v.form.Get("arguments")
+	shows.data = d
+	return shows, nil
+}
+
+// nextReview is the page of the review that has waited longest for this person, or else
+// the list.
+func (s *Handler) nextReview(ctx context.Context, p commands.Principal, id string) string {
+	var f projections.ReviewFilter
+	if !p.MayActAlone() {
+		var err error
+		if f.Except, err = s.app.OwnActors(ctx, p); err != nil {
+			return "/reviews" // the verdict is recorded; the list says the rest
+		}
+	}
+	waiting, err := s.projections.OpenReviews(ctx, p.OrgID, f, 2)
+	if err != nil {
+		return "/reviews"
+	}
+	for _, next := range waiting {
+		if next.DecisionID != id {
+			return "/reviews/" + next.DecisionID
+		}
+	}
+	return "/reviews"
+}
+
+// checkArguments compares pasted arguments with the hash that was signed. Nothing of
+// them is recorded, and the reason stays as it was written.
+func (s *Handler) checkArguments(v *visit, p commands.Principal) (view, error) {
+	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err
 	}
-	d.Pasted = pasted
-	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(pasted)))
+	d.Reason, d.Pasted = v.form.Get("reason"), v.form.Get("arguments")
+	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(d.Pasted)))
 	switch {
 	case err != nil:
 		d.Checked = "bad"

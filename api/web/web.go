@@ -24,7 +24,9 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +41,7 @@ var templateFiles embed.FS
 type Frame struct {
 	Place       string  // the path of the place in the header that the page belongs to, such as "/reviews"
 	Person      *Person // who is signed in; nil: nobody
+	Here        string  // the address of the page, or of the page whose form was sent
 	BaseURL     string  // of this service, without a slash at the end
 	Description string  // one sentence for indexers; empty: the page is not for them
 	Canonical   string  // absolute address; only of a page with a description
@@ -91,6 +94,15 @@ func (p *Person) Chosen() *Organization {
 		}
 	}
 	return nil
+}
+
+// Again is where to sign in again, to come back to this page of this organization.
+func (f Frame) Again() string {
+	orgID := ""
+	if f.Person != nil {
+		orgID = f.Person.OrgID
+	}
+	return "/sign-in?next=" + url.QueryEscape(inOrganization(f.Here, orgID))
 }
 
 // View is what a template is executed with.
@@ -174,7 +186,30 @@ func (p *Pages) Render(name string, v View) ([]byte, error) {
 	if err := page.ExecuteTemplate(&body, "layout", v); err != nil {
 		return nil, err
 	}
-	return body.Bytes(), nil
+	return withForms(body.Bytes(), v.Frame), nil
+}
+
+// formTag begins a form that changes something, as templates have it. Texts of people
+// hold none: a template writes their < as &lt;.
+var formTag = regexp.MustCompile(`<form [^>]*method="post"[^>]*>`)
+
+// withForms writes into every form of a signed-in person's page the organization that
+// the page shows and the address at which it stands: here, so that no template can
+// leave it out.
+func withForms(page []byte, f Frame) []byte {
+	if f.Person == nil {
+		return page
+	}
+	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">`
+	if f.Person.OrgID != "" {
+		carried += `<input type="hidden" name="` + formOrganization + `" value="` + inert(f.Person.OrgID) + `">`
+	}
+	return formTag.ReplaceAll(page, []byte(carried))
+}
+
+// inert is a text as an attribute's value, in which no $ names a part of a match.
+func inert(text string) string {
+	return strings.ReplaceAll(template.HTMLEscapeString(text), "$", "$$")
 }
 
 // contentPolicy is the pages' Content-Security-Policy: everything from here,

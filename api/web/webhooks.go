@@ -108,6 +108,12 @@ func postWebhook(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
+	if p, err = s.app.Permit(v.request.Context(), p, commands.RightManage); err != nil {
+		return view{}, err
+	}
+	if len(v.form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
+		return view{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
+	}
 	created, err := s.app.CreateWebhook(v.request.Context(), p, commands.WebhookOrder{
 		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
 	if err != nil {

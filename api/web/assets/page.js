@@ -62,4 +62,4 @@ function ago(time) {
   const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) || units[3];
   time.textContent = relative.format(Math.trunc(seconds / size), unit);
 }
-setInterval(() => document.querySelectorAll("time[datetime]").forEach(ago), 30000);
+setInterval(() => document.querySelectorAll("time[title]").forEach(ago), 30000);

@@ -1,0 +1,272 @@
+package api_test
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/countersign/countersign/api"
+)
+
+// reviewing is an organization whose tools ask a person about what is critical.
+func reviewing(t *testing.T) (*site, *crew) {
+	t.Helper()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	return s, c
+}
+
+// asks makes a decision that waits.
+func (n *tenant) asks(t testing.TB, key, agent string) string {
+	t.Helper()
+	return n.decide(t, toolBody(key, agent, "write", "critical")).decision(t).Record.DecisionID
+}
+
+// TestOnlyItsButtonGivesAVerdict: the form of a verdict has nothing in which Enter would
+// press a button, what comes without a button is none, and the next page says which
+// verdict it was.
+func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	first, second := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-8")
+	admin := c.people["admin"]
+	page := admin.get("/reviews/" + first)
+	form := regexp.MustCompile(`(?s)<form [^>]*id="verdict".*?</form>`).FindString(page.body)
+	for _, input := range regexp.MustCompile(`<input [^>]*>`).FindAllString(form, -1) {
+		if !strings.Contains(input, `type="hidden"`) {
+			t.Errorf("Enter in %s presses the first button", input)
+		}
+	}
+	got := admin.form("/reviews/"+first, url.Values{"reason": {"No, this must not happen"}})
+	admin.want(got, 400, "Your verdict is not recorded: verdict is not there")
+	admin.want(got, 400, "No, this must not happen</textarea>")
+	if n := strings.Count(admin.get("/reviews").body, `<td data-label="Action">`); n != 2 {
+		t.Errorf("%d wait", n)
+	}
+	to := admin.form("/reviews/"+first, url.Values{"verdict": {"rejected"}, "reason": {"no"}}).header.Get("Location")
+	if to != "/reviews/"+second+"?resolved="+first {
+		t.Errorf("to %s", to)
+	}
+	admin.want(admin.get(to), 200, "You rejected it: agent-7 wants to call write of files.")
+	to = admin.form("/reviews/"+second, url.Values{"verdict": {"approved"}, "reason": {"yes"}}).header.Get("Location")
+	admin.want(admin.get(to), 200, "You approved it: agent-8 wants to call write of files.")
+	if text := c.people["owner"].get(to).body; strings.Contains(text, "You approved") {
+		t.Error("an address tells somebody else of a verdict that is not theirs")
+	}
+	clean(t, s)
+}
+
+// TestWalkEnterGivesNoVerdict, with scripts and without.
+func TestWalkEnterGivesNoVerdict(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	id := c.asks(t, "k1", "agent-7")
+	w := s.openWindow(t)
+	w.as(c.people["admin"])
+	for _, scripts := range []bool{true, false} {
+		w.do(emulation.SetScriptExecutionDisabled(!scripts))
+		w.open("/reviews/" + id)
+		w.do(chromedp.SendKeys(`[name="reason"]`, "No, this must not happen"+kb.Enter+kb.Enter, chromedp.ByQuery))
+		w.open("/reviews")
+		w.do(chromedp.WaitVisible(`a[href="/reviews/`+id+`"]`, chromedp.ByQuery))
+	}
+	w.do(emulation.SetScriptExecutionDisabled(false))
+	w.open("/reviews/" + id)
+	w.shoot("review-with-reason")
+	w.fill("reason", "not today")
+	w.press("Reject it")
+	w.see("You rejected it:")
+	w.shoot("reviews-rejected")
+	w.fits("/reviews/" + id)
+	clean(t, s)
+}
+
+// TestAReasonIsNotLost: white space at its edges is none of it, what a record does not
+// take is named in words, and what was written stays.
+func TestAReasonIsNotLost(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	id := c.asks(t, "k1", "agent-7")
+	admin := c.people["admin"]
+	for reason, want := range map[string]string{
+		"the family \U0001F468\u200d\U0001F469 agrees":     "reason has a character that does not show (U+200D, a zero-width joiner",
+		"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645": "U+200C, a zero-width non-joiner",
+		"a\u202eb":                "U+202E, which changes the direction of text",
+		strings.Repeat("x", 1001): "reason must be 1 to 1000 characters",
+		" ":                       "reason must be 1 to 1000 characters",
+	} {
+		got := admin.form("/reviews/"+id, url.Values{"verdict": {"approved"}, "reason": {reason}})
+		if text := html.UnescapeString(got.body); got.status != 400 || !strings.Contains(text, want) || !strings.Contains(text, reason+"</textarea>") {
+			t.Errorf("%q: %d, not %q, or the reason is lost: %s", reason, got.status, want, text)
+		}
+	}
+	if got := admin.form("/reviews/"+id, url.Values{"verdict": {"approved"}, "reason": {"  in two\r\nlines \r\n"}}); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	admin.want(admin.get("/reviews/"+id), 200, "<blockquote>in two\nlines</blockquote>")
+	clean(t, s)
+}
+
+// TestASecondReviewerReadsWhoWasFirst, and keeps what they wrote.
+func TestASecondReviewerReadsWhoWasFirst(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	id := c.asks(t, "k1", "agent-7")
+	c.people["admin"].form("/reviews/"+id, url.Values{"verdict": {"rejected"}, "reason": {"not on a Friday"}})
+	owner := c.people["owner"]
+	got := owner.form("/reviews/"+id, url.Values{"verdict": {"approved"}, "reason": {"it is Monday there"}})
+	for _, part := range []string{"Your verdict is not recorded: decision was already resolved.", "admin@acme.example rejected it", "not on a Friday", "it is Monday there</textarea>"} {
+		owner.want(got, 409, part)
+	}
+	clean(t, s)
+}
+
+// TestComparingArgumentsKeepsTheReason: both are one form.
+func TestComparingArgumentsKeepsTheReason(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	owner := c.people["owner"]
+	owner.want(owner.form("/members/arguments", url.Values{"arguments": {"off"}}), 303, "")
+	id := c.asks(t, "k1", "agent-7")
+	got := owner.form("/reviews/"+id, url.Values{"do": {"check"}, "reason": {"half a thought"}, "arguments": {`{"path":"/srv/archive/2019","recursive":true}`}})
+	for _, part := range []string{"<strong>The same.</strong>", "half a thought</textarea>", `<textarea name="arguments" form="verdict"`} {
+		owner.want(got, 200, part)
+	}
+	if strings.Count(got.body, `action="/reviews/`) != 1 {
+		t.Error("two forms, of which one empties the other")
+	}
+	clean(t, s)
+}
+
+// TestNoReviewIsOutOfSight, however many an agent makes: the oldest stand first, the
+// rest is a page further, and a filter finds one agent's.
+func TestNoReviewIsOutOfSight(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	admin, dev := c.people["admin"], c.people["developer"]
+	oldest := c.asks(t, "first", "patient")
+	dev.want(dev.post("/api/assurance/decisions", toolBody("theirs", "dev-agent", "write", "critical")), 201, "needs_review")
+	for n := range 110 {
+		c.asks(t, fmt.Sprint("loop", n), "noisy")
+	}
+	admin.want(admin.get("/reviews"), 200, "patient wants to call")
+	shown, pages := 0, 0
+	for place := "/reviews"; place != ""; pages++ {
+		page := admin.get(place)
+		shown += strings.Count(page.body, `<td data-label="Action">`)
+		if place = ""; strings.Contains(page.body, `rel="next"`) {
+			place = html.UnescapeString(regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(page.body)[1])
+		}
+	}
+	if shown != 112 || pages != 3 {
+		t.Errorf("%d on %d pages", shown, pages)
+	}
+	for filter, want := range map[string]int{"agent=patient": 1, "agent=dev-agent": 1, "run=run-loop3": 1, "text=noisy": 50, "agent=nobody": 0} {
+		if n := strings.Count(admin.get("/reviews?"+filter).body, `<td data-label="Action">`); n != want {
+			t.Errorf("%s finds %d, want %d", filter, n, want)
+		}
+	}
+	admin.want(admin.get("/reviews?after=x"), 400, "after must be the number of an event")
+	if n := strings.Count(dev.get("/reviews").body, `<td data-label="Action">`); n != 1 {
+		t.Errorf("a developer sees %d of their own", n)
+	}
+	dev.want(dev.get("/overview"), 200, `<p class="figure">1</p>`)
+	second := regexp.MustCompile(`/reviews/(asd_[0-9A-Z]+)`).FindAllString(admin.get("/reviews").body, 2)[1]
+	if to := admin.form("/reviews/"+oldest, url.Values{"verdict": {"rejected"}, "reason": {"no"}}).header.Get("Location"); !strings.HasPrefix(to, second+"?") {
+		t.Errorf("the next is %s, and %s waits longest", to, second)
+	}
+	clean(t, s)
+}
+
+// TestTheNextReviewIsOneThatMayBeResolved: never the reviewer's own request.
+func TestTheNextReviewIsOneThatMayBeResolved(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	admin := c.people["admin"]
+	admin.want(admin.post("/api/assurance/decisions", toolBody("mine", "mine", "write", "critical")), 201, "needs_review")
+	one, two := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-7")
+	if to := admin.form("/reviews/"+one, url.Values{"verdict": {"rejected"}, "reason": {"no"}}).header.Get("Location"); !strings.HasPrefix(to, "/reviews/"+two) {
+		t.Errorf("the next is %s, want %s", to, two)
+	}
+	if to := admin.form("/reviews/"+two, url.Values{"verdict": {"rejected"}, "reason": {"no"}}).header.Get("Location"); to != "/reviews?resolved="+two {
+		t.Errorf("the next is %s", to)
+	}
+	clean(t, s)
+}
+
+// TestSimilarBeforeIsBefore: what was asked later is not.
+func TestSimilarBeforeIsBefore(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	first := c.asks(t, "k0", "agent-7")
+	for n := range 8 {
+		c.asks(t, fmt.Sprint("k", n+1), "agent-7")
+	}
+	last := c.asks(t, "k9", "agent-7")
+	admin := c.people["admin"]
+	admin.want(admin.get("/reviews/"+first), 200, "Nothing about the same tool in the 90 days before.")
+	if n := strings.Count(admin.get("/reviews/"+last).body, `<li><a href="/decisions/asd_`); n != 5 {
+		t.Errorf("%d before", n)
+	}
+	clean(t, s)
+}
+
+// TestOnlyAnApprovalIsGood, and only for its time.
+func TestOnlyAnApprovalIsGood(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	approved, rejected := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-7")
+	admin := c.people["admin"]
+	admin.form("/reviews/"+approved, url.Values{"verdict": {"approved"}, "reason": {"yes"}})
+	admin.form("/reviews/"+rejected, url.Values{"verdict": {"rejected"}, "reason": {"no"}})
+	for _, place := range []string{"/reviews/", "/decisions/"} {
+		if text := admin.get(place + rejected).body; strings.Contains(text, "good until") {
+			t.Errorf("a rejection is good for a time on %s", place)
+		}
+		admin.want(admin.get(place+approved), 200, ", good until <time")
+	}
+	s.clock.Add(16 * time.Minute)
+	for _, place := range []string{"/reviews/", "/decisions/"} {
+		admin.want(admin.get(place+approved), 200, "was good until <time")
+		admin.want(admin.get(place+approved), 200, `<span class="badge expired">expired</span>`)
+		admin.want(admin.get(place+approved), 200, " UTC</time>")
+	}
+	if text := admin.get("/decisions/" + approved).body; strings.Contains(text, `<li class="allow"><h3>Approval`) {
+		t.Error("an approval that is over keeps its check")
+	}
+	clean(t, s)
+}
+
+// TestBoxesThatAreAllEmptyGiveNoRights, and an address that is a member's already changes
+// no role.
+func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	owner := c.people["owner"]
+	before := strings.Count(owner.get("/keys").body, `<td data-label="Token">`)
+	got := owner.form("/keys", url.Values{"name": {"nightly build"}})
+	owner.want(got, 400, "tick what the token may do")
+	owner.want(got, 400, "nightly build</textarea>")
+	if n := strings.Count(owner.get("/keys").body, `<td data-label="Token">`); n != before {
+		t.Errorf("%d tokens, want %d", n, before)
+	}
+	owner.want(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}}), 201, "shown this once")
+	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email is already a member&#39;s, as auditor: change the role")
+	row := regexp.MustCompile(`name="memberId" value="(cus_[0-9A-Z]+)"><input type="hidden" name="email" value="auditor@acme.example"`).FindStringSubmatch(owner.get("/members").body)
+	if row == nil {
+		t.Fatal("no form in the member's row")
+	}
+	owner.want(owner.form("/members", url.Values{"memberId": {row[1]}, "email": {"auditor@acme.example"}, "role": {"admin"}}), 303, "")
+	clean(t, s)
+}

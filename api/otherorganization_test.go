@@ -83,7 +83,31 @@ func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 
 var postForm = regexp.MustCompile(`(?s)<form [^>]*method="post".*?</form>`)
 
-// TestEveryFormCarriesItsOrganization, and where it stands: each form of each page.
+var ofPerson = regexp.MustCompile(`<input type="hidden" name="as" value="(cus_[0-9A-Z]+)">`)
+
+// TestAFormActsForThePersonWhosePageItIs: not for who has signed in since, in another
+// tab of the same browser, also in the same organization.
+func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	owner, admin := c.people["owner"], c.people["admin"]
+	opened := owner.get("/members")
+	found := ofPerson.FindStringSubmatch(opened.body)
+	if found == nil {
+		t.Fatalf("the page does not say whose it is: %s", opened.body)
+	}
+	fields := url.Values{"email": {"stranger@example.com"}, "role": {"auditor"}, "as": found[1:]}
+	admin.want(admin.form("/members", fields), 409, "somebody else has signed in here since the page was opened")
+	if text := owner.get("/members").body; strings.Contains(text, "stranger@") {
+		t.Error("somebody was added")
+	}
+	owner.want(owner.form("/members", fields), 303, "")
+	clean(t, s)
+}
+
+// TestEveryFormCarriesItsOrganization, whose it is, and where it stands: each form of
+// each page.
 func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -108,8 +132,8 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 			if action := regexp.MustCompile(`action="([^"#]*)`).FindStringSubmatch(form); action != nil {
 				actions[regexp.MustCompile(`(asd|whk|evt)_[0-9A-Z]+`).ReplaceAllString(action[1], "ID")] = true
 			}
-			if !strings.Contains(form, `<input type="hidden" name="org" value="`+orgID+`">`) || !strings.Contains(form, `<input type="hidden" name="at" value="/`) {
-				t.Errorf("a form of %s does not say of which organization it is, and where: %s", place, form)
+			if !strings.Contains(form, `<input type="hidden" name="org" value="`+orgID+`">`) || !strings.Contains(form, `<input type="hidden" name="at" value="/`) || !ofPerson.MatchString(form) {
+				t.Errorf("a form of %s does not say whose it is, of which organization, and where: %s", place, form)
 			}
 		}
 	}

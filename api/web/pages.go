@@ -147,9 +147,14 @@ func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		if v.form, err = ReadForm(w, v.request, formLimit(p.path)); err != nil {
 			return view{}, err
 		}
+		if as := v.form.Get(formPerson); as != "" && v.session != nil && as != v.session.Customer {
+			return view{}, errAnotherPerson
+		}
 	}
 	return p.run(s, v)
 }
+
+var errAnotherPerson = policy.Refuse(commands.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
 
 // ReadForm reads a browser's form; nothing in the query is part of it.
 func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
@@ -342,7 +347,7 @@ func (s *Handler) frame(v *visit) Frame {
 	if v.session == nil {
 		return f
 	}
-	f.Person = &Person{OrgID: v.session.Org}
+	f.Person = &Person{Customer: v.session.Customer, OrgID: v.session.Org}
 	ctx := v.request.Context()
 	var err error
 	if f.Person.Email, err = s.app.Address(ctx, v.session.Customer); err != nil {
@@ -437,10 +442,11 @@ func (s *Handler) actor(v *visit) (commands.Principal, *view, error) {
 	return s.principalOf(v, false, "")
 }
 
-// Every form says for which organization its page was, and at which address it stood
-// (see withForms). What is shown in one tab must not be done for the organization that
-// another tab has chosen since.
+// Every form says for which person and organization its page was, and at which address
+// it stood (see withForms). What is shown in one tab must not be done by whom, or for
+// the organization that, another tab has chosen since.
 const (
+	formPerson       = "as"
 	formOrganization = "org"
 	formPlace        = "at"
 )

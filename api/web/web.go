@@ -54,6 +54,7 @@ type Link struct{ Path, Name string }
 
 // Person is who is signed in, as the header shows them.
 type Person struct {
+	Customer      string // id
 	Email         string
 	Organizations []Organization
 	OrgID         string // the chosen organization's; empty: none is chosen
@@ -193,14 +194,15 @@ func (p *Pages) Render(name string, v View) ([]byte, error) {
 // hold none: a template writes their < as &lt;.
 var formTag = regexp.MustCompile(`<form [^>]*method="post"[^>]*>`)
 
-// withForms writes into every form of a signed-in person's page the organization that
-// the page shows and the address at which it stands: here, so that no template can
-// leave it out.
+// withForms writes into every form of a signed-in person's page whose it is, the
+// organization that it shows and the address at which it stands: here, so that no
+// template can leave it out.
 func withForms(page []byte, f Frame) []byte {
 	if f.Person == nil {
 		return page
 	}
-	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">`
+	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">` +
+		`<input type="hidden" name="` + formPerson + `" value="` + inert(f.Person.Customer) + `">`
 	if f.Person.OrgID != "" {
 		carried += `<input type="hidden" name="` + formOrganization + `" value="` + inert(f.Person.OrgID) + `">`
 	}

@@ -607,7 +607,7 @@ func TestDatabaseAway(t *testing.T) {
 			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[commands.ScopeRead]),
 		} {
 			// What is known without the database may be said: a missing scope, a bad body.
-			away := `{"error":"temporarily unavailable; send the same again, with the same idempotency key if it has one"}`
+			away := `{"error":"temporarily unavailable; retry with the same idempotencyKey"}`
 			if got.status != 503 && got.status != 403 && got.status != 400 || got.status == 503 && (got.header.Get("Retry-After") == "" || got.body != away) || strings.Contains(got.body, "SQLSTATE") {
 				t.Errorf("%s %s as %s: %d %s", route.method, route.path, who, got.status, got.body)
 			}

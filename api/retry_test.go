@@ -52,35 +52,3 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 		t.Errorf("two keys: %+v", a)
 	}
 }
-
-// What a call is told that could not be worked for is true of all, with and without a
-// key.
-func TestOverloadNamesNoMemberThatMostCallsLack(t *testing.T) {
-	t.Parallel()
-	if strings.Contains(errNoSeat.Error(), "idempotencyKey") {
-		t.Errorf("%v", errNoSeat)
-	}
-}
-
-// What is refused over HTTP is refused over MCP in the same words, and names the same
-// place.
-func TestRefusalsOverMCPSayTheSame(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, setup{})
-	for _, id := range []string{"x", "asw_" + strings.Repeat("G", 36)} {
-		rest := n.get("/api/agent-workflows/action-safety/status/" + id)
-		n.bare(rest, http.StatusBadRequest, "invalid workflow id")
-		for _, era := range eras {
-			if a := n.callTool(n.dial(era), workflowStatus.id, `{"workflowId":"`+id+`"}`); !a.isError || a.text != string(rest.body) {
-				t.Errorf("%s: %+v, REST %v", id, a, rest)
-			}
-		}
-	}
-	key := n.issueKey()
-	const body = `{"spot":1,"riskFreeRate":9007199254740993}`
-	n.refused(n.post("/api/agent-services/options/price", key, body), http.StatusBadRequest, "invalid_json", "/riskFreeRate")
-	a := n.post("/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"options_price","arguments":`+body+`}}`)
-	if !strings.Contains(string(a.body), "/riskFreeRate") {
-		t.Errorf("over MCP the place is lost: %v", a)
-	}
-}

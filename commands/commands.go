@@ -135,9 +135,8 @@ const (
 	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
 )
 
-// SendAgain is what a call is told that could not be worked for; most calls take no
-// key, and those that do name it in the body or in a header.
-const SendAgain = "temporarily unavailable; send the same again, with the same idempotency key if it has one"
+// SendAgain is what a call is told that could not be worked for.
+const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
 // noVault says what is missing where something personal cannot be sealed or opened.
 func (a *App) noVault() error {

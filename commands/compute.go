@@ -23,7 +23,7 @@ const (
 	longestWait  = 2 * time.Second // then the caller is told to come back
 )
 
-var errBusy = policy.Refuse(CodeUnavailable, "", "busy with other computations, nothing was charged; send the same again, with the same idempotency key if it has one")
+var errBusy = policy.Refuse(CodeUnavailable, "", "busy with other computations, nothing was charged; retry with the same idempotencyKey")
 
 // compute keeps computing within the processors. Heavy requests leave one of them
 // to everybody else, and may not keep small ones waiting: each kind has its own

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/migrations"
 )
 
 // Audit is how a database is verified. The zero value takes origin and keys from
@@ -54,9 +55,9 @@ const (
 // takes no word of the database for granted that the audit brings itself. The error
 // is of what could not be read; what is false is in the report.
 func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, error) {
-	cfg, err := pgxpool.ParseConfig(databaseURL)
+	cfg, err := migrations.ParsePoolURL(databaseURL)
 	if err != nil {
-		return Report{}, errURL
+		return Report{}, err
 	}
 	cfg.MaxConns = max(cfg.MaxConns, int32(a.workers())+4)
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {

@@ -198,9 +198,6 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// errURL repeats nothing of what it is about.
-var errURL = migrations.ErrURL
-
 // connect opens one connection of its own, as whom the URL names.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := migrations.ParseURL(databaseURL)

@@ -115,13 +115,8 @@ var tokenScopes = []scopeShown{
 	{commands.ScopeDraft, "draft policies", false},
 }
 
-// Name is a member's address, or the id.
-func (k keyPage) Name(member string) string {
-	if name := k.People[member]; name != "" {
-		return name
-	}
-	return member
-}
+// Name is a member's address, or what somebody else is called.
+func (k keyPage) Name(member string) string { return named(k.People, member) }
 
 func showKeys(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)

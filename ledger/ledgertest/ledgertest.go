@@ -146,6 +146,10 @@ func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) erro
 // copy makes a database of the test from a template.
 func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB {
 	t.Helper()
+	// A ledger writes into folders of its test until it is closed, the note of its last
+	// event in the end. The first folder of a test is removed with all others in it when
+	// that test's own turn comes: begun here, it is removed after the ledger was closed.
+	t.TempDir()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), setupWithin)

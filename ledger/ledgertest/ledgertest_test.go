@@ -3,6 +3,7 @@ package ledgertest_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -65,4 +66,20 @@ func TestTemplate(t *testing.T) {
 	if made != 1 && os.Getenv("TEST_DATABASE_URL") == "" {
 		t.Errorf("made %d times", made)
 	}
+}
+
+// A folder of the test is there as long as a ledger on its database, which writes its
+// last note when it is closed.
+func TestFoldersOutliveTheLedger(t *testing.T) {
+	t.Parallel()
+	t.Run("a test with a ledger", func(t *testing.T) {
+		ledgertest.New(t)
+		var folder string
+		t.Cleanup(func() { // as a ledger is closed
+			if err := os.WriteFile(filepath.Join(folder, "note"), nil, 0o600); err != nil {
+				t.Errorf("the folder is gone: %v", err)
+			}
+		})
+		folder = t.TempDir()
+	})
 }

@@ -559,31 +559,6 @@ func (n *node) absent(text string) {
 	}
 }
 
-// cutDatabase ends every connection to the database and lets none in, or lets
-// them in again.
-func (n *node) cutDatabase(back bool) {
-	n.t.Helper()
-	config, err := pgx.ParseConfig(n.db.SuperURL)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	name := config.Database
-	config.Database = "postgres"
-	conn, err := pgx.ConnectConfig(n.t.Context(), config)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, statement := range []string{
-		fmt.Sprintf(`alter database %s allow_connections %v`, name, back),
-		`select pg_terminate_backend(pid) from pg_stat_activity where datname = '` + name + `'`,
-	} {
-		if _, err := conn.Exec(n.t.Context(), statement); err != nil {
-			n.t.Fatal(err)
-		}
-	}
-}
-
 // anyRequest is an answer without what only tells requests apart.
 func anyRequest(body string) string { return requestIDs.ReplaceAllString(body, `"requestId":""`) }
 

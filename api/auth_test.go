@@ -659,13 +659,13 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	c := n.register()
 	token, cookie := n.token(c, ""), n.signIn("ada@example.com")
 	claim := func() answer { return n.claim("Cookie", cookie, "Authorization", "Bearer "+token) }
-	n.cutDatabase(false)
+	n.db.Away(t)
 	n.oauthRefused(n.post("/api/auth/register", "", `{"client_name":"b"}`), 503, "temporarily_unavailable")
 	n.oauthRefused(n.form("/api/auth/token", c, url.Values{"grant_type": {"client_credentials"}}), 503, "temporarily_unavailable")
 	n.oauthRefused(n.form("/api/auth/introspect", c, url.Values{"token": {token}}), 503, "temporarily_unavailable")
 	n.oauthRefused(n.form("/api/auth/revoke", c, url.Values{"token": {token}}), 503, "temporarily_unavailable")
 	n.refused(claim(), 503, "-", "")
-	n.cutDatabase(true)
+	n.db.Back(t)
 	a := claim()
 	for range 10 { // connections from before lie in the pool still
 		if a.status == 503 {

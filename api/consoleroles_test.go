@@ -92,7 +92,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	for _, path := range []string{"/policies", "/policies/3"} {
 		got := dev.get(path)
 		dev.want(got, 200, "by another member")
-		if strings.Contains(got.body, "cus_") {
+		if strings.Contains(ofPerson.ReplaceAllString(got.body, ""), "cus_") { // forms say whose they are
 			t.Errorf("%s calls somebody by an id", path)
 		}
 	}

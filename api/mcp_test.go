@@ -551,14 +551,14 @@ func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	key, unseen, body := n.issueKey(), n.issueKey(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"action_safety_quick_gate","arguments":{"command":"ls"}}}`
 	session := n.dial(eras[1], "X-API-Key", key)
 	n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`) // the node knows this key
-	n.cutDatabase(false)
+	n.db.Away(t)
 	n.refusedTool(n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`), 503, n.post(quickPath, key, `{"command":"ls"}`))
 	n.refused(n.post("/mcp", unseen, body), 503, "temporarily_unavailable", "")
 	_, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://workflows/asw_00000000-0000-4000-8000-000000000000"})
 	if err == nil || !strings.Contains(err.Error(), "temporarily unavailable") {
 		t.Errorf("%v", err)
 	}
-	n.cutDatabase(true)
+	n.db.Back(t)
 	a := n.post("/mcp", unseen, body)
 	if n.app.Ledger.Home(key[5:17]) != n.app.Ledger.Home(unseen[5:17]) && strings.Contains(string(a.body), "temporarily_unavailable") {
 		a = n.post("/mcp", unseen, body) // nobody had asked its partition since: it finds out, and says so once

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
@@ -581,25 +579,7 @@ func TestDatabaseAway(t *testing.T) {
 	db := api.Databases.New(t)
 	s := newSite(t, db)
 	c := newCrew(t, s, "business", "acme.example")
-	config, err := pgx.ParseConfig(db.SuperURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := config.Database
-	config.Database = "postgres"
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	run := func(statement string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(`alter database ` + name + ` allow_connections false`)
-	run(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '` + name + `'`)
+	db.Away(t)
 	nobody := s.browser(t)
 	for _, route := range routes {
 		for who, got := range map[string]answer{
@@ -621,7 +601,7 @@ func TestDatabaseAway(t *testing.T) {
 	} {
 		nobody.want(c.people["owner"].post(path, body), 503, `{"error":"`)
 	}
-	run(`alter database ` + name + ` allow_connections true`)
+	db.Back(t)
 	ledgertest.Until(t, "the database to be back", func() bool {
 		got := c.people["owner"].post("/api/assurance/members", `{"email":"x@acme.example","role":"auditor"}`)
 		if got.status != 201 && got.status != 503 {

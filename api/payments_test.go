@@ -611,10 +611,10 @@ func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 		answered <- a
 	}()
 	f.facilitator.Await("settle", 1)
-	n.cutDatabase(false)
+	n.db.Away(t)
 	f.facilitator.Release()
 	n.unsettled(<-answered)
-	n.cutDatabase(true)
+	n.db.Back(t)
 	n.settled(n.pay(quickPath, payment, lsBody))
 	if f.chain.Transfers() != 1 || f.facilitator.Calls("settle") != 1 {
 		t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))

@@ -538,7 +538,7 @@ func TestDatabaseGone(t *testing.T) {
 	key := n.issueKey()
 	body := `{"command":"ls","idempotencyKey":"k"}`
 	first, run := n.runWorkflow(key, body)
-	n.cutDatabase(false)
+	n.db.Away(t)
 	for _, path := range actionPaths {
 		a := n.post(path, key, `{"command":"ls"}`)
 		n.refused(a, 503, "temporarily_unavailable", "")
@@ -565,7 +565,7 @@ func TestDatabaseGone(t *testing.T) {
 	n.notReady("database")
 	n.refused(n.post(quickPath, "malformed", "{}"), 401, "unauthorized", "")
 
-	n.cutDatabase(true)
+	n.db.Back(t)
 	ledgertest.Until(t, "the node to be ready again", func() bool { return n.get("/readyz").status == 200 })
 	if replay := n.post(runPath, key, body); replay.status != 200 || !bytes.Equal(replay.body, first.body) {
 		t.Errorf("replay afterwards: %v", replay)

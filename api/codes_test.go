@@ -70,7 +70,7 @@ func codesOf(t *testing.T, folders ...string) map[string]string {
 			found[text] = at
 			return
 		}
-		name := lastName(e)
+		name := identifier(e)
 		if !strings.HasPrefix(strings.ToLower(name), "code") && !strings.HasPrefix(name, "Status") || name == "Status" {
 			return // a code that is only passed on
 		}
@@ -82,16 +82,16 @@ func codesOf(t *testing.T, folders ...string) map[string]string {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if strings.EqualFold(lastName(n.Fun), "Refuse") && len(n.Args) > 1 {
+				if strings.EqualFold(identifier(n.Fun), "Refuse") && len(n.Args) > 1 {
 					add(n.Args[0])
 				}
 			case *ast.CompositeLit:
-				switch name := lastName(n.Type); {
+				switch name := identifier(n.Type); {
 				case name == "Error" && len(n.Elts) > 1 && !keyed(n.Elts[0]):
 					add(n.Elts[0])
 				case name == "Error" || name == "problem":
 					for _, element := range n.Elts {
-						if member, is := element.(*ast.KeyValueExpr); is && lastName(member.Key) == "Code" {
+						if member, is := element.(*ast.KeyValueExpr); is && identifier(member.Key) == "Code" {
 							add(member.Value)
 						}
 					}
@@ -115,17 +115,6 @@ func literal(e ast.Expr) (text string, is bool) {
 	}
 	text, err := strconv.Unquote(l.Value)
 	return text, err == nil
-}
-
-// lastName is the last part of a name.
-func lastName(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.SelectorExpr:
-		return e.Sel.Name
-	}
-	return ""
 }
 
 // An answer leads to the page of its code, also where the body is no strict JSON.

@@ -30,6 +30,7 @@ type tool struct {
 	readOnly                 bool
 	arguments                reflect.Type // what over HTTP stands in path and query; nil: the body
 	split                    func(canonical []byte) (toolCall, error)
+	malformed                error // what the operation says over HTTP of a value of another form; nil: what the schema says
 }
 
 // workflowArguments are those of get_action_safety_workflow_status.
@@ -75,7 +76,7 @@ func (s *Server) tools() []tool {
 	return append(table,
 		tool{op: s.operation(workflowStatus.id), name: workflowStatus.id, title: "Workflow status", readOnly: true,
 			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
-			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall},
+			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: errWorkflowID},
 		tool{op: s.operation(verifyRecord.id), name: verifyRecord.id, title: "Verify a record", readOnly: true,
 			description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
 		tool{op: s.operation(listProducts.id), name: listProducts.id, title: "Products", readOnly: true,
@@ -184,8 +185,8 @@ func split(t tool, check *schema, arguments []byte) (toolCall, error) {
 	}
 	if err := check.validate(arguments); err != nil {
 		var refused *policy.Error
-		if t.op.id == workflowStatus.id && errors.As(err, &refused) && refused.Code == "out_of_range" {
-			err = errWorkflowID // of the one member it has
+		if t.malformed != nil && errors.As(err, &refused) && refused.Code == "out_of_range" {
+			err = t.malformed
 		}
 		return toolCall{}, err
 	}

@@ -99,9 +99,13 @@ func (k Keyring) used(id string, position int64) (_ SigningKey, whyNot string) {
 // what they signed may have to be recognized. Whether it counts is for Find, and for
 // openNote.
 func (k Keyring) Public(purpose string) []ed25519.PublicKey {
+	return k.public(func(key SigningKey) bool { return key.Purpose == purpose })
+}
+
+func (k Keyring) public(wanted func(SigningKey) bool) []ed25519.PublicKey {
 	var keys []ed25519.PublicKey
 	for _, id := range slices.Sorted(maps.Keys(k)) {
-		if k[id].Purpose == purpose {
+		if wanted(k[id]) {
 			keys = append(keys, k[id].Public)
 		}
 	}
@@ -111,16 +115,13 @@ func (k Keyring) Public(purpose string) []ed25519.PublicKey {
 // openNote reads a note that a checkpoint key of the ring signed. It is void if none of
 // those did whose signatures count at its size.
 func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
-	if c, err = checkpoint.Open(text, origin, k.Public(PurposeCheckpoint)...); err != nil {
-		return c, false, err
+	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
+	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.void(claimed.Size) })
+	if c, err = checkpoint.Open(text, origin, sound...); err == nil {
+		return c, false, nil
 	}
-	sound := maps.Clone(k)
-	maps.DeleteFunc(sound, func(_ string, key SigningKey) bool { return key.void(c.Size) })
-	if len(sound) < len(k) {
-		_, err := checkpoint.Open(text, origin, sound.Public(PurposeCheckpoint)...)
-		void = err != nil
-	}
-	return c, void, nil
+	c, err = checkpoint.Open(text, origin, k.Public(PurposeCheckpoint)...)
+	return c, err == nil, err
 }
 
 // apply folds one event of the stream into the ring. An activation must be

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrURL says less than the library, whose text repeats the connection string, which
+// errURL says less than the library, whose text repeats the connection string, which
 // may hold a password.
-var ErrURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: want postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: want postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 
 // errUnescaped is a password that ends too early: what is behind its first @ or / would
 // be looked up as a host, or asked for as a database, and stand in errors and logs.
@@ -20,7 +20,7 @@ var errUnescaped = errors.New("DATABASE_URL has an @ or a / too many: in a user 
 func ParseURL(databaseURL string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, ErrURL
+		return nil, errURL
 	}
 	if strings.LastIndex(config.Host, "@") > 0 || strings.Contains(config.Database, "@") && !strings.Contains(databaseURL, "%40") { // @NAME alone is a socket
 		return nil, errUnescaped
@@ -35,7 +35,7 @@ func ParsePoolURL(databaseURL string) (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, ErrURL
+		return nil, errURL
 	}
 	return config, nil
 }

@@ -26,7 +26,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -188,30 +187,6 @@ func (p *Pages) Render(name string, v View) ([]byte, error) {
 		return nil, err
 	}
 	return withForms(body.Bytes(), v.Frame), nil
-}
-
-// formTag begins a form that changes something, as templates have it. Texts of people
-// hold none: a template writes their < as &lt;.
-var formTag = regexp.MustCompile(`<form [^>]*method="post"[^>]*>`)
-
-// withForms writes into every form of a signed-in person's page whose it is, the
-// organization that it shows and the address at which it stands: here, so that no
-// template can leave it out.
-func withForms(page []byte, f Frame) []byte {
-	if f.Person == nil {
-		return page
-	}
-	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">` +
-		`<input type="hidden" name="` + formPerson + `" value="` + inert(f.Person.Customer) + `">`
-	if f.Person.OrgID != "" {
-		carried += `<input type="hidden" name="` + formOrganization + `" value="` + inert(f.Person.OrgID) + `">`
-	}
-	return formTag.ReplaceAll(page, []byte(carried))
-}
-
-// inert is a text as an attribute's value, in which no $ names a part of a match.
-func inert(text string) string {
-	return strings.ReplaceAll(template.HTMLEscapeString(text), "$", "$$")
 }
 
 // contentPolicy is the pages' Content-Security-Policy: everything from here,

@@ -98,17 +98,17 @@ type archiveCheckCmd struct {
 
 // Run checks each object.
 func (c *archiveCheckCmd) Run(o *output) error {
-	ofFile, given, err := c.trusted()
+	keys, err := c.trusted()
 	if err != nil {
 		return err
 	}
 	var records, heads []ed25519.PublicKey
-	for _, key := range append(ofFile, given...) {
-		switch key.purpose {
+	for _, key := range keys {
+		switch key.Purpose {
 		case ledger.PurposeRecord:
-			records = append(records, key.public)
+			records = append(records, key.Public)
 		case ledger.PurposeCheckpoint:
-			heads = append(heads, key.public)
+			heads = append(heads, key.Public)
 		}
 	}
 	type checked struct {

@@ -24,11 +24,11 @@ type checkCmd struct {
 
 // Run says whether the call may be made; exit code 1 says no.
 func (c *checkCmd) Run(o *output) error {
-	ofFile, given, err := c.trusted()
+	trusted, err := c.trusted()
 	if err != nil {
 		return err
 	}
-	keys := forRecords(ofFile, given)
+	keys := forRecords(trusted)
 	record, hash, err := c.genuine(c.Decision, assurance.DecisionType, keys)
 	if err != nil {
 		return c.answer(o, "", err)

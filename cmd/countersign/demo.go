@@ -195,7 +195,7 @@ func (t *tour) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	examiner, shown := seal.Examiner{Keys: forRecords(keys, nil)}, &output{stdout: t.out}
+	examiner, shown := seal.Examiner{Keys: forRecords(keys)}, &output{stdout: t.out}
 	found, err := examiner.Examine(t.receipt)
 	if err != nil {
 		return err

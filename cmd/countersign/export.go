@@ -40,33 +40,42 @@ func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	if filters.From, filters.To, err = c.span(); err != nil {
 		return err
 	}
-	var file *files.New // nil: standard output
-	if c.Out != "-" {   // before anything is recorded: what cannot be written is found now
-		if file, err = files.Create(c.Out); err != nil {
-			return err
-		}
-		defer func() {
-			if file != nil {
-				err = file.Close(err)
-			}
-		}()
+	if c.Out == "-" {
+		_, err := c.export(ctx, o, filters, o.stdout, true)
+		return err
 	}
-	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	file, err := files.Create(c.Out) // before anything is recorded: what cannot be written is found now
 	if err != nil {
 		return err
+	}
+	manifest, err := c.export(ctx, o, filters, file, file.Direct)
+	if err := file.Close(err); err != nil {
+		return err
+	}
+	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
+}
+
+// export makes the bundle and packs it: before it is recorded, since a disk may be full,
+// but where what is written leaves at once (direct) behind that, so that nothing leaves
+// of which the ledger does not know.
+func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filters, to io.Writer, direct bool) (m bundle.Manifest, err error) {
+	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return m, err
 	}
 	defer n.close()
 	if !ledger.IsService(c.Org) {
 		if c.Org, err = n.organization(ctx, c.Org); err != nil {
-			return err
+			return m, err
 		}
 	}
 	if _, err := n.keepCheckpoints(ctx); err != nil { // the newest events are covered, too
-		return err
+		return m, err
 	}
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
-		return err
+		return m, err
 	}
 	defer os.RemoveAll(folder)
 	progress := func(done, total int64) { o.progress.say("exported %d of %d events", done, total) }
@@ -74,26 +83,15 @@ func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	if c.FullSpeed {
 		pace = &ledger.Pace{}
 	}
-	packTo := func(to io.Writer) error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
+	pack := func() error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
 	export := commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
-	if file != nil && !file.Direct {
-		export.Ready = func() error { return packTo(file) }
+	if !direct {
+		export.Ready = pack
 	}
-	manifest, err := n.app.ExportHistory(ctx, export)
-	switch {
-	case err != nil:
-		return err
-	case file == nil:
-		return packTo(o.stdout)
-	case file.Direct:
-		err = packTo(file)
+	if m, err = n.app.ExportHistory(ctx, export); err == nil && direct {
+		err = pack()
 	}
-	err, file = file.Close(err), nil
-	if err != nil {
-		return err
-	}
-	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
+	return m, err
 }
 
 // span is the time that is asked for, as RFC 3339.

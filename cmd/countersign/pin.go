@@ -76,7 +76,7 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	}
 	said := fmt.Sprintf("PINNED      %s at %d events, in %s\n", origin, head.Size, c.Pin)
 	if kept != nil {
-		before, err := checkpoint.Open(kept, origin, keys.at(0, 0)...) // it was checked when it was kept
+		before, err := checkpoint.Open(kept, origin, keys.all()...) // it was checked when it was kept
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -214,7 +214,7 @@ func (c *pinCmd) trusted(ctx context.Context) (keys headKeys, first bool, err er
 		return nil, false, err
 	}
 	for _, key := range set {
-		if key.purpose == ledger.PurposeCheckpoint {
+		if key.Purpose == ledger.PurposeCheckpoint {
 			keys = append(keys, key)
 		}
 	}
@@ -225,17 +225,20 @@ func (c *pinCmd) trusted(ctx context.Context) (keys headKeys, first bool, err er
 }
 
 // headKeys are keys that sign checkpoints.
-type headKeys []keyOfSet
+type headKeys []bundle.Key
 
-// at are those whose notes of a size count in a partition; of the size 0 all.
+// at are those whose notes of a size count in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	for _, key := range k {
-		if void := key.void > 0 && int(key.partition) == partition && size >= key.void; !void {
-			public = append(public, key.public)
+		if key.Partition != partition || !key.CompromisedAt(size) {
+			public = append(public, key.Public)
 		}
 	}
 	return public
 }
+
+// all are the keys, whatever counts.
+func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
 
 // fetch gets a small text of a service.
 func fetch(ctx context.Context, address string) ([]byte, error) {

@@ -28,7 +28,7 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
 	}
-	ofFile, given, err := c.trusted()
+	keys, err := c.trusted()
 	if err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	}
 	if export != nil {
 		defer export.Close()
-		return c.bundle(ctx, o, export, bundle.Trust{Keys: forBundles(ofFile, given), Pin: pin})
+		return c.bundle(ctx, o, export, bundle.Trust{Keys: keys, Pin: pin})
 	}
 	if c.Pin != "" {
 		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
 	}
-	found, err := seal.Examiner{Keys: forRecords(ofFile, given)}.Examine(text)
+	found, err := seal.Examiner{Keys: forRecords(keys)}.Examine(text)
 	if err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}

@@ -37,18 +37,6 @@ func openNamed(ctx context.Context, o *output, name string) (export *bundle.Bund
 	return nil, text, err
 }
 
-// forBundles are the keys as a verification of an export takes them: those that were
-// given one by one are good wherever they signed.
-func forBundles(ofFile, given []keyOfSet) (keys []bundle.Key) {
-	for _, k := range ofFile {
-		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: int(k.partition), From: k.from, To: k.to, Void: k.void})
-	}
-	for _, k := range given {
-		keys = append(keys, bundle.Key{Purpose: k.purpose, Public: k.public, Partition: bundle.AnyPartition})
-	}
-	return keys
-}
-
 // bundle verifies an export, offline.
 func (c *verifyCmd) bundle(ctx context.Context, o *output, opened *bundle.Bundle, trust bundle.Trust) error {
 	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.progress.say("%s", text) })

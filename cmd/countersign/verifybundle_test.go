@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -47,8 +49,8 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := func(purpose, suffix string) string {
-		k := set[slices.IndexFunc(set, func(k keyOfSet) bool { return k.purpose == purpose })]
-		return "--key=" + k.id + ":" + hex.EncodeToString(k.public) + suffix
+		k := set[slices.IndexFunc(set, func(k bundle.Key) bool { return k.Purpose == purpose })]
+		return "--key=" + seal.KeyID(k.Public) + ":" + hex.EncodeToString(k.Public) + suffix
 	}
 
 	bare.run(0, "VALID", "verify", export, one("record", ""), one("checkpoint", ":checkpoint"))

@@ -9,12 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -132,11 +132,11 @@ func pinOf(path string, partition int) string {
 
 // trustedOfEveryPurpose is the keys that are brought, for records and for checkpoints.
 func (c *verifyCmd) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
-	ofFile, given, err := c.trusted()
+	all, err := c.trusted()
 	keys := map[string]ed25519.PublicKey{}
-	for _, key := range slices.Concat(ofFile, given) {
-		if key.purpose == ledger.PurposeRecord || key.purpose == ledger.PurposeCheckpoint {
-			keys[key.id] = key.public
+	for _, key := range all {
+		if key.Purpose == ledger.PurposeRecord || key.Purpose == ledger.PurposeCheckpoint {
+			keys[seal.KeyID(key.Public)] = key.Public
 		}
 	}
 	return keys, err

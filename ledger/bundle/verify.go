@@ -163,16 +163,19 @@ func (v *verifier) holds(purpose string) bool {
 	return slices.ContainsFunc(v.given, func(k Key) bool { return k.Purpose == purpose })
 }
 
-// retiredBy says whether a key signed nothing any more once this position was taken.
-func (k Key) retiredBy(position int64) bool { return k.To > 0 && position >= k.To }
+// RetiredBy says whether a key signed nothing any more once this position was taken.
+func (k Key) RetiredBy(position int64) bool { return k.To > 0 && position >= k.To }
 
-// void says whether what a key signed counts for nothing. A position of 0 is unknown.
-func (k Key) void(position int64) bool { return k.Void > 0 && (position == 0 || position >= k.Void) }
+// CompromisedAt says whether what a key signed counts for nothing. A position of 0 is
+// unknown.
+func (k Key) CompromisedAt(position int64) bool {
+	return k.Void > 0 && (position == 0 || position >= k.Void)
+}
 
 // recordKey finds a key for records that is valid at a position, 0 for any.
 func (v *verifier) recordKey(id string, position int64) ed25519.PublicKey {
 	key, known := v.keys[id]
-	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.retiredBy(position)) {
+	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.RetiredBy(position)) {
 		return nil
 	}
 	return key.Public
@@ -235,7 +238,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
-	case key == nil || v.keys[i.KeyID].retiredBy(v.m.CheckpointSize) || v.keys[i.KeyID].void(v.m.CheckpointSize):
+	case key == nil || v.keys[i.KeyID].RetiredBy(v.m.CheckpointSize) || v.keys[i.KeyID].CompromisedAt(v.m.CheckpointSize):
 		return falsef("%s: key", name) // a newer key may sign an older head
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
@@ -293,7 +296,7 @@ func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
 	var keys []ed25519.PublicKey
 	said, _ := checkpoint.Parse(text) // Open says what is wrong with it
 	for _, key := range v.keys {
-		if key.Purpose == ledger.PurposeCheckpoint && !key.void(said.Size) {
+		if key.Purpose == ledger.PurposeCheckpoint && !key.CompromisedAt(said.Size) {
 			keys = append(keys, key.Public)
 		}
 	}
@@ -397,7 +400,7 @@ func (v *verifier) events(ctx context.Context) error {
 		return falsef("%s: count", name)
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
-	case v.signer.retiredBy(v.last) || v.signer.void(v.last): // which no checkpoint may cover
+	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // which no checkpoint may cover
 		return falsef("manifest.json: key")
 	}
 	if v.void.count > 0 {
@@ -479,7 +482,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if key == nil {
 		return "key"
 	}
-	if v.keys[l.KeyID].void(l.Position) { // as the operator has said: the event is what it was
+	if v.keys[l.KeyID].CompromisedAt(l.Position) { // as the operator has said: the event is what it was
 		if v.void.count++; v.void.count == 1 {
 			v.void.first = l.Position
 		}

@@ -1,51 +1,38 @@
 package ledgertest
 
 import (
-	"context"
 	"fmt"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Away lets no session of the database begin and ends all there are: it is gone for its
 // users until Back. A session that was beginning meanwhile is ended, too.
 func (db *DB) Away(t testing.TB) {
 	t.Helper()
-	db.elsewhere(t, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `alter database `+db.name+` allow_connections false`)
-		for left := 1; left > 0 && err == nil; {
-			err = conn.QueryRow(ctx, `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1`, db.name).Scan(&left)
-		}
-		return err
-	})
+	db.fromElsewhere(t, "alter database "+db.name+" allow_connections false", fmt.Sprintf(endUsers, db.name))
 }
 
 // Back lets sessions begin again.
 func (db *DB) Back(t testing.TB) {
 	t.Helper()
-	db.elsewhere(t, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `alter database `+db.name+` allow_connections true`)
-		return err
-	})
+	db.fromElsewhere(t, "alter database "+db.name+" allow_connections true")
 }
 
-// elsewhere does something from another database of the server.
-func (db *DB) elsewhere(t testing.TB, do func(context.Context, *pgx.Conn) error) {
+// endUsers ends the sessions of a database until there is none.
+const endUsers = `do $$ begin
+	loop
+		perform pg_terminate_backend(pid) from pg_stat_activity where datname = '%s';
+		exit when not found;
+		perform pg_stat_clear_snapshot();
+	end loop;
+end $$`
+
+// fromElsewhere runs statements from another database of the server.
+func (db *DB) fromElsewhere(t testing.TB, statements ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+	ctx, cancel, s := setUp(t)
 	defer cancel()
-	config, err := pgx.ParseConfig(db.SuperURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Database = "postgres"
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if err := do(ctx, conn); err != nil {
-		t.Fatal(fmt.Errorf("put a test database away or back: %w", err))
+	if err := s.run(ctx, statements...); err != nil {
+		t.Fatalf("put a test database away, or back: %v", err)
 	}
 }

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+func showAccount(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	as, err := s.credentials.Describe(v.request.Context(), v.session)
+	if err != nil {
+		return view{}, err
+	}
+	bought, err := s.bought(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
+	keys, err := s.app.AccountKeys(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
+	usage, err := s.app.AccountUsage(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
+	agents, err := s.app.AccountAgents(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
+	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, commands.Unreadable(err)
+	}
+	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: commands.FreeCallsPerMonth, NearLimit: nearLimit, Sessions: count}
+	if next := v.request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
+		page.GoesOn = commands.LocalPath(next)
+	}
+	return view{template: "account.html", data: page}, nil
+}
+
+// nearLimit is the use of the free calls of a month from which on it is said.
+const nearLimit = commands.FreeCallsPerMonth * 8 / 10
+
+// accountPage is what somebody who is signed in sees.
+type accountPage struct {
+	credential.SignedIn
+	Bought []boughtProduct
+	Keys   []commands.AccountKey
+	Agents []commands.AccountAgent
+	commands.Usage
+	Free, NearLimit int64  // calls a month, and from which use on it is said
+	GoesOn          string // where a choice of organization leads; empty: nowhere else
+	Sessions        int
+}
+
+// postKey shows a new key of the account, this once.
+func postKey(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.Customer)
+	return view{template: "key.html", data: issued.APIKey, status: http.StatusCreated}, err
+}
+
+// postRevokeKey ends a key of the account.
+func postRevokeKey(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
+	return view{location: "/account"}, err
+}
+
+// postRevokeAgent ends an agent of the account.
+func postRevokeAgent(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
+	return view{location: "/account"}, err
+}
+
+// boughtProduct is a product the customer has, or had, access to.
+type boughtProduct struct {
+	commands.Entitlement
+	Name         string
+	Downloadable bool
+	Subscription bool
+}
+
+func (s *Handler) bought(ctx context.Context, customer string) ([]boughtProduct, error) {
+	s.Resync(ctx, customer)
+	list, err := s.app.Entitlements(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	var bought []boughtProduct
+	for _, e := range list {
+		b := boughtProduct{Entitlement: e, Name: e.Product}
+		if p, known := s.app.Product(e.Product); known {
+			b.Name = p.Name
+			b.Downloadable = p.FileName != "" && e.Status == commands.StatusActive
+			b.Subscription = p.Kind == commands.Subscription && s.CardCheckout
+		}
+		bought = append(bought, b)
+	}
+	return bought, nil
+}
+
+// postDownload leads to the page with the button.
+func postDownload(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	l, err := s.app.CustomerDownload(v.request.Context(), v.session.Customer, v.form.Get("slug"))
+	return view{location: s.DownloadURL(l)}, err
+}
+
+// postBilling leads to the provider's page.
+func postBilling(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	to, err := s.BillingPortal(v.request.Context(), v.session.Customer)
+	return view{location: to}, err
+}
+
+func postOrganization(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return s.signInFirst(v), nil
+	}
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
+	for _, m := range list {
+		if m.OrgID == v.form.Get("orgId") {
+			v.session.Choose(m.OrgID)
+			return view{location: goesOnTo(v)}, nil
+		}
+	}
+	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+}
+
+// goesOnTo is where a choice of organization leads: where its form says, or the page on
+// which it stood waited to go.
+func goesOnTo(v *visit) string {
+	if next := v.form.Get("next"); next != "" {
+		return commands.LocalPath(next)
+	}
+	at, err := url.Parse(v.form.Get(formPlace))
+	if err != nil || at.Path != "/account" {
+		return "/account"
+	}
+	return commands.LocalPath(at.Query().Get("next"))
+}

@@ -1,0 +1,155 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// organizations are the one for which the person acts, nil for none, and their others.
+func (s *Handler) organizations(v *visit) (now *Organization, others []Organization) {
+	if v.session == nil || v.session.Org == "" {
+		return nil, nil
+	}
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return nil, nil
+	}
+	for _, m := range list {
+		of := organizationShown(m)
+		if m.OrgID == v.session.Org {
+			now = &of
+			continue
+		}
+		others = append(others, of)
+	}
+	return now, others
+}
+
+func organizationShown(m projections.Membership) Organization {
+	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
+}
+
+// reader is who reads for an organization with a right; another view sends whoever
+// is not signed in, or does not act for the organization of the page, where that is
+// done.
+func (s *Handler) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
+	return s.principalOf(v, true, right)
+}
+
+// actor is who changes something for an organization; the command asks for the
+// right.
+func (s *Handler) actor(v *visit) (commands.Principal, *view, error) {
+	return s.principalOf(v, false, "")
+}
+
+// organizationOf is the organization that a form's page was of, or that an address
+// names.
+func organizationOf(v *visit) string {
+	if v.request.Method == http.MethodPost {
+		return v.form.Get(formOrganization)
+	}
+	return v.request.URL.Query().Get(formOrganization)
+}
+
+func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
+	if v.session == nil {
+		to := s.signInFirst(v)
+		return commands.Principal{}, &to, nil
+	}
+	named, of := organizationOf(v), Organization{}
+	if v.request.Method == http.MethodPost && named == "" {
+		return commands.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
+	}
+	if named != "" && named != v.session.Org {
+		var err error
+		if of, err = s.membership(v, named); err != nil {
+			return commands.Principal{}, nil, err
+		}
+		if v.session.Org == "" && of.ID != "" { // no other choice is undone
+			v.session.Choose(of.ID)
+		}
+	}
+	p, err := s.credentials.Member(v.request.Context(), v.session, onlyReads)
+	switch {
+	case errors.Is(err, credential.ErrChooseFirst):
+		return p, &view{location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
+	case errors.Is(err, credential.ErrNoOrganization):
+		return p, &view{location: "/account"}, nil
+	case err == nil && named != "" && named != p.OrgID:
+		to, err := s.actsForAnother(v, p, of)
+		return p, &to, err
+	}
+	if err == nil && right != "" {
+		err = p.May(right)
+	}
+	return p, nil, err
+}
+
+// membership is one of the person's organizations by its id; the zero value: they
+// are no member of it.
+func (s *Handler) membership(v *visit, orgID string) (Organization, error) {
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
+	for _, m := range list {
+		if m.OrgID == orgID {
+			return organizationShown(m), nil
+		}
+	}
+	return Organization{}, HistoryError(err)
+}
+
+// otherOrganization is that a page, or the page of a form, is of another organization
+// than the one the session acts for now.
+type otherOrganization struct {
+	Of, Now Organization // Of without an id: one of which the person is no member
+	unsent
+}
+
+// actsForAnother refuses to do for one organization what was shown of another, and
+// offers to act for that one.
+func (s *Handler) actsForAnother(v *visit, p commands.Principal, of Organization) (view, error) {
+	if of.ID == "" && v.request.Method != http.MethodPost {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	}
+	now, err := s.membership(v, p.OrgID)
+	shown := view{template: "other-organization.html", data: otherOrganization{of, now, s.unsent(v)}}
+	if v.request.Method == http.MethodPost {
+		shown.status = http.StatusConflict
+	}
+	return shown, err
+}
+
+// redirected is the view that stands in the place of a page's own, which may be none.
+func redirected(to *view) view {
+	if to == nil {
+		return view{}
+	}
+	return *to
+}
+
+// signInFirst sends somebody without a session to sign in and come back. Of whom a
+// form came it says so at once, with what was written.
+func (s *Handler) signInFirst(v *visit) view {
+	next := inOrganization(s.placeOf(v), organizationOf(v))
+	if v.request.Method == http.MethodPost {
+		return view{template: "sign-in.html", data: signInPage{next, s.unsent(v)}, status: http.StatusUnauthorized}
+	}
+	return view{location: "/sign-in?next=" + url.QueryEscape(next)}
+}
+
+// inOrganization is an address of ours that says for which organization it is.
+func inOrganization(address, orgID string) string {
+	u, err := url.Parse(address)
+	if err != nil || orgID == "" {
+		return address
+	}
+	q := u.Query()
+	q.Set(formOrganization, orgID)
+	u.RawQuery = q.Encode()
+	return u.String()
+}

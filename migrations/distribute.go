@@ -218,8 +218,8 @@ func shards(partitions int) int {
 	return 2 * partitions
 }
 
-// eraseSubject is the function of migration 7 in steps that Citus can plan: with the
-// values it is called with, and without a join that reads a payload.
+// eraseSubject is the function of the first migration in steps that Citus can plan: with
+// the values it is called with, and without a join that reads a payload.
 const eraseSubject = `
 create or replace function erase_subject(of_p smallint, of_pos bigint) returns void
     language plpgsql security definer set search_path = public, pg_temp as $$

@@ -3,11 +3,14 @@
 //
 // NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which
 // keeps the number it reached in public.schema_migrations. Every file is one
-// transaction. What a file later than the seventh changes in a table that Distribute
-// spreads stands in a do block: Citus sends the text a statement came in to its workers,
-// which take one statement at a time. The tables lie in schema public and belong to the role
+// transaction. A file later than the first changes the tables that Distribute spreads
+// in a do block: Citus sends the text a statement came in to its workers, which take
+// one statement at a time. The tables are in schema public and belong to the role
 // countersign_owner, as which Up works; the service works as countersign_app,
 // which may append events and change nothing about them.
+//
+// Until version 1.0.0 is released the first file is edited in place, and a database
+// that another text of it made is refused (ErrAnotherBeginning).
 //
 // readmodels/NAME.sql is another matter: the tables of one projection, made and
 // remade by the service itself in schema readmodels. Read models are rebuilt,
@@ -32,7 +35,6 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/database"
 	driver "github.com/golang-migrate/migrate/v4/database/pgx/v5"
-	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -98,9 +100,9 @@ func Hash() string {
 // Up prepares the roles, applies what is missing and, the first time, writes the
 // head of each partition with the ledger's origin: origin + "/0" and so on. An empty
 // origin means the one that is there, or else countersign.local/ and a new ULID. It is
-// an error when the database has another origin, which is for ever, or was
-// migrated by a newer program. The login needs to be, or be able to become,
-// countersign_owner. Nothing to do takes a few milliseconds.
+// an error when the database has another origin, which is for ever, was migrated by a
+// newer program, or has another first migration (ErrAnotherBeginning). The login needs
+// to be, or be able to become, countersign_owner. Nothing to do takes a few milliseconds.
 func Up(ctx context.Context, databaseURL, origin string) error {
 	return UpPartitioned(ctx, databaseURL, origin, 0)
 }
@@ -125,7 +127,7 @@ func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions i
 	if err := becomeOwner(ctx, conn); err != nil {
 		return err
 	}
-	if err := run(ctx, conn.Config(), (*migrate.Migrate).Up); err != nil {
+	if err := run(ctx, conn.Config(), files, (*migrate.Migrate).Up); err != nil {
 		return fmt.Errorf("migrate up: %w", err)
 	}
 	return initialise(ctx, conn, origin, partitions)
@@ -156,7 +158,7 @@ func Down(ctx context.Context, databaseURL string) error {
 	if held {
 		return ErrHoldsEvents
 	}
-	err = run(ctx, conn.Config(), func(m *migrate.Migrate) error { return m.Steps(-1) })
+	err = run(ctx, conn.Config(), files, func(m *migrate.Migrate) error { return m.Steps(-1) })
 	if err != nil {
 		return fmt.Errorf("migrate down: %w", err)
 	}
@@ -165,7 +167,8 @@ func Down(ctx context.Context, databaseURL string) error {
 
 // Status reports the migration the database is at (0 for none), the newest of
 // this program, and whether the last one stopped half-way. It changes nothing
-// and needs no right but to read, so countersign_app may ask.
+// and needs no right but to read, so countersign_app may ask. A database with another
+// first migration is ErrAnotherBeginning.
 func Status(ctx context.Context, databaseURL string) (current, latest uint, dirty bool, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -205,13 +208,14 @@ func Force(ctx context.Context, databaseURL string, version uint) error {
 	if number == 0 {
 		number = -1 // golang-migrate's word for no version
 	}
-	err = run(ctx, conn.Config(), func(m *migrate.Migrate) error { return m.Force(number) })
+	err = run(ctx, conn.Config(), files, func(m *migrate.Migrate) error { return m.Force(number) })
 	if err != nil {
 		return fmt.Errorf("migrate force: %w", err)
 	}
 	return nil
 }
 
+// connect opens a connection to a database that this program may migrate.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := ParseURL(databaseURL)
 	if err != nil {
@@ -223,13 +227,16 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate: %w", err)
 	}
+	if err := checkBeginning(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
 	return conn, nil
 }
 
-// run gives action a migrator that works as countersign_owner on a connection of
-// its own to the same database.
-func run(ctx context.Context, config *pgx.ConnConfig, action func(*migrate.Migrate) error) (err error) {
-	source, err := iofs.New(files, ".")
+// run gives action a migrator of the files, which works as countersign_owner on a
+// connection of its own to the same database.
+func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*migrate.Migrate) error) (err error) {
+	source, err := readNumbered(files)
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}

@@ -2,7 +2,10 @@ package migrations_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,6 +40,70 @@ func TestUpAndDownBothWays(t *testing.T) {
 			}
 			wantStatus(db.URL, migrations.Latest())
 		}
+	}
+}
+
+// second is a migration as a later release may bring it.
+var second = fstest.MapFS{
+	"0002_second.up.sql": {Data: []byte(`begin;
+do $$
+begin
+    create index events_second on events (p, event_id);
+end
+$$;
+commit;`)},
+	"0002_second.down.sql": {Data: []byte(`drop index events_second;`)},
+}
+
+// A later release's migrations are applied to a ledger with events, and reversible.
+func TestASecondMigration(t *testing.T) {
+	ledgertest.Plain(t)
+	db := ledgertest.New(t)
+	exec(t, db.URL, insertEvent)
+	for _, want := range []uint{2, 1, 2} {
+		if err := migrations.To(t.Context(), db.OwnerURL, second, want); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, db.URL, `select (1 + count(*))::text from pg_indexes where indexname = 'events_second'`); got != fmt.Sprint(want) {
+			t.Errorf("at %d the schema is that of %s", want, got)
+		}
+	}
+	// The program before that release says so, and leaves the ledger alone.
+	if current, latest, _, err := migrations.Status(t.Context(), db.URL); current != 2 || latest != 1 || err != nil {
+		t.Errorf("at %d, latest %d, %v", current, latest, err)
+	}
+	if err := migrations.Up(t.Context(), db.OwnerURL, ""); err == nil {
+		t.Error("an old program migrated a newer database")
+	}
+}
+
+// A database that another first migration made is refused by everything that migrates,
+// with a text that says what to do. It is left as it was.
+func TestADatabaseWithAnotherBeginningIsRefused(t *testing.T) {
+	for name, change := range map[string]string{
+		"an earlier program":         `comment on table ledger_head is null; update schema_migrations set version = 11`,
+		"an earlier program's first": `comment on table ledger_head is null`,
+		"another text of it":         `comment on table ledger_head is '` + strings.Repeat("0", 64) + `'`,
+		"the text applied by hand":   `comment on table ledger_head is '{beginning}'`,
+		"without a number":           `comment on table ledger_head is null; drop table schema_migrations`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := ledgertest.New(t)
+			exec(t, db.OwnerURL, change)
+			ctx := t.Context()
+			_, _, _, status := migrations.Status(ctx, db.URL)
+			for what, err := range map[string]error{
+				"status": status, "up": migrations.Up(ctx, db.OwnerURL, ""), "down": migrations.Down(ctx, db.OwnerURL),
+				"force": migrations.Force(ctx, db.OwnerURL, 1), "distribute": migrations.Distribute(ctx, db.OwnerURL),
+			} {
+				if !errors.Is(err, migrations.ErrAnotherBeginning) || !strings.Contains(err.Error(), "start with an empty database") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if heads := ask(t, db.URL, `select count(*)::text from ledger_head`); heads != "1" {
+				t.Errorf("%s heads are left", heads)
+			}
+		})
 	}
 }
 

@@ -158,10 +158,9 @@ func (s *Session) End() error {
 	return s.manager.Destroy(s.data)
 }
 
-// EndAll ends every session of a customer, and those that an older program began,
-// which do not say whose they are.
+// EndAll ends every session of a customer.
 func (s *Sessions) EndAll(ctx context.Context, customer string) error {
-	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and customer in ($1, '')`, customer)
+	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and customer = $1`, customer)
 	return err
 }
 

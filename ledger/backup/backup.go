@@ -44,12 +44,13 @@ type Manifest struct {
 	Schema     string  `json:"schema"` // "svc-backup-v1"
 	CreatedAt  string  `json:"createdAt"`
 	Migration  uint    `json:"migration"` // that the tables are at
+	Beginning  string  `json:"beginning"` // of the schema (migrations.Beginning)
 	Origin     string  `json:"origin"`
 	Epoch      int64   `json:"epoch"`
-	Position   int64   `json:"position"`            // of the last event; of several partitions: the sum
-	Partitions int     `json:"partitions,omitzero"` // absent in backups from before there were several
-	LastHash   string  `json:"lastHash"`            // of it, hex
-	Base       bool    `json:"base,omitzero"`       // base.tar.gz takes the place of the tables; position is that of its beginning
+	Position   int64   `json:"position"` // of the last event; of several partitions: the sum
+	Partitions int     `json:"partitions"`
+	LastHash   string  `json:"lastHash"`      // of the last event of the first partition, hex
+	Base       bool    `json:"base,omitzero"` // base.tar.gz takes the place of the tables; position is that of its beginning
 	Tables     []Table `json:"tables"`
 }
 
@@ -225,9 +226,9 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 // migration adds is copied before anybody has thought of it.
 func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
 	m := Manifest{Schema: format, CreatedAt: time.Now().UTC().Format(time.RFC3339)}
-	err := tx.QueryRow(ctx, `select h.origin, h.epoch, sums.pos, encode(h.last_hash, 'hex'), s.version, sums.n
+	err := tx.QueryRow(ctx, `select h.origin, h.epoch, sums.pos, encode(h.last_hash, 'hex'), s.version, sums.n, obj_description('public.ledger_head'::regclass, 'pg_class')
 		from ledger_head h, schema_migrations s, (select sum(pos)::bigint pos, count(*) n from ledger_head) sums
-		where h.p = (select min(p) from ledger_head)`).Scan(&m.Origin, &m.Epoch, &m.Position, &m.LastHash, &m.Migration, &m.Partitions)
+		where h.p = (select min(p) from ledger_head)`).Scan(&m.Origin, &m.Epoch, &m.Position, &m.LastHash, &m.Migration, &m.Partitions, &m.Beginning)
 	if err != nil {
 		return m, fmt.Errorf("read the ledger's head: %w", err)
 	}
@@ -356,6 +357,9 @@ func Read(folder string) (m Manifest, err error) {
 	if err := canon.Decode(text, &m); err != nil || m.Schema != format {
 		return m, fmt.Errorf("manifest.json is not that of a backup of the form %s", format)
 	}
+	if m.Beginning != migrations.Beginning() {
+		return m, errors.New("the backup was made by another program, before the first release: restore it with the program that made it")
+	}
 	if m.Migration != migrations.Latest() {
 		return m, fmt.Errorf("the backup is of schema %d and this program has %d: restore with the release that made it, then upgrade", m.Migration, migrations.Latest())
 	}
@@ -380,7 +384,7 @@ func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (f
 		return nil, err
 	}
 	origin, _ := strings.CutSuffix(m.Origin, "/0")
-	if err := migrations.UpPartitioned(ctx, databaseURL, origin, max(m.Partitions, 1)); err != nil {
+	if err := migrations.UpPartitioned(ctx, databaseURL, origin, m.Partitions); err != nil {
 		return nil, err
 	}
 	conn, err := connect(ctx, databaseURL)

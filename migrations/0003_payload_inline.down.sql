@@ -1,1 +1,0 @@
-alter table events reset (toast_tuple_target);

@@ -1,5 +1,0 @@
-begin;
-
-drop table download_links;
-
-commit;

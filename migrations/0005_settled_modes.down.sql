@@ -1,5 +1,0 @@
-begin;
-
-drop index events_settled_modes;
-
-commit;

@@ -1,5 +1,0 @@
-begin;
-
-drop table webhook_deliveries;
-
-commit;

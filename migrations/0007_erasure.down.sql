@@ -1,4 +1,0 @@
-begin;
-drop function erase_subject(smallint, bigint);
-grant update on subject_keys to countersign_app;
-commit;

@@ -1,5 +1,0 @@
-begin;
-
-drop index events_agents_of_customer;
-
-commit;

@@ -1,5 +1,0 @@
-begin;
-
-alter table events alter tenant set statistics -1;
-
-commit;

@@ -1,0 +1,71 @@
+package migrations
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/golang-migrate/migrate/v4/source"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+)
+
+// firstMigration is where every database begins. It holds placeholder, which is
+// replaced by Beginning when the file is applied.
+const (
+	firstMigration = "0001_ledger.up.sql"
+	placeholder    = "{beginning}"
+)
+
+// ErrAnotherBeginning is returned for a database whose first migration is not the one
+// of this program. Nothing can be migrated from there.
+var ErrAnotherBeginning = errors.New("the database was made by another program, before the first release, and cannot be migrated: " +
+	"start with an empty database or data folder, or use the program that made this one")
+
+// Beginning is the SHA-256 of the first migration, in 64 hex digits. The first
+// migration writes it into the database, as the comment of table ledger_head.
+func Beginning() string {
+	text, _ := files.ReadFile(firstMigration) // embedded
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// checkBeginning returns ErrAnotherBeginning if the database holds a ledger that
+// another first migration made. An empty database is no error.
+func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
+	var another bool
+	err := conn.QueryRow(ctx, `select to_regclass('public.ledger_head') is not null
+		and obj_description(to_regclass('public.ledger_head'), 'pg_class') is distinct from $1`, Beginning()).Scan(&another)
+	if err != nil {
+		return fmt.Errorf("read which first migration made the database: %w", err)
+	}
+	if another {
+		return ErrAnotherBeginning
+	}
+	return nil
+}
+
+// numbered are the migrations in a folder, of which the first says which it is.
+type numbered struct{ source.Driver }
+
+func readNumbered(folder fs.FS) (numbered, error) {
+	driver, err := iofs.New(folder, ".")
+	return numbered{driver}, err
+}
+
+// ReadUp implements source.Driver.
+func (n numbered) ReadUp(version uint) (io.ReadCloser, string, error) {
+	file, name, err := n.Driver.ReadUp(version)
+	if err != nil {
+		return file, name, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	text = bytes.ReplaceAll(text, []byte(placeholder), []byte(Beginning()))
+	return io.NopCloser(bytes.NewReader(text)), name, err
+}

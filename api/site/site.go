@@ -14,7 +14,7 @@
 // The rest is a text/template of Markdown, filled in with Facts: a price, a path or
 // an address is never written down twice. Files whose names begin with "_" are
 // templates of many pages: one for each service, rule and error code. Entries of the
-// changelog have their date in the name: content/changelog/2026-11-22-first.md.
+// changelog have their date in the name: content/changelog/2026-11-25-countersign-1.md.
 //
 // Everything here is a pure function of Facts and the files: the same bytes until
 // one of them changes.

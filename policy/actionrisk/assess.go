@@ -53,16 +53,18 @@ var current = sync.OnceValue(func() *Edition {
 	return &Edition{facts.Tables(), front}
 })
 
-// At is a rule set by its version: that of this release, or an earlier one whose tables
-// are still in the tree. Programs change beside tables; that an earlier rule set answers
-// as it did is tested with the answers that were kept of it (testdata/past), and one of
-// which that is true no longer leaves the tree. It takes some milliseconds to read an
-// earlier one: keep what you are given.
-func At(version string) (*Edition, error) {
+// At is a rule set by its version: that of this program, or a released one whose tables
+// are in the tree. The program changes while the tables of a released rule set do not;
+// TestReleasedRuleSetsAnswerAsTheyDid holds its answers to those of its release
+// (testdata/past), and a rule set that can no longer keep them leaves the tree. Reading a
+// released one takes some milliseconds: keep what At returns.
+func At(version string) (*Edition, error) { return at(rules.Released, version) }
+
+func at(shelf rules.Shelf, version string) (*Edition, error) {
 	if version == facts.RulesetVersion {
 		return current(), nil
 	}
-	read, err := rules.Past(version)
+	read, err := shelf.Reader(version)
 	if err != nil {
 		return nil, err
 	}

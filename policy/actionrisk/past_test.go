@@ -1,73 +1,276 @@
 package actionrisk
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/canon"
 )
 
-// keptAnswer is what is kept of one verdict of an earlier rule set: the first four
-// bytes of the action's key and of the hash over verdict and rules.
+// A rule set is kept from the release on that has it: its tables in rules/past, its
+// answers in testdata/past. CHANGELOG.md says what was released: a section with a date
+// ("## [1.0.0] - 2026-12-01") names its rule set ("Rule set 2026.11.26"). So the
+// tables are kept while they are still those of this tree, and the change that leaves them
+// behind cannot lose them.
+
+// answersEnd is the end of the name of a file of answers.
+const answersEnd = ".answers"
+
+// archive is where rule sets that were left behind are kept.
+type archive struct{ tables, answers string }
+
+var released = archive{"rules/past", "testdata/past"}
+
+func (a archive) shelf() rules.Shelf { return rules.Shelf{Files: os.DirFS(a.tables)} }
+
+// keep writes a rule set and its answers.
+func (a archive) keep(version string, tables map[string]json.RawMessage, judge *Edition, cases []act.Action) error {
+	text, err := json.Marshal(tables)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err = z.Write(text)
+	if err = errors.Join(err, z.Close(), os.MkdirAll(a.answers, 0o755)); err != nil {
+		return err
+	}
+	var kept []byte
+	for _, c := range cases {
+		key, answer := keptAnswer(c, judge.Assess(c))
+		kept = append(append(kept, key...), answer...)
+	}
+	return errors.Join(os.WriteFile(filepath.Join(a.tables, version+".json.gz"), packed.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(a.answers, version+answersEnd), kept, 0o644))
+}
+
+// keptAnswer is what is kept of one verdict of a rule set: the first four bytes of the
+// action's key and of the hash over verdict and rules.
 func keptAnswer(a act.Action, got Assessment) (key, answer string) {
 	raw, _ := hex.DecodeString(keyOf(a)[:8])
 	sum, _ := hex.DecodeString(shortHash([]byte(verdictLine(got)))[:8])
 	return string(raw), string(sum)
 }
 
-// TestPastRulesets: an earlier rule set answers every case of the corpora as it did when
-// it was released. "-update" keeps the answers of the present one, under its version;
-// its tables are kept by rules/past beside the others when the next one is made.
-func TestPastRulesets(t *testing.T) {
-	all := corpusActions(t)
-	if *update {
-		var kept []byte
-		for _, a := range all {
-			key, answer := keptAnswer(a, Assess(a))
-			kept = append(append(kept, key...), answer...)
+// check says what is not as it was kept.
+func (a archive) check(version string, cases []act.Action) error {
+	edition, err := at(a.shelf(), version)
+	if err != nil {
+		return err
+	}
+	kept, err := os.ReadFile(filepath.Join(a.answers, version+answersEnd))
+	if err != nil {
+		return err
+	}
+	was := map[string]string{}
+	for ; len(kept) >= 8; kept = kept[8:] {
+		was[string(kept[:4])] = string(kept[4:8])
+	}
+	compared, moved := 0, []string{}
+	for _, c := range cases {
+		key, answer := keptAnswer(c, edition.Assess(c))
+		if was[key] == "" {
+			continue // the corpus did not have it
 		}
-		if err := os.WriteFile("testdata/past/"+facts.RulesetVersion+".answers", kept, 0o644); err != nil {
+		if compared++; was[key] != answer {
+			moved = append(moved, fmt.Sprintf("now %s: %.200q", verdictLine(edition.Assess(c)), c.Command))
+		}
+	}
+	if len(moved) > 0 || compared == 0 {
+		return fmt.Errorf("rule set %s: %d of %d answers changed; if that is intended, remove it from rules/past\n%s", version,
+			len(moved), compared, strings.Join(moved[:min(len(moved), goldenShown)], "\n"))
+	}
+	return nil
+}
+
+// releasedSection begins the section of a version in CHANGELOG.md, with its date.
+var releasedSection = regexp.MustCompile(`^\[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d\n`)
+
+var namedRuleSet = regexp.MustCompile(`Rule set (\d{4}\.\d\d\.\d\d)\b`)
+
+// releasedRuleSets are the rule sets of the versions that a changelog dates, by version.
+func releasedRuleSets(changelog string) (map[string]string, error) {
+	out := map[string]string{}
+	for section := range strings.SplitSeq(changelog, "\n## ") {
+		version := releasedSection.FindStringSubmatch(section)
+		if version == nil {
+			continue
+		}
+		named := namedRuleSet.FindStringSubmatch(section)
+		if named == nil {
+			return nil, fmt.Errorf("CHANGELOG.md: the section of %s does not say which rule set it has (\"Rule set %s\")", version[1], facts.RulesetVersion)
+		}
+		out[version[1]] = named[1]
+	}
+	return out, nil
+}
+
+// missing says which released rule set is not kept, or is kept and has other tables now.
+func (a archive) missing(changelog string) error {
+	all, err := releasedRuleSets(changelog)
+	if err != nil {
+		return err
+	}
+	for version, set := range all {
+		tables, err := a.shelf().Tables(set)
+		if err != nil {
+			return fmt.Errorf("version %s: %w: -update writes it while RulesetVersion is %s; later, take it from the tree of %s", version, err, set, version)
+		}
+		text, err := canonicalTables(set, tables)
+		if err != nil {
+			return err
+		}
+		if set == facts.RulesetVersion && canon.Hash(text) != facts.RulesetHash {
+			return fmt.Errorf("rule set %s was released with %s and has changed: RulesetVersion must move on", set, version)
+		}
+	}
+	return nil
+}
+
+// update keeps the present rule set where a version that the changelog dates has it.
+func (a archive) update(changelog string, cases []act.Action) error {
+	all, err := releasedRuleSets(changelog)
+	if err != nil {
+		return err
+	}
+	for _, set := range all {
+		if _, err := a.shelf().Tables(set); err != nil && set == facts.RulesetVersion {
+			return a.keep(set, presentTables(), current(), cases)
+		}
+	}
+	return nil
+}
+
+// TestReleasedRuleSetsAreKept: the tree has the rule set of every released version.
+func TestReleasedRuleSetsAreKept(t *testing.T) {
+	changelog := readFile(t, "../../CHANGELOG.md")
+	if *update {
+		if err := released.update(changelog, corpusActions(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, version := range rules.PastVersions() {
-		edition, err := At(version)
-		if err != nil {
-			t.Fatalf("%s: %v", version, err)
+	if err := released.missing(changelog); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReleasedRuleSetsAnswerAsTheyDid: each released rule set gives every case of the
+// corpora the answer that it had when it was released.
+func TestReleasedRuleSetsAnswerAsTheyDid(t *testing.T) {
+	var cases []act.Action
+	sample := sampleOf(t, 6)
+	for _, version := range released.shelf().Versions() {
+		if cases == nil {
+			cases = slices.DeleteFunc(corpusActions(t), func(act.Action) bool { return !sample() })
 		}
-		kept, was := readFile(t, "testdata/past/"+version+".answers"), map[string]string{}
-		for ; len(kept) >= 8; kept = kept[8:] {
-			was[kept[:4]] = kept[4:8]
+		if err := released.check(version, cases); err != nil {
+			t.Error(err)
 		}
-		compared, moved, asked, sample := 0, 0, 0, sampleOf(t, 6)
-		for _, a := range all {
-			if !sample() {
-				continue
-			}
-			asked++
-			key, answer := keptAnswer(a, edition.Assess(a))
-			if was[key] == "" {
-				continue
-			}
-			if compared++; was[key] != answer {
-				if moved++; moved <= goldenShown {
-					t.Logf("%s now %s: %.200q", version, verdictLine(edition.Assess(a)), a.Command)
-				}
-			}
+	}
+}
+
+// artificial is a rule set that never was: stash.clear was medium in it.
+func artificial(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	tables := presentTables()
+	const now, then = `"id":"git.stash.clear","level":2`, `"id":"git.stash.clear","level":1`
+	text := strings.Replace(strings.ReplaceAll(string(tables["git"]), `": `, `":`), now, then, 1)
+	if !strings.Contains(text, then) {
+		t.Fatal("git.json has no rule git.stash.clear of level 2")
+	}
+	tables["git"] = json.RawMessage(text)
+	return tables
+}
+
+// TestAnArtificialRuleSetThatWasLeftBehind: a rule set that was left behind answers by its
+// own tables, its text has its own hash, and an answer that moved is found.
+func TestAnArtificialRuleSetThatWasLeftBehind(t *testing.T) {
+	const version = "2026.01.01"
+	kept := archive{t.TempDir(), t.TempDir()}
+	tables, clears, lists := artificial(t), Action{Command: "git stash clear"}, Action{Command: "git stash list"}
+	present := current()
+	if err := kept.keep(version, tables, present, []act.Action{lists}); err != nil {
+		t.Fatal(err)
+	}
+	edition, err := at(kept.shelf(), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if then, now := edition.Assess(clears).Risk, present.Assess(clears).Risk; then != Medium || now != High {
+		t.Errorf("it says %v, the present one %v", then, now)
+	}
+	text, err := rulesetText(kept.shelf(), version)
+	if err != nil || canon.Hash(text) == facts.RulesetHash {
+		t.Errorf("its text has the hash of the present one, or none: %v", err)
+	}
+	if got := kept.shelf().Versions(); !slices.Equal(got, []string{version}) {
+		t.Errorf("the shelf has %v", got)
+	}
+	if err := kept.check(version, []act.Action{lists}); err != nil {
+		t.Error(err)
+	}
+	if err := kept.keep(version, tables, present, []act.Action{clears}); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.check(version, []act.Action{clears}); err == nil {
+		t.Error("an answer that moved is not found")
+	}
+}
+
+// TestAReleaseKeepsItsRuleSet: while no version is released nothing is kept. The day
+// that a section of the changelog gets its date, its rule set is missing until -update
+// writes it; after that its tables cannot change under the same version, and a set that was
+// lost is named.
+func TestAReleaseKeepsItsRuleSet(t *testing.T) {
+	kept := archive{t.TempDir(), t.TempDir()}
+	cases := []act.Action{{Command: "ls"}}
+	section := func(date, set string) string {
+		return "# Changelog\n\n## [1.0.0] - " + date + "\n\nRule set " + set + ".\n"
+	}
+	for _, unreleased := range []string{section("Unreleased", facts.RulesetVersion), "# Changelog\n\n## [Unreleased]\n"} {
+		if err := errors.Join(kept.update(unreleased, cases), kept.missing(unreleased)); err != nil || len(kept.shelf().Versions()) > 0 {
+			t.Errorf("before a release: %v, %v", kept.shelf().Versions(), err)
 		}
-		if moved > 0 || compared*len(all) < len(was)*asked*9/10 {
-			t.Errorf("%s: %d of %d answers are not what they were; if that must be, take it out of rules/past", version, moved, compared)
-		}
+	}
+	dated := section("2026-12-01", facts.RulesetVersion)
+	if err := kept.missing(dated); err == nil {
+		t.Error("the rule set of a released version is missing, and nobody says so")
+	}
+	if err := errors.Join(kept.update(dated, cases), kept.missing(dated), kept.check(facts.RulesetVersion, cases)); err != nil {
+		t.Error(err)
+	}
+	if err := kept.keep(facts.RulesetVersion, artificial(t), current(), cases); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.missing(dated); err == nil {
+		t.Error("the tables of a released version changed, and nobody says so")
+	}
+	if err := kept.missing(dated + "\n## [0.9.0] - 2026-06-01\n\nRule set 2026.05.30.\n"); err == nil {
+		t.Error("a set that was lost is not named")
+	}
+	if _, err := releasedRuleSets("# Changelog\n\n## [1.0.0] - 2026-12-01\n"); err == nil {
+		t.Error("a released version need not name its rule set")
 	}
 }
 
 // TestUnknownRuleset: a version that is not in the tree is refused.
 func TestUnknownRuleset(t *testing.T) {
 	for _, version := range []string{"", "2026.11.1", "../../rules", "2026.11.18.json"} {
-		if _, err := At(version); err == nil {
+		_, err := At(version)
+		if _, noText := RulesetText(version); err == nil || noText == nil {
 			t.Errorf("%q is answered for", version)
 		}
 	}

@@ -9,19 +9,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RulesetText is a rule set whole, by its version: that of this release, or an earlier
-// one whose tables are still in the tree. It is canonical JSON, an object with each
-// table under its name, and its SHA-256 is the hash that verdicts name. What
-// safer.json advises beside a verdict is none of it. It takes some milliseconds.
-func RulesetText(version string) ([]byte, error) {
-	read := rules.PastTables
+// RulesetText is a rule set by its version: that of this program, or a released one
+// whose tables are in the tree. It is canonical JSON, an object with each table under its
+// name, and its SHA-256 is the hash that verdicts name. safer.json, which gives advice
+// next to a verdict, is not part of it. It takes some milliseconds.
+func RulesetText(version string) ([]byte, error) { return rulesetText(rules.Released, version) }
+
+func rulesetText(shelf rules.Shelf, version string) ([]byte, error) {
 	if version == facts.RulesetVersion {
-		read = presentTables
+		return canonicalTables(version, presentTables())
 	}
-	tables, err := read(version)
+	tables, err := shelf.Tables(version)
 	if err != nil {
 		return nil, err
 	}
+	return canonicalTables(version, tables)
+}
+
+// canonicalTables is the text that is hashed.
+func canonicalTables(version string, tables map[string]json.RawMessage) ([]byte, error) {
 	delete(tables, "safer")
 	text, err := json.Marshal(tables)
 	if err == nil {
@@ -33,10 +39,10 @@ func RulesetText(version string) ([]byte, error) {
 	return text, nil
 }
 
-func presentTables(string) (map[string]json.RawMessage, error) {
+func presentTables() map[string]json.RawMessage {
 	tables := map[string]json.RawMessage{}
 	for name, text := range rules.Tables() {
 		tables[name] = json.RawMessage(text)
 	}
-	return tables, nil
+	return tables
 }

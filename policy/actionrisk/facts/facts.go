@@ -71,8 +71,10 @@ type addition struct {
 var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
-// RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
-const RulesetVersion = "2026.11.25"
+// RulesetVersion is the day that the rule set is released on, YYYY.MM.DD. It is stated
+// here only. Once a release has it, TestGolden fails when a table or a verdict changes and
+// it does not.
+const RulesetVersion = "2026.11.26"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
@@ -268,7 +270,7 @@ func (c *Set) Names(list []string) ([]string, error) {
 	return out, nil
 }
 
-// Ruleset returns the version (YYYY.MM.N) and the SHA-256 of the canonical JSON
+// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON
 // of all tables together. The same version always gives the same answers.
 func Ruleset() (version, hash string) { return RulesetVersion, RulesetHash }
 

@@ -95,6 +95,7 @@ type setup struct {
 	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
 	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
+	base         string           // base URL; empty: that of the listener
 }
 
 // node is the service as one process runs it.
@@ -155,7 +156,7 @@ func startNode(t *testing.T, s setup) *node {
 	t.Cleanup(n.projections.Close)
 	listener := httptest.NewUnstartedServer(nil)
 	n.url = "http://" + listener.Listener.Addr().String()
-	n.app.BaseURL = n.url
+	n.app.BaseURL = cmp.Or(s.base, n.url)
 	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
 		Contact: "operator@example.com", Mail: web.NewOutbox(log), Terms: terms})
 	if err != nil {

@@ -82,12 +82,16 @@ type demand struct {
 func (d *demand) Error() string { return d.required.Error }
 
 // reply is the 402: header and body are the same object, since many agents read
-// the body first.
+// the body first. Extensions that do not fit into the head are in the body alone.
 func (d *demand) reply() reply {
-	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}, x402.HeaderRequired: {d.required.Header()}}
+	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}}
+	room := x402.MaxChallenge
 	if d.response != nil {
-		h.Set(x402.HeaderResponse, d.response.Header())
+		response := d.response.Header()
+		h.Set(x402.HeaderResponse, response)
+		room -= len(x402.HeaderResponse+": \r\n") + len(response)
 	}
+	h.Set(x402.HeaderRequired, d.required.HeaderWithin(room))
 	return reply{status: http.StatusPaymentRequired, header: h, body: d.required.JSON()}
 }
 

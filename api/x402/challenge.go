@@ -32,11 +32,13 @@ type Discovery struct {
 // Challenge asks for a price. Without discovery, as over MCP, where it would cost
 // a model tokens, it offers the payment identifier alone.
 //
-// Buyers send the extensions back inside PAYMENT-SIGNATURE, so the header stays
-// below MaxChallenge, whatever its error says. What does not fit is left out,
-// what says least first: the example answer, the members of the answer but for
-// the names of those it always has, the members of the request, the answer, the
-// whole extension.
+// Buyers send the extensions of the header back inside PAYMENT-SIGNATURE, and an
+// index lists a service by what they send back. So the discovery extension takes the
+// fullest form with which the header stays within MaxChallenge, whatever its error
+// says: first it does without the example answer, then without the members of the
+// answer but for the names of those it always has, then without the members of the
+// request, then without the answer, then without the example request. If no form fits,
+// the fullest one is in the body alone.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
@@ -45,14 +47,15 @@ func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	if d == nil {
 		return p
 	}
-	for _, bazaar := range d.forms() {
+	forms := d.forms()
+	for _, bazaar := range forms {
 		p.Extensions[ExtensionBazaar] = bazaar
 		longest := p.WithError(strings.Repeat("x", longestReason))
-		if base64.StdEncoding.EncodedLen(len(longest.JSON())) < MaxChallenge {
+		if base64.StdEncoding.EncodedLen(len(longest.JSON())) <= MaxChallenge {
 			return p
 		}
 	}
-	delete(p.Extensions, ExtensionBazaar)
+	p.Extensions[ExtensionBazaar] = forms[0]
 	return p
 }
 
@@ -68,6 +71,8 @@ func (d *Discovery) forms() []jsontext.Value {
 		bazaar(d.Example, nil, object, named),
 		bazaar(d.Example, nil, object, object),
 		bazaar(d.Example, nil, object, nil),
+		bazaar(jsontext.Value("{}"), nil, input, nil),
+		bazaar(jsontext.Value("{}"), nil, object, nil),
 	}
 }
 

@@ -8,9 +8,13 @@ const (
 	// together.
 	MaxHeader = 16_384
 
-	// MaxChallenge is what PAYMENT-REQUIRED stays below: proxies cut the head of an
-	// answer at 4 KiB, and buyers send most of it back.
-	MaxChallenge = 4_096
+	// MaxHead is how many bytes the status line and all headers of a 402 may have: nginx
+	// answers 502 instead if they do not fit into one page of 4,096, its default buffer.
+	MaxHead = 3_500
+
+	// MaxChallenge is how many characters PAYMENT-REQUIRED may have: the other headers
+	// of a 402 need less than the 500 that are left.
+	MaxChallenge = MaxHead - 500
 
 	longestReason   = 80      // characters of a challenge's error
 	walletSignature = 65      // octets; other lengths are contracts' signatures

@@ -5,7 +5,8 @@
 // # On the wire
 //
 // A priced call without payment is answered 402. The header PAYMENT-REQUIRED is
-// the standard base64, with padding, of this object; the body is the same JSON:
+// the standard base64, with padding, of this object. The body is the same JSON, with
+// the extensions that do not fit into the header:
 //
 //	{"x402Version":2,"error":"Payment required",
 //	 "resource":{"url":"https://HOST/api/…","description":"…","mimeType":"application/json"},
@@ -50,6 +51,7 @@ package x402
 
 import (
 	"encoding/base64"
+	"maps"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -130,8 +132,21 @@ func (p PaymentRequired) WithError(reason string) PaymentRequired {
 // JSON is the body of the 402, and what MCP shows.
 func (p PaymentRequired) JSON() jsontext.Value { return encode(p) }
 
-// Header is the value of PAYMENT-REQUIRED.
-func (p PaymentRequired) Header() string { return base64.StdEncoding.EncodeToString(p.JSON()) }
+// Header is the value of PAYMENT-REQUIRED, of at most MaxChallenge characters.
+func (p PaymentRequired) Header() string { return p.HeaderWithin(MaxChallenge) }
+
+// HeaderWithin is the value of PAYMENT-REQUIRED in at most so many characters: the
+// same object as the body, without the extensions that do not fit.
+func (p PaymentRequired) HeaderWithin(characters int) string {
+	p.Extensions = maps.Clone(p.Extensions)
+	for _, name := range []string{ExtensionBazaar, ExtensionIdentifier} {
+		if base64.StdEncoding.EncodedLen(len(p.JSON())) <= characters {
+			break
+		}
+		delete(p.Extensions, name)
+	}
+	return base64.StdEncoding.EncodeToString(p.JSON())
+}
 
 // SettleResponse says how a payment ended.
 type SettleResponse struct {

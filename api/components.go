@@ -85,16 +85,17 @@ func (c *components) visit(t reflect.Type, request bool, seen map[reflect.Type]b
 	if t.Name() == "" {
 		return
 	}
-	schema, err := schemaOf(t)
+	made := schemaOf
+	if request {
+		made = requestSchemaOf
+	}
+	schema, err := made(t)
 	if err != nil {
 		c.fault = err
 		return
 	}
 	if properties, _ := schema["properties"].(object); len(properties) == 0 {
 		return
-	}
-	if request {
-		allowNull(schema)
 	}
 	if _, known := c.texts[c.textOf(schema)]; known {
 		return

@@ -30,6 +30,10 @@ type exportRequest struct {
 	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
 }
 
+// RefusesNull marks what limits an export: null would mean everybody's decisions, and
+// all personal members.
+func (exportRequest) RefusesNull() {}
+
 // createdExport is the signed manifest of an export and where its bundle is.
 type createdExport struct {
 	bundle.Manifest

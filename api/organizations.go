@@ -165,10 +165,13 @@ type tokenOrder struct {
 	Name          string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"What the token is for."`
 	Scopes        []string `json:"scopes,omitempty" jsonschema:"minItems=1,maxItems=5,uniqueItems=true,enum=assurance:decide,enum=assurance:receipt,enum=assurance:read,enum=export:read,enum=policy:draft"`
 	ExpiresInDays int      `json:"expiresInDays,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"90 by default."`
-	Addresses     []string `json:"addresses,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Networks the token may be used from, such as 192.0.2.0/24."`
+	Addresses     []string `json:"addresses,omitempty" jsonschema:"minItems=1,maxItems=100" jsonschema_description:"Networks the token may be used from, such as 192.0.2.0/24. Left out: from anywhere."`
 	MemberID      string   `json:"memberId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Whose token it shall be; the own by default."`
 	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of the token this one follows; that one lives 24 hours longer."`
 }
+
+// RefusesNull marks what grants rights: null would mean the usual scopes, or any network.
+func (tokenOrder) RefusesNull() {}
 
 var issueToken = &operation{
 	anew: true, id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",

@@ -350,6 +350,11 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 		{"/api/assurance/tokens", `{"scopes":["root"]}`, "scopes"},
 		{"/api/assurance/tokens", `{"expiresInDays":366}`, "expiresInDays is out of range"},
 		{"/api/assurance/tokens", `{"secret":"mine"}`, "unknown"},
+		{"/api/assurance/tokens", `{"scopes":null}`, "scopes must be an array"},
+		{"/api/assurance/tokens", `{"scopes":["assurance:read"],"addresses":null}`, "addresses must be an array"},
+		{"/api/assurance/tokens", `{"scopes":["assurance:read"],"addresses":[]}`, "addresses must have at least 1 items"},
+		{"/api/assurance/webhooks", `{"url":"https://siem.example.com/","topics":null}`, "topics must be an array"},
+		{"/api/assurance/exports", `{"agent":null}`, "agent must be a string"},
 		{"/api/assurance/tokens", `{"scopes":["assurance:read"],"scopes":["export:read"]}`, "duplicate member"},
 	} {
 		ada.want(ada.post(bad.path, bad.body), 400, bad.text)
@@ -388,6 +393,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 		t.Errorf("policies: %s", list.body)
 	}
 	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","version":2}`), 400, `{"error":"`)
+	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","allowedHosts":null}`), 400, `{"error":"policy.allowedHosts must be an array"}`)
 	dev.want(dev.do("POST", "/api/assurance/policies", "text/plain", `{"policyId":"default"}`), 400, "ontent")
 	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","allowedHosts":["`+strings.Repeat("a", 262_144)+`"]}`), 413, `{"error":"`)
 	clean(t, s)

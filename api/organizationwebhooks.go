@@ -36,6 +36,9 @@ type webhookOrder struct {
 	Name   string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }
 
+// RefusesNull marks what chooses what is told to whom: null would mean the usual topics.
+func (webhookOrder) RefusesNull() {}
+
 var createWebhook = &operation{
 	anew: true, id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
 	summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
@@ -90,6 +93,9 @@ var listDeliveries = &operation{
 type sendAgainOrder struct {
 	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One message, sent or dead; without it every dead one."`
 }
+
+// RefusesNull marks what chooses messages: null would mean every one.
+func (sendAgainOrder) RefusesNull() {}
 
 type sentAgain struct {
 	Due int `json:"due" jsonschema_description:"Messages that will be sent again."`

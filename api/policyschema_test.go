@@ -3,6 +3,9 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -32,7 +35,7 @@ func TestPolicySchemaIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := map[string]bool{`{}`: false, `{"policyId":"a","requireHttps":1}`: false, `{"policyId":"a","unknown":1}`: false, `{"$schema":"x","policyId":"a"}`: true}
+	texts := map[string]bool{`{}`: false, `{"policyId":"a","requireHttps":1}`: false, `{"policyId":"a","allowedHosts":null}`: false, `{"policyId":"a","unknown":1}`: false, `{"$schema":"x","policyId":"a"}`: true}
 	for _, s := range assurance.Starters() {
 		text, _ := s.Text()
 		texts[text] = true
@@ -51,5 +54,53 @@ func TestPolicySchemaIsPublished(t *testing.T) {
 	without, err2 := assurance.Lint([]byte(`{"policyId":"a"}`))
 	if err != nil || err2 != nil || with.Hash != without.Hash {
 		t.Errorf("$schema is part of the policy: %s %s, %v %v", with.Hash, without.Hash, err, err2)
+	}
+}
+
+// TestNullOpensNothing: what grants or limits something takes null in none of its
+// members, since null is what many programs write for an empty list. A type with such
+// members has the method RefusesNull.
+func TestNullOpensNothing(t *testing.T) {
+	t.Parallel()
+	grants := regexp.MustCompile(`^(allowed|blocked|require|max[A-Z].*Transaction|daily|monthly|scopes$|addresses$|topics$|noPersonal$|messageId$)`)
+	n := startNode(t, setup{})
+	schemas := 0
+	for _, op := range n.server.operations {
+		if op.input == nil {
+			continue
+		}
+		document, err := requestSchemaOf(op.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		walk(document, func(s map[string]any) {
+			properties, _ := s["properties"].(map[string]any)
+			if !slices.ContainsFunc(sortedKeys(properties), grants.MatchString) {
+				return
+			}
+			schemas++
+			for name, property := range properties {
+				p, _ := property.(map[string]any)
+				if branches, is := p["anyOf"].([]any); is && slices.ContainsFunc(branches, isNull) {
+					t.Errorf("%s: %s may be null", op.id, name)
+				}
+			}
+		})
+	}
+	if schemas < 7 { // the policies of four operations, tokens, webhooks, exports
+		t.Errorf("only %d schemas grant or limit something", schemas)
+	}
+
+	key := n.issueKey()
+	const payment = `{"payment":{"resourceUrl":"https://api.example/","method":"GET","payTo":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","amountUnits":"999000000000"},`
+	for _, c := range [][3]string{
+		{"payment-policy/decide", payment + `"policy":{"policyId":"p","version":1,"allowedPayTo":null}}`, "policy.allowedPayTo must be an array"},
+		{"payment-policy/decide", payment + `"policy":{"policyId":null,"version":1}}`, "policy.policyId is required"},
+		{"spend-assurance/run", payment + `"policy":{"policyId":"p","version":1,"dailyLimitUsd":null}}`, "policy.dailyLimitUsd must be a number"},
+		{"assurance/attest", `{"protocol":"mcp","intent":{"serverId":"s","toolName":"t"},"policy":{"policyId":"p","version":1,"allowedMcpServers":null}}`, "policy.allowedMcpServers must be an array"},
+	} {
+		if a := n.post("/api/agent-services/"+c[0], key, c[1]); a.status != 400 || !strings.Contains(string(a.body), c[2]) {
+			t.Errorf("%s %s: %v", c[0], c[1], a)
+		}
 	}
 }

@@ -56,12 +56,11 @@ func newSchema(t reflect.Type) (*schema, error) {
 }
 
 var requestSchema = perType(func(t reflect.Type) (*schema, error) {
-	document, err := schemaOf(t)
+	document, err := requestSchemaOf(t)
 	if err != nil {
 		return nil, err
 	}
 	forbidNUL(document)
-	allowNull(document)
 	reads, err := readingOf(document)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
@@ -73,6 +72,20 @@ var requestSchema = perType(func(t reflect.Type) (*schema, error) {
 // read from more than one form of JSON has values of them: JSONSchemaForms. The document is
 // the caller's own.
 func schemaOf(t reflect.Type) (map[string]any, error) {
+	document, err := markedSchemaOf(t)
+	walk(document, func(s map[string]any) { delete(s, refusesNull) })
+	return document, err
+}
+
+// requestSchemaOf is schemaOf for what a caller sends, in which an optional member may
+// be null.
+func requestSchemaOf(t reflect.Type) (map[string]any, error) {
+	document, err := markedSchemaOf(t)
+	allowNull(document)
+	return document, err
+}
+
+func markedSchemaOf(t reflect.Type) (map[string]any, error) {
 	text, err := schemaText(t)
 	if err != nil {
 		return nil, err
@@ -81,9 +94,14 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 	return document, json.Unmarshal(text, &document)
 }
 
+// refusesNull is a keyword of our own that marks, inside of this file, the object of a
+// type with the method RefusesNull: a document that grants or limits something. Null in
+// it would be a limit that is lifted by accident.
+const refusesNull = "x-refuses-null"
+
 var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 	var reflector invopop.Reflector
-	reflector = invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
+	plain := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
 		switch {
 		case t == reflect.TypeFor[jsontext.Value]():
 			return &invopop.Schema{Type: "object", Description: "Any JSON object."}
@@ -100,6 +118,14 @@ var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 			return schema
 		}
 		return nil
+	}}
+	reflector = invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
+		if _, refuses := reflect.Zero(t).Interface().(interface{ RefusesNull() }); !refuses {
+			return plain.Mapper(t)
+		}
+		schema := plain.ReflectFromType(t)
+		schema.Version, schema.Extras = "", map[string]any{refusesNull: true}
+		return schema
 	}}
 	text, err := json.Marshal(reflector.ReflectFromType(t))
 	if err != nil {
@@ -176,8 +202,13 @@ func forbidNUL(document map[string]any) {
 // nulPattern finds a NUL, in the spelling of ECMA-262.
 const nulPattern = `\u0000`
 
+// allowNull lets every optional member be null, but those of an object that refuses it.
 func allowNull(document map[string]any) {
 	walk(document, func(s map[string]any) {
+		if s[refusesNull] != nil {
+			delete(s, refusesNull)
+			return
+		}
 		properties, _ := s["properties"].(map[string]any)
 		required, _ := s["required"].([]any)
 		for name, property := range properties {

@@ -287,9 +287,6 @@ func (o *offence) in(part string) *offence {
 
 // refusal is an offence in our words.
 func (o *offence) refusal() *policy.Error {
-	if o.gotNull && isMember(o.place) { // an optional member may be null
-		o.code, o.message = "missing_field", "is required"
-	}
 	pointer := ""
 	for _, part := range slices.Backward(o.place) {
 		pointer += "/" + escapePointer.Replace(part)
@@ -300,12 +297,6 @@ func (o *offence) refusal() *policy.Error {
 		name = "the body"
 	}
 	return &policy.Error{Code: o.code, Path: pointer, Message: name + " " + o.message}
-}
-
-// isMember says whether a place is a member of an object rather than an element of
-// a list, or the whole.
-func isMember(place []string) bool {
-	return len(place) > 0 && strings.Trim(place[0], "0123456789") != ""
 }
 
 // read holds the next value against the schema.
@@ -444,6 +435,9 @@ func (o *objectReading) read(in *canon.Reader) *offence {
 		}
 		has |= member.required
 		if found := member.read(in); found != nil {
+			if found.gotNull && len(found.place) == 0 && member.required != 0 {
+				found = &offence{code: "missing_field", message: "is required"}
+			}
 			return found.in(string(name))
 		}
 	}

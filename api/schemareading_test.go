@@ -336,7 +336,7 @@ func (s library) judge(body []byte, value any) error {
 			first = leaf
 		}
 	}
-	refusal := refusalOf(first)
+	refusal := s.refusalOf(first)
 	if unknown, ok := first.ErrorKind.(*kind.AdditionalProperties); ok {
 		refusal.Message += canon.Meant(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
 	}
@@ -375,6 +375,23 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 
 // namesAt are the members that the object schema at an address knows.
 func (s library) namesAt(address string) []string {
+	properties, _ := s.at(address)["properties"].(map[string]any)
+	return sortedKeys(properties)
+}
+
+// requires says whether the member whose schema is at an address must be there.
+func (s library) requires(address string) bool {
+	i := strings.LastIndex(address, "/properties/")
+	if i < 0 {
+		return false
+	}
+	name := strings.TrimPrefix(address[i:], "/properties/")
+	list, _ := s.at(address[:i])["required"].([]any)
+	return slices.Contains(list, any(name))
+}
+
+// at is the schema at an address.
+func (s library) at(address string) map[string]any {
 	_, pointer, _ := strings.Cut(address, "#")
 	var at any = s.document
 	for _, part := range strings.Split(strings.Trim(pointer, "/"), "/") {
@@ -390,12 +407,11 @@ func (s library) namesAt(address string) []string {
 		}
 	}
 	found, _ := at.(map[string]any)
-	properties, _ := found["properties"].(map[string]any)
-	return sortedKeys(properties)
+	return found
 }
 
 // refusalOf puts an error of the validator into our words.
-func refusalOf(e *jsonschema.ValidationError) *policy.Error {
+func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	pointer := ""
 	for _, part := range e.InstanceLocation {
 		pointer += "/" + escapePointer.Replace(part)
@@ -414,7 +430,7 @@ func refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	case *kind.AdditionalProperties:
 		return at("unknown_field", pointer, "has an unknown member")
 	case *kind.Type:
-		if k.Got == "null" && isMember(reversed(e.InstanceLocation)) { // an optional one may be null
+		if k.Got == "null" && s.requires(e.SchemaURL) {
 			return at("missing_field", pointer, "is required")
 		}
 		return at("wrong_type", pointer, "must be "+article(k.Want[0]))
@@ -449,12 +465,6 @@ func refusalOf(e *jsonschema.ValidationError) *policy.Error {
 		return at("out_of_range", pointer, "is out of range")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
-}
-
-func reversed(place []string) []string {
-	place = slices.Clone(place)
-	slices.Reverse(place)
-	return place
 }
 
 // order knows where in a text the values stand that errors are about, and nothing

@@ -98,6 +98,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 		`{"policyId":"default","allowedPayTo":["0x833589fCD6eDb6E08f4c7C32D4f71b54bdA0291f"]}`,
 		`{"policyId":"default","maxUsdPerTransaction":-1}`, `{"policyId":"default","maxUsdPerTransaction":0.1000000000000000055511}`,
 		`{"policyId":"default","allowedHosts":["api.example.com"],"blockedHosts":["example.com"]}`,
+		`{"policyId":"default","allowedHosts":null}`, `{"policyId":"default","maxUsdPerTransaction":null}`,
 	} {
 		if _, err := a.DraftPolicy(t.Context(), operator, []byte(bad)); err == nil {
 			t.Errorf("%s was frozen", bad)

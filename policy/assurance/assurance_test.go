@@ -3,10 +3,12 @@ package assurance_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
@@ -276,4 +278,26 @@ func TestToolArgumentsMayBeAnything(t *testing.T) {
 			t.Errorf("the intent holds %s", r.Intent)
 		}
 	}
+}
+
+// null in a member of a policy is refused wherever a policy is read: a member that is
+// absent is a rule that does not apply, and many programs write null for an empty list,
+// which allows nothing.
+func TestNoMemberOfAPolicyIsNull(t *testing.T) {
+	for f := range reflect.TypeFor[assurance.Policy]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		stated := map[string]any{"policyId": "p", "version": 1, name: nil}
+		text, err := json.Marshal(stated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = assurance.Lint(text)
+		refused(t, string(text), err, "policy."+name+" must be a")
+		_, err = assurance.ReadPolicy(text)
+		refused(t, string(text), err, "policy."+name+" must be a")
+		_, err = assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"serverId":"s","toolName":"t"},"policy":` + string(text) + `}`))
+		refused(t, string(text), err, "policy."+name+" must be a")
+	}
+	_, err := assurance.Lint([]byte(`{"policyId":"p","requireHttps":true,"allowedHosts":null,"allowedPayTo":null,"allowedNetworks":null,"maxUsdPerTransaction":null}`))
+	refused(t, "nulls", err, "policy.allowedHosts must be an array")
 }

@@ -36,9 +36,16 @@ func refuse(code, name, message string) error {
 	return policy.Refuse(code, "/"+strings.ReplaceAll(name, ".", "/"), name+message)
 }
 
-// object checks an object against its fields. A missing member is missed at the
-// end of its object; other members are for a member that is none of the fields.
+// object checks an object of a request against its fields: null means that a member is
+// absent. A missing member is missed at the end of its object; other members are for a
+// member that is none of the fields.
 func object(v value, fields []field, other func(name string) error) error {
+	return members(v, fields, other, true)
+}
+
+// members is object for one in which null means that a member is absent, or in which
+// null is a value like others, which no reader takes.
+func members(v value, fields []field, other func(name string) error, nullIsAbsent bool) error {
 	if v.raw.Kind() != '{' {
 		return refuse("wrong_type", v.name, " must be an object")
 	}
@@ -47,7 +54,7 @@ func object(v value, fields []field, other func(name string) error) error {
 		i := indexOf(fields, name)
 		isNull := raw.Kind() == 'n'
 		if i >= 0 {
-			if isNull && name != freeForm {
+			if isNull && nullIsAbsent && name != freeForm {
 				return nil // absent; and missed, if it is required
 			}
 			seen[i] = true
@@ -74,8 +81,8 @@ func object(v value, fields []field, other func(name string) error) error {
 	return nil
 }
 
-// freeForm is the one member that may be any JSON value, null included. Everywhere
-// else null means that the member is absent.
+// freeForm is the one member of a request that may be any JSON value, null included.
+// Elsewhere in a request null means that the member is absent; a policy has no null.
 const freeForm = "toolArguments"
 
 // withoutNulls is a canonical object without its members that are absent: what is

@@ -46,8 +46,12 @@ type statedPolicy struct {
 	canonical []byte
 }
 
-// policyFields are the members of a policy; versioned ones need a version,
-// drafts may carry the one that their activation would give.
+// RefusesNull marks a policy for the schemas that are made of it: none of its members
+// may be null.
+func (Policy) RefusesNull() {}
+
+// fields are the members of a policy; versioned ones need a version, drafts may carry
+// the one that their activation would give.
 func (p *statedPolicy) fields(versioned bool) []field {
 	fields := []field{
 		{"policyId", true, text(&p.PolicyID, maxID)},
@@ -87,10 +91,12 @@ func checkPayTo(entry string) string {
 	return ""
 }
 
-// read is the field reader of a whole policy.
+// read is the field reader of a whole policy. No member may be null: an absent member is
+// a rule that does not apply, and many programs write null where their author meant an
+// empty list, which allows nothing.
 func (p *statedPolicy) read(versioned bool) func(value) error {
 	return func(v value) error {
-		if err := object(v, p.fields(versioned), nil); err != nil {
+		if err := members(v, p.fields(versioned), nil, false); err != nil {
 			return err
 		}
 		return p.complete(v)

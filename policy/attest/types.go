@@ -108,6 +108,10 @@ type Policy struct {
 	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical"`
 }
 
+// RefusesNull marks a policy for the schemas that are made of it: none of its members
+// may be null, since many programs write null for an empty list.
+func (Policy) RefusesNull() {}
+
 // x402 is the part of the policy that concerns payments.
 func (p *Policy) x402() *paymentpolicy.Policy {
 	if p == nil {

@@ -81,6 +81,10 @@ type Policy struct {
 	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Default high."`
 }
 
+// RefusesNull marks a policy for the schemas that are made of it: none of its members
+// may be null, since many programs write null for an empty list.
+func (Policy) RefusesNull() {}
+
 // Spend is what went out before this payment, in US dollars.
 type Spend struct {
 	TodayUSD float64 `json:"todayUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`

@@ -24,6 +24,10 @@ type (
 	Finding = interp.Finding
 	// Coverage says how well the action was understood.
 	Coverage = judge.Coverage
+	// Trace is what an assessment tells of the machine.
+	Trace = interp.Trace
+	// Use is one call of a program, or one redirection.
+	Use = interp.Use
 	// Assessment is the engine's answer.
 	Assessment = judge.Assessment
 )

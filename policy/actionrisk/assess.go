@@ -83,8 +83,23 @@ func at(shelf rules.Shelf, version string) (*Edition, error) {
 // same action gives the same answer, and any text gets one.
 func Assess(a Action) Assessment { return current().Assess(a) }
 
+// Surroundings is what a caller knows of the machine an action is about. The engine
+// itself looks at nothing.
+type Surroundings struct {
+	Files map[string]string // texts of files that run, by the paths of Trace.Wanted
+}
+
+// AssessIn judges one action with what is known of its surroundings, and tells what it
+// does to the machine. A text of a file is read like one that the command itself wrote.
+func AssessIn(a Action, s Surroundings) (Assessment, Trace) {
+	var trace Trace
+	return current().assessIn(a, s, &trace), trace
+}
+
 // Assess judges one action by this rule set.
-func (d *Edition) Assess(a Action) (out Assessment) {
+func (d *Edition) Assess(a Action) (out Assessment) { return d.assessIn(a, Surroundings{}, nil) }
+
+func (d *Edition) assessIn(a Action, s Surroundings, trace *Trace) (out Assessment) {
 	defer func() {
 		if recover() != nil { // a fault in a parser must stop an action, not the service
 			e := d.environment(a)
@@ -94,7 +109,12 @@ func (d *Edition) Assess(a Action) (out Assessment) {
 			out = judge.Conclude(e, "unknown")
 		}
 	}()
-	out, _ = d.assess(a)
+	e := d.environment(a)
+	e.Trace = trace
+	for name, text := range s.Files {
+		scan.Put(&e.Files, name, act.Flow{Known: true, Word: act.Word{Text: text, At: -1, Span: act.Span{End: len(a.Command)}}})
+	}
+	out, _ = d.follow(e, scan.MaxSteps*(1+len(s.Files)))
 	return out
 }
 
@@ -104,8 +124,13 @@ func (d *Edition) environment(a Action) *interp.Env {
 
 // assess also tells how many steps it took.
 func (d *Edition) assess(a Action) (Assessment, int) {
-	e := d.environment(a)
-	e.Budget = act.Budget{Left: scan.MaxSteps}
+	return d.follow(d.environment(a), scan.MaxSteps)
+}
+
+// follow judges the action of an environment within a number of steps.
+func (d *Edition) follow(e *interp.Env, steps int) (Assessment, int) {
+	a := &e.Action
+	e.Budget = act.Budget{Left: steps}
 	e.Context = judge.ReadContext(&e.Action)
 	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
 	route := top(e, whole)
@@ -119,5 +144,5 @@ func (d *Edition) assess(a Action) (Assessment, int) {
 	if e.Budget.Spent || e.TooDeep {
 		e.See(act.TooDeep, &whole, 0, len(a.Command), "")
 	}
-	return judge.Conclude(e, route), scan.MaxSteps - e.Budget.Left
+	return judge.Conclude(e, route), steps - e.Budget.Left
 }

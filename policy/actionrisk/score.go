@@ -110,8 +110,16 @@ func RequestID(prefix string, request any) string {
 
 // ScoreAction is the score of the twelve members alone, as if they had been sent
 // without anything else.
-func ScoreAction(a act.Action) ScoreOutput {
-	got := Assess(a)
+func ScoreAction(a act.Action) ScoreOutput { return scored(a, Assess(a)) }
+
+// ScoreIn is ScoreAction with what is known of the surroundings, and what the action
+// does to the machine.
+func ScoreIn(a act.Action, s Surroundings) (ScoreOutput, Trace) {
+	got, trace := AssessIn(a, s)
+	return scored(a, got), trace
+}
+
+func scored(a act.Action, got judge.Assessment) ScoreOutput {
 	out := ScoreOutput{
 		RequestID: RequestID("crs_", a), Risk: got.Risk.String(), RiskScore: got.Score,
 		RequiresApproval: got.RequiresApproval, Recommendation: recommendation(got.Risk),

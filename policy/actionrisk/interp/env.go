@@ -69,6 +69,7 @@ type Env struct {
 	Background  bool                           // something runs beside the rest
 	Unparsed    bool
 	TooDeep     bool
+	Trace       *Trace // nil: nobody asked for one
 	Uncertain   []string
 }
 
@@ -119,7 +120,10 @@ func (e *Env) add(f Finding, it *act.Item) {
 }
 
 // Match reports every rule that holds for the item and tells whether one did.
-func (e *Env) Match(it *act.Item) bool { return e.Budget.Spend(1) && e.Front.Match(e, it) }
+func (e *Env) Match(it *act.Item) bool {
+	e.redirected(it)
+	return e.Budget.Spend(1) && e.Front.Match(e, it)
+}
 
 // Doubt notes something that could not be known.
 func (e *Env) Doubt(what string) {

@@ -97,6 +97,7 @@ func near(key string, pattern bool, file string, t act.Taint) act.Taint {
 // WrittenFile is the file that the command wrote under a name, or under the name of
 // the module that it holds.
 func (e *Env) WrittenFile(sh *Process, name string) (act.Flow, bool) {
+	e.Want(sh, name)
 	if len(e.Files) == 0 {
 		return act.Flow{}, false
 	}

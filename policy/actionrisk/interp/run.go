@@ -45,6 +45,7 @@ func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via str
 	if lang == "shell" {
 		return e.Front.Shell(sh, &src, v, via, params)
 	}
+	e.texted(lang, src.Text)
 	inner := *sh
 	inner.Params, inner.Carrier = params, v
 	out := inner.Read(lang, &src, v)

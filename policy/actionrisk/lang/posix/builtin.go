@@ -136,6 +136,7 @@ func sourced(sh *interp.Process, v *act.Invocation) {
 		interpretHere(sh, v.Stdin.Word, v, "source")
 	}
 	if len(v.Operands) > 0 {
+		sh.Env.Want(sh, v.Operands[0].Text)
 		f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
 		if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
 			v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1

@@ -35,6 +35,9 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 		return out
 	}
 	out, carried, matched := runs(sh, v)
+	if e.Trace != nil {
+		e.Used(v, proven(e, v), carried && !changesItself(e, v))
+	}
 	if carried {
 		return carriedOutput(sh, v, out)
 	}

@@ -61,6 +61,9 @@ func programPath(w act.Word) bool {
 // its path: by its "#!" line, else as shell text.
 func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e, first := sh.Env, v.Argv[0]
+	if strings.IndexByte(first.Text, '/') >= 0 && !facts.StandardDirectory(first.Text) {
+		e.Want(sh, first.Text)
+	}
 	if len(e.Files) == 0 || !first.Known() {
 		return act.Flow{}, false
 	}

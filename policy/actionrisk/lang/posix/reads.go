@@ -17,6 +17,7 @@ import (
 func readsWritten(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	rows := e.Program(v.Exe).Reads
+	wantsRead(sh, v, rows)
 	if len(e.Files) == 0 || len(rows) == 0 {
 		return
 	}
@@ -28,6 +29,27 @@ func readsWritten(sh *interp.Process, v *act.Invocation) {
 			}
 			runsRead(sh, r, v, name, f)
 			break // a file is read once
+		}
+	}
+}
+
+// wantsRead asks for the files with rules and scripts that the tool runs by name: those
+// of make, just and the package managers. What else tools read is a program text of a
+// project (a configuration in JavaScript, all of its tests), of which a verdict says little.
+func wantsRead(sh *interp.Process, v *act.Invocation, rows []*facts.Read) {
+	for _, r := range rows {
+		if r.Lang != "make" && r.Lang != "just" && r.Lang != "scripts" || len(r.Sub) > 0 && !v.UnderAny(r.Sub) || v.Dry && !r.Dry || slices.ContainsFunc(r.Unless, v.Has) {
+			continue
+		}
+		folder, moved := v.Value("-C", "--directory", "--prefix", "--cwd", "--dir")
+		for _, name := range r.Files {
+			if strings.ContainsAny(name, "*?[") {
+				continue
+			}
+			if moved {
+				name = folder.Text + "/" + name
+			}
+			sh.Env.Want(sh, name)
 		}
 	}
 }

@@ -71,6 +71,7 @@ func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow
 // loadsFile: the file that a variable names runs when the program starts; false if the
 // command did not write it.
 func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Word, lang string) bool {
+	sh.Env.Want(sh, value.Text)
 	f, ok := fileOrInput(sh, v, value)
 	if f.Taint&act.FromNetwork != 0 {
 		sh.Env.See(act.RunsDownload, sh.Src, v.From, v.To, act.Printable(value.Text))

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // said is what a rule has to say.
@@ -453,7 +454,7 @@ func secretLeakage(p *purchase) said {
 		text = marshalled
 	}
 	for leaf := range normal.Leaves(text) {
-		if kind := normal.SecretKind(leaf.Name, leaf.Text); kind != "" {
+		if kind := secrets.Kind(leaf.Name, leaf.Text); kind != "" {
 			return fail(review, "no secret", kind, "the bundle holds a secret")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // scanned is a text that travels with a payment, and where it stands: a leaf of the
@@ -53,8 +54,8 @@ func unescaped(text string) string {
 
 // leaks are what would travel with a payment and should not.
 type leaks struct {
-	secrets, personal []fault
-	compared          bool
+	secret, personal []fault
+	compared         bool
 }
 
 // leaksOf looks once at all texts, and reports each kind once per place.
@@ -68,7 +69,7 @@ func (c *call) leaksOf() *leaks {
 	passes := func(name string) bool {
 		show, known := shown[name]
 		if !known {
-			show = normal.SecretKind("", name) == "" && normal.PersonalDataKind(name) == ""
+			show = secrets.Kind("", name) == "" && normal.PersonalDataKind(name) == ""
 			shown[name] = show
 		}
 		return show
@@ -84,8 +85,8 @@ func (c *call) leaksOf() *leaks {
 			continue
 		}
 		c.leaks.compared = true
-		if kind := normal.SecretKind(s.Name, s.Text); kind != "" {
-			report(&c.leaks.secrets, s, kind, "no secret", "a secret would travel with the payment")
+		if kind := secrets.Kind(s.Name, s.Text); kind != "" {
+			report(&c.leaks.secret, s, kind, "no secret", "a secret would travel with the payment")
 		}
 		if kind := normal.PersonalDataKind(s.Text); kind != "" {
 			report(&c.leaks.personal, s, kind, "no personal data", "personal data would travel with the payment")
@@ -94,6 +95,6 @@ func (c *call) leaksOf() *leaks {
 	return c.leaks
 }
 
-func noSecrets(c *call) ([]fault, bool) { return c.leaksOf().secrets, c.leaksOf().compared }
+func noSecrets(c *call) ([]fault, bool) { return c.leaksOf().secret, c.leaksOf().compared }
 
 func noPersonalData(c *call) ([]fault, bool) { return c.leaksOf().personal, c.leaksOf().compared }

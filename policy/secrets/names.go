@@ -1,0 +1,157 @@
+package secrets
+
+import (
+	"slices"
+	"strings"
+)
+
+// class is what a name promises about its value.
+type class int
+
+const (
+	harmless   class = iota
+	connection       // a URL or connection string, which may hold a password
+	likely           // a token or key, if the value looks like one
+	certain          // a secret, if the value is written out
+)
+
+// Name says whether a variable, header or member is named like one that holds a
+// secret.
+func Name(name string) bool { return classOf(name) != harmless }
+
+// longestName is how much of a name is looked at.
+const longestName = 96
+
+// classOf reads the words of a name. A name says at its end what the thing is:
+// ACCESS_TOKEN is a token, ACCESS_TOKEN_URL an address, TOKEN_COUNT a number.
+func classOf(name string) class {
+	words := wordsOf(name)
+	for len(words) > 1 && vocabulary[words[len(words)-1]]&neutral != 0 {
+		words = words[:len(words)-1]
+	}
+	if len(words) == 0 {
+		return harmless
+	}
+	all := role(0)
+	for i, word := range words {
+		all |= vocabulary[word]
+		if isSecretWord(word) || i > 0 && secretPairs[words[i-1]+" "+word] {
+			all |= secret
+		}
+	}
+	last := words[len(words)-1]
+	end := vocabulary[last]
+	switch {
+	case last == "dsn" || end&link != 0 && all&store != 0 || last == "string" && all&connecting != 0:
+		return connection
+	case end&other != 0 || all&public != 0:
+		return harmless
+	case all&secret != 0 || last == "pass" && len(words) > 1:
+		return certain
+	case end&access != 0 || strings.HasSuffix(last, "token"):
+		return likely
+	case strings.HasSuffix(last, "key") && len(words) > 1 && vocabulary[words[len(words)-2]]&lookup == 0:
+		return likely
+	}
+	return harmless
+}
+
+// role is what a word does in a name; a word may have several.
+type role uint16
+
+const (
+	neutral    role = 1 << iota // at the end: changes nothing about the value
+	other                       // at the end: the value is about a secret, and is none
+	public                      // anywhere: the value may be seen, or is a number
+	lookup                      // before "key": such a key opens no door
+	access                      // at the end: the value gives access
+	link                        // at the end, with store: the address of a database
+	store                       //
+	connecting                  // with "string" at the end: a connection string
+	secret                      // anywhere: a secret by itself
+)
+
+// vocabulary are the words that names are judged by.
+var vocabulary = func() map[string]role {
+	words := map[string]role{}
+	for role, list := range map[role][]string{
+		neutral: neutralWords, other: otherThings, public: publicWords, lookup: otherKeys, link: {"url", "uri", "jdbc"}, store: storeWords,
+		access: {"authorization", "pat", "jwt", "bearer", "cookie"}, connecting: {"connection", "conn"},
+	} {
+		for _, word := range list {
+			words[word] |= role
+		}
+	}
+	return words
+}()
+
+var (
+	neutralWords = []string{"value", "plain", "plaintext", "raw", "env", "var", "prod", "production", "staging", "dev", "development", "live", "default",
+		"old", "new", "current", "previous", "next", "backup", "b64", "base64", "pem", "json", "v1", "v2", "v3", "1", "2", "3", "0", "primary", "secondary", "ro", "rw"}
+
+	otherThings = []string{"count", "counts", "limit", "limits", "length", "len", "size", "id", "ids", "identifier", "name", "names", "file", "files", "filename",
+		"path", "paths", "dir", "url", "uri", "endpoint", "host", "port", "type", "types", "kind", "expiry", "expires", "expiration", "ttl", "timeout", "seconds", "minutes", "hours", "days",
+		"hash", "hashes", "sha", "sha1", "sha256", "sha512", "md5", "digest", "checksum", "fingerprint", "thumbprint", "algorithm", "alg", "format", "prefix", "suffix",
+		"header", "headers", "field", "fields", "param", "params", "parameter", "policy", "rotation", "rules", "required", "enabled", "disabled", "allowed", "supported",
+		"manager", "provider", "service", "store", "vault", "backend", "engine", "arn", "ref", "reference", "region", "hint", "label", "title", "description", "placeholder", "message", "error",
+		"age", "date", "at", "on", "time", "issuer", "audience", "scope", "scopes", "class", "mode", "status", "state", "number", "index", "strength", "reset", "change", "changed",
+		"updated", "created", "prompt", "input", "form", "regex", "pattern", "validator", "schema", "version", "usage", "used", "address", "contract", "mint", "symbol", "decimals", "supply",
+		"price", "rate", "budget", "balance", "amount", "tokens", "scanner", "scanning", "detection", "generator", "template", "example", "test", "tests", "bits", "rounds", "cost",
+		"santa", "sauce", "agent", "society", "menu"}
+
+	publicWords = []string{"public", "publishable", "pub", "max", "min", "num", "total", "per", "maximum", "minimum"}
+
+	otherKeys = []string{"primary", "foreign", "sort", "partition", "cache", "routing", "idempotency", "object", "group", "row", "hash", "lookup", "unique", "index", "translation",
+		"dict", "map", "event", "message", "queue", "topic", "hot", "tab", "enter", "arrow", "shortcut", "order", "sequence", "answer", "composite", "natural", "surrogate", "range",
+		"config", "registry", "metadata", "label", "tag", "param", "field", "column", "property", "attribute", "item", "data", "json", "i18n", "locale", "issue", "project", "feature", "flag",
+		"dedup", "deduplication", "correlation", "storage", "local", "session", "page", "search", "filter", "host", "known", "shift", "meta", "escape", "return", "any", "the", "a", "per", "this", "that", "each", "which", "by", "is"}
+
+	// secretPairs are two words that name a secret together.
+	secretPairs = setOf("api key", "api keys", "private key", "secret key", "signing key", "encryption key", "master key", "access key", "account key", "wallet key", "role key",
+		"deploy key", "app key", "admin key", "subscription key", "license key", "api token", "auth token", "access token", "refresh token", "bearer token", "bot token", "session token",
+		"personal token", "id token", "service token", "deploy token", "seed phrase", "recovery phrase", "secret phrase", "backup phrase", "seed words", "webhook secret", "auth key", "priv key")
+
+	storeWords = []string{"database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "mariadb", "amqp", "rabbitmq", "broker", "clickhouse", "celery", "sql", "pg"}
+
+	// secretEndings are how a word of a name ends that is a secret by itself. Many
+	// names run their words together: PGPASSWORD, apikey, clientsecret.
+	secretEndings = []string{"password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "credential", "credentials", "apikey", "apikeys", "privatekey", "secretkey",
+		"accesskey", "authtoken", "accesstoken", "refreshtoken", "mnemonic", "seedphrase", "sshpass", "dbpass", "userpass"}
+)
+
+func setOf(words ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range words {
+		set[word] = true
+	}
+	return set
+}
+
+func isSecretWord(word string) bool {
+	return slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(word, end) })
+}
+
+// wordsOf splits a name at what is neither letter nor digit, and where capitals
+// begin a word: X-Api-Key, api_key, apiKey and APIKey are the same words.
+func wordsOf(name string) (words []string) {
+	name = name[:min(len(name), longestName)]
+	start := 0
+	cut := func(end int) {
+		if end > start {
+			words = append(words, strings.ToLower(name[start:end]))
+		}
+		start = end
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case !isAlnum(c):
+			cut(i)
+			start = i + 1
+		case isUpper(c) && i > start && (!isUpper(name[i-1]) || i+1 < len(name) && isLower(name[i+1])):
+			cut(i)
+		}
+	}
+	cut(len(name))
+	return words
+}

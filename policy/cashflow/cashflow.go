@@ -9,7 +9,8 @@
 //
 // which for [-1200, 400, 500, 650] at 8 % is 115.030737184. The internal rates of
 // return are the roots of that sum (roots.go says how all are found); here there
-// is one, 0.128205923472. Multiples are those of the ILPA reporting template: dpi
+// is one, 0.128205923472. Where there are several, the headline is the one nearest to
+// 0, and of the positive ones if the flows return more than was paid in. Multiples are those of the ILPA reporting template: dpi
 // is paid out over paid in, rvpi the residual value over paid in, tvpi both.
 //
 // Rates are decimals. Times are periods or years as said with each number.
@@ -50,9 +51,9 @@ type Input struct {
 type Output struct {
 	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"dcf: no cashFlows, only the valuation."`
 	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
-	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic)."`
+	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). Of several roots the one nearest to 0, and of the positive ones if the flows return more than was paid in."`
 	IRRAnnualized           *float64         `json:"irrAnnualized" jsonschema:"nullable" jsonschema_description:"(1+irr)^periodsPerYear - 1 (periodic)."`
-	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated)."`
+	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated), chosen as irr is."`
 	IRRRoots                []float64        `json:"irrRoots" jsonschema_description:"Every rate from -0.9999 to 10000 at which the flows are worth nothing, ascending."`
 	IRRStatus               string           `json:"irrStatus" jsonschema:"enum=unique,enum=multiple,enum=none,enum=no_sign_change" jsonschema_description:"How many there are."`
 	MOIC                    *float64         `json:"moic" jsonschema:"nullable" jsonschema_description:"Gross multiple of invested capital, as tvpi."`
@@ -197,20 +198,39 @@ func (s *series) returns(out *Output, n *notes) {
 		out.IRRStatus = "unique"
 	default:
 		out.IRRStatus = "multiple"
-		n.add("irr_multiple_roots", "high", "", "More than one rate makes the flows worth nothing; the one nearest to 0 is reported.")
+		n.add("irr_multiple_roots", "high", "", "More than one rate makes the flows worth nothing; reported is the one nearest to 0, of the positive ones if the flows return more than was paid in.")
 	}
-	irr := out.IRRRoots[0]
-	for _, r := range out.IRRRoots {
-		if math.Abs(r) <= math.Abs(irr) { // ascending: of two as near the positive one wins
-			irr = r
-		}
-	}
+	irr := headline(out.IRRRoots, amounts)
 	if s.dated {
 		out.XIRR = &irr
 		return
 	}
 	out.IRR = &irr
 	out.IRRAnnualized = n.number(math.Expm1(s.perYear * math.Log1p(irr)))
+}
+
+// headline chooses the rate to report from ascending roots. Flows that return more
+// than was paid in have a positive rate: of the positive roots the one nearest to 0,
+// since a second root near -100 % solves the equation and says nothing about the
+// investment. Otherwise, or where no root is positive, it is the one nearest to 0 of
+// all. Of two as near, the one with the sign of the sum is taken.
+func headline(roots, amounts []float64) float64 {
+	var sum money.Sum
+	for _, c := range amounts {
+		sum.Add(c)
+	}
+	best := math.NaN()
+	for _, r := range roots {
+		gain := sum.Sign() > 0
+		switch {
+		case math.IsNaN(best), gain && r > 0 && best <= 0:
+			best = r
+		case gain && r <= 0 && best > 0:
+		case math.Abs(r) < math.Abs(best), math.Abs(r) == math.Abs(best) && sum.Sign() >= 0:
+			best = r
+		}
+	}
+	return best
 }
 
 // discounted fills in what needs the discount rate.

@@ -155,13 +155,22 @@ func TestStatusOfRoots(t *testing.T) {
 	}
 }
 
-func TestSelectedRootIsTheNearestToZero(t *testing.T) {
+// Flows that return more than was paid in have a positive headline. The first three rates are those
+// that numpy-financial and pyxirr test for (numpy-financial tests/test_financial.py,
+// "test_gh_44" and the flows of issue 28; pyxirr tests/test_periodic.rs).
+func TestHeadlineOfAGainIsPositive(t *testing.T) {
 	for flows, want := range map[string]float64{
-		"-1600,10000,-10000": 0.25, "100,-250,144": -0.1, "100,-200,75": 0.5, "-1000,3600,-4310,1716": 0.1,
+		"-50,-100,600,300,-100": 1.85441782845, "-1678.87,771.96,1814.05,3520.3,3552.95,3584.99,4789.91,-1": 1.00426984872, "-5,10.5,1,-8,1": 0.08859833852,
+		"-1600,10000,-10000": 0.25, "100,-250,144": -0.1, "100,-200,75": -0.5, "-1000,3600,-4310,1716": 0.1,
+		"100,-200,100": 0, // the sum is 0, and so is the rate
 	} {
-		if out := ask(t, `"cashFlows":[`+flows+`]`); !is(out.IRR, want) {
-			t.Errorf("%s: got %s, want %v", flows, show(out.IRR), want)
+		out := ask(t, `"cashFlows":[`+flows+`]`)
+		if out.IRR == nil || math.Abs(*out.IRR-want) > 1e-10 {
+			t.Errorf("%s: got %s of %v, want %v", flows, show(out.IRR), out.IRRRoots, want)
 		}
+	}
+	if out := ask(t, `"cashFlows":[-50,-100,600,300,-100]`); len(out.IRRRoots) != 2 || out.IRRStatus != "multiple" || !slices.Contains(policytest.IDs(out.Findings), "irr_multiple_roots") {
+		t.Errorf("all roots stay listed: %+v", out)
 	}
 }
 

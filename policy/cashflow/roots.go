@@ -252,7 +252,7 @@ func joined(spans []span) []span {
 }
 
 // Rate is the internal rate of return of flows at times (years, ascending) that
-// cashflow/analyze would report: the root nearest to 0, or nil.
+// cashflow/analyze would report, or nil.
 func Rate(times, amounts []float64) *float64 {
 	s := series{dated: true, times: times, amounts: amounts, perYear: 1}
 	var out Output

@@ -206,7 +206,7 @@ func checkGolden(t *testing.T, file string, all []act.Action) {
 	}
 	unchanged := bytes.Equal(text.Bytes(), []byte(readOrEmpty(file)))
 	oldVersion, _, _ := strings.Cut(old.head, " ")
-	wasReleased := slices.Contains(released.shelf().Versions(), oldVersion)
+	wasReleased := slices.Contains(released.versions(), oldVersion)
 	if (verdicts > 0 || old.head != head) && wasReleased && oldVersion == version {
 		t.Errorf("%d verdicts or the tables changed: RulesetVersion must move on from %s, which is released", verdicts, version)
 	}

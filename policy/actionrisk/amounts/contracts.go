@@ -20,7 +20,7 @@ type ContractCall struct {
 }
 
 // names are what calls.json says of called functions. As with the assets of amounts.json,
-// those of today count for earlier rule sets, too.
+// those of this program count for released rule sets as well.
 func names() *facts.Calls { return facts.Tables().Calls() }
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into

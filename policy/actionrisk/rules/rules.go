@@ -10,41 +10,21 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"strings"
 )
 
 //go:embed past
 var past embed.FS
 
 // Released are the rule sets of released versions.
-var Released = func() Shelf {
-	files, err := fs.Sub(past, "past")
-	if err != nil {
-		panic("rules: " + err.Error()) // the name is a constant
-	}
-	return Shelf{files}
-}()
+func Released(file string) ([]byte, error) { return past.ReadFile("past/" + file) }
 
-// Shelf holds rule sets that were left behind: VERSION.json.gz is an object that holds
-// each of its tables under its name.
-type Shelf struct{ Files fs.FS }
-
-// packed is the extension of a rule set's file.
-const packed = ".json.gz"
-
-// Versions are the rule sets of the shelf, oldest first.
-func (s Shelf) Versions() []string {
-	files, _ := fs.Glob(s.Files, "*"+packed) // the pattern is well formed
-	for i := range files {
-		files[i] = strings.TrimSuffix(files[i], packed)
-	}
-	return files
-}
+// Shelf gives the files of rule sets that were left behind, by their names:
+// VERSION.json.gz is an object that holds each table of a rule set under its name.
+type Shelf func(file string) ([]byte, error)
 
 // Tables are the tables of a rule set by name.
 func (s Shelf) Tables(version string) (map[string]json.RawMessage, error) {
-	file, err := fs.ReadFile(s.Files, version+packed)
+	file, err := s(version + ".json.gz")
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s is not in the tree", version)
 	}

@@ -77,11 +77,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	kek, err := ledger.DeriveKEK(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.app.Vault, err = l.OpenVault(t.Context(), kek); err != nil {
+	if s.app.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	views, err := projections.Start(t.Context(), l, log)

@@ -495,7 +495,7 @@ func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
 	const poison = "asw_00000000-0000-4000-8000-00000000000a"
-	n.appendWorkflow(poison, 1, []byte(`{}`))
+	n.appendWorkflow(poison, []byte(`{}`))
 	n.bare(n.get(statusPath+poison), 503, "status temporarily unavailable")
 	n.degraded("projections")
 	if m := n.get("/api/health").members(t); m["status"] != "degraded" {

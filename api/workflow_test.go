@@ -238,8 +238,7 @@ func TestStatusRecordShapeA(t *testing.T) {
 	}
 }
 
-// appendLegacy appends a workflow as it was before actions were bound: schema
-// version 0.
+// appendLegacy appends the event of a legacy status record, which has no action binding.
 func (n *node) appendLegacy(id string, created time.Time) {
 	n.t.Helper()
 	score := "crs_00000000000000000000000000000000"
@@ -251,14 +250,14 @@ func (n *node) appendLegacy(id string, created time.Time) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.appendWorkflow(id, 0, payload)
+	n.appendWorkflow(id, payload)
 }
 
-func (n *node) appendWorkflow(id string, version int, payload []byte) {
+func (n *node) appendWorkflow(id string, payload []byte) {
 	n.t.Helper()
 	_, err := n.app.Ledger.Append(n.t.Context(), ledger.Append{Tenant: n.app.Ledger.Service(id), Drafts: []ledger.Draft{{
 		Stream: "workflow/" + id, Expect: ledger.New(), ID: n.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
-		SchemaVersion: version, Actor: "system", Payload: payload}}})
+		Actor: "system", Payload: payload}}})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -321,7 +320,7 @@ func TestStatusTemporarilyUnavailable(t *testing.T) {
 	key := n.issueKey()
 	_, good := n.runWorkflow(key, verdicts[0].body)
 	const poison = "asw_00000000-0000-4000-8000-00000000000a"
-	n.appendWorkflow(poison, 1, []byte(`{"`+canary+`":1}`))
+	n.appendWorkflow(poison, []byte(`{"`+canary+`":1}`))
 	n.bare(n.get(statusPath+poison), 503, "status temporarily unavailable")
 	_, after := n.runWorkflow(key, verdicts[0].body)
 	n.wants(n.get(statusPath+fmt.Sprint(good["workflowId"])), 200)

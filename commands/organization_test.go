@@ -36,11 +36,7 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 		t.Fatal(err)
 	}
 	a := &commands.App{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"}
-	kek, err := ledger.DeriveKEK(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Vault, err = l.OpenVault(t.Context(), kek); err != nil {
+	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -1,15 +1,9 @@
 package commands_test
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/hex"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -141,77 +135,4 @@ func TestAPayerIsErased(t *testing.T) {
 		}
 	}
 	clean(t, a)
-}
-
-// Payments that an older version wrote in the clear are read, replayed, settled and
-// refunded as ever. testdata/payments-v1.jsonl is what version 1.0.0 wrote at commit
-// b3042a61: one payment that was settled and refunded, one that is open.
-func TestPaymentsOfTheOldVersion(t *testing.T) {
-	t.Parallel()
-	b := newBank("facilitator")
-	a := openApp(t, ledgertest.NewPartitioned(t, 1), newClock()) // as every ledger was then
-	a.Settler = b
-	defer clean2(t, a)
-	kit := kitOf(a)
-	appendStored(t, a, "testdata/payments-v1.jsonl")
-	first, open := paymentOf(1), paymentOf(2)
-	first.Identifier = "0123456789abcdef"
-	info, err := a.Payment(t.Context(), first.ID)
-	if err != nil || info.Payer != first.Payer || info.Nonce != first.Nonce || info.Transaction != "tx:"+first.ID || info.Refund != "sent" || info.Erased {
-		t.Errorf("%+v, %v", info, err)
-	}
-	if r, err := a.Refund(t.Context(), first.ID); err != nil || r.To != first.Payer || r.Transaction != "0xabc" {
-		t.Errorf("%+v, %v", r, err)
-	}
-	again, err := a.PurchaseProduct(t.Context(), kit, "", "", first)
-	if err != nil || !again.Payment.Replayed || again.PurchaseID != "pur_01M7WQHDC05E1W5RKRX0KTA9Y0" || again.Payment.Payer != first.Payer {
-		t.Errorf("%+v, %v", again, err)
-	}
-	late, err := a.PurchaseProduct(t.Context(), kit, "", "", open)
-	if err != nil || late.Payment.Transaction == "" || b.transfers() != 1 {
-		t.Errorf("the open payment: %+v, %v", late, err)
-	}
-	if r, err := a.RequestRefund(t.Context(), notReproduced(open.ID)); err != nil || r.Refund == nil || r.Refund.To != open.Payer {
-		t.Errorf("%+v, %v", r, err)
-	}
-	versions := map[string][]int{}
-	for _, e := range everything(t, a) {
-		versions[e.Type] = append(versions[e.Type], e.SchemaVersion)
-	}
-	if v := versions[events.TypePaymentSettled]; len(v) != 2 || v[0] != 1 || v[1] != 2 {
-		t.Errorf("payment.settled is stored in versions %v", v)
-	}
-}
-
-// appendStored appends events that another version of the program wrote, append by
-// append as they were.
-func appendStored(t *testing.T, a *commands.App, file string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var order ledger.Append
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		var e struct {
-			Stream, Type, ID, Actor, KeyID, IdemKey, ContentHash string
-			SchemaVersion, More                                  int
-			Payload                                              jsontext.Value
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
-		if e.IdemKey != "" {
-			order = ledger.Append{Tenant: ledger.ServiceTenant}
-			hex.Decode(order.IdemKey[:], []byte(e.IdemKey))
-			hex.Decode(order.ContentHash[:], []byte(e.ContentHash))
-		}
-		order.Drafts = append(order.Drafts, ledger.Draft{Stream: e.Stream, Expect: ledger.Any(100), ID: e.ID, Type: e.Type,
-			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload})
-		if e.More == 0 {
-			if _, err := a.Ledger.Append(t.Context(), order); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 }

@@ -172,7 +172,7 @@ func (s paymentState) apply(e ledger.Event, read func(stored any) error) (paymen
 // readPaid reads an event of a payment, with what is sealed in it put back.
 func (a *App) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
-	case e.SchemaVersion < 2: // nothing is
+	case !events.Sealed(e.Type):
 		return e.Read(stored)
 	case a.Vault == nil:
 		return a.noVault()
@@ -240,11 +240,8 @@ func payerSubject(network, address string) string {
 
 // party is whom a claimed payment is of. What is still learned about one whose
 // payer was erased is sealed for this payment alone.
-func (s paymentState) party(ctx context.Context, a *App) (party, error) {
-	if s.claim.Subject == "" { // it was claimed when nothing was sealed
-		return a.payer(ctx, s.history.Tenant, s.claim.Network, string(s.claim.Payer))
-	}
-	return party{actor: s.claim.Subject, dataKey: s.claim.Subject, subject: s.history.Stream}, nil
+func (s paymentState) party() party {
+	return party{actor: s.claim.Subject, dataKey: s.claim.Subject, subject: s.history.Stream}
 }
 
 // SettledModes says by what the payments of this ledger were settled: in the

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -215,34 +213,25 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 }
 
 // reply is the stored answer with the receipt of the events behind it, where there is
-// one, and with where in the ledger its record stands: of runs of before that is the
-// second event.
+// one, and with where in the ledger its record is.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: nextMonth(stored[0].Occurred())}
 	if charge == chargedFree {
 		r.Remaining = FreeCallsPerMonth - stored[0].Version
 	}
-	for _, e := range stored {
-		if e.KeyID == "" {
-			continue
-		}
-		receipt, err := receiptIn(e, body)
-		if err == nil {
-			r.Body, err = withMembers(body, map[string]any{"receipt": receipt})
-		}
-		return r, err
+	if stored[0].KeyID == "" {
+		return r, nil
 	}
-	return r, nil
+	receipt, err := receiptIn(stored[0])
+	if err == nil {
+		r.Body, err = withMembers(body, map[string]any{"receipt": receipt})
+	}
+	return r, err
 }
 
-// receiptIn is the receipt whose record an event holds. Events of before do not say in
-// the clear where it is verified: their answers do.
-func receiptIn(e ledger.Event, body []byte) (seal.Envelope, error) {
+// receiptIn is the receipt whose record an event holds.
+func receiptIn(e ledger.Event) (seal.Envelope, error) {
 	s, _, err := e.Signed()
-	if err == nil && s.VerifyURL == "" {
-		start, end, _ := canon.Find(body, "receipt", "verify", "url")
-		err = json.Unmarshal(body[start:end], &s.VerifyURL)
-	}
 	if err != nil {
 		return seal.Envelope{}, fmt.Errorf("read a stored receipt: %w", err)
 	}

@@ -127,13 +127,10 @@ func (a *App) paymentDraft(ctx context.Context, s paymentState, actor, eventType
 	d := ledger.Draft{Stream: s.history.Stream, Expect: s.history.At(), ID: a.NewID("evt_"),
 		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
 	var err error
-	if d.SchemaVersion < 2 {
+	if events.Sealed(eventType) {
+		d.Payload, err = a.sealFor(ctx, s.history.Tenant, d.ID, s.party(), stored)
+	} else {
 		d.Payload, err = canon.Marshal(stored)
-		return d, err
-	}
-	by, err := s.party(ctx, a)
-	if err == nil {
-		d.Payload, err = a.sealFor(ctx, s.history.Tenant, d.ID, by, stored)
 	}
 	return d, err
 }
@@ -145,11 +142,7 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 	if payer == "" {
 		payer = s.claim.Payer
 	}
-	by, err := s.party(ctx, a)
-	if err != nil {
-		return s.state, err
-	}
-	settled, err := a.paymentDraft(ctx, s, by.actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.claim.PaymentID,
+	settled, err := a.paymentDraft(ctx, s, s.party().actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.claim.PaymentID,
 		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence})
 	if err != nil {
 		return s.state, err

@@ -315,7 +315,7 @@ func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEA
 		return nil, fmt.Errorf("read a data key: %w", err)
 	}
 	if len(wrapped) > 0 {
-		raw, _, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
+		raw, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
 		if err != nil {
 			return nil, errors.New("its data key does not unwrap")
 		}
@@ -342,7 +342,6 @@ func (r *audit) dataKeys(ctx context.Context) error {
 	for _, e := range r.erased {
 		erased[e.tenant+"\x00"+e.keyID] = e
 	}
-	oldBinding := 0
 	const page = 1000
 	for tenant, id := "", ""; ; {
 		rows, err := r.pool.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key, destroyed_us from subject_keys
@@ -377,11 +376,8 @@ func (r *audit) dataKeys(ctx context.Context) error {
 				if want := kekName(r.KEK); kekID != want {
 					fault("kek_id", "want %s", want)
 				}
-				_, bound, err := unwrapKey(r.vault.kek, wrapped, tenant, id, reference)
-				if err != nil {
+				if _, err := unwrapKey(r.vault.kek, wrapped, tenant, id, reference); err != nil {
 					fault("wrapped_key", "it does not unwrap for this tenant, key_id and subject_ref")
-				} else if !bound {
-					oldBinding++
 				}
 			}
 			return nil
@@ -401,9 +397,6 @@ func (r *audit) dataKeys(ctx context.Context) error {
 	}
 	if r.vault.kek == nil {
 		r.report.Gaps = append(r.report.Gaps, "the wrapped data keys in subject_keys (DATA_KEK is not given)")
-	}
-	if oldBinding > 0 {
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("subject_ref of %d data keys, which were wrapped before it was bound to them", oldBinding))
 	}
 	return nil
 }

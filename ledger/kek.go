@@ -91,7 +91,7 @@ type wrappedKey struct {
 }
 
 func (k wrappedKey) rewrap(from, to cipher.AEAD, old string) ([]byte, error) {
-	key, _, err := unwrapKey(from, k.Wrapped, k.Tenant, k.ID, k.Reference)
+	key, err := unwrapKey(from, k.Wrapped, k.Tenant, k.ID, k.Reference)
 	if err != nil || k.KEK != old {
 		return nil, fmt.Errorf("%w: the data key %s of tenant %s is wrapped under key %s, not %s", ErrWrongKEK, k.ID, k.Tenant, k.KEK, old)
 	}

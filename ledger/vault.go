@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -64,13 +63,6 @@ var ErrErased = errors.New("ledger: the personal members of this event are erase
 // ErrWrongKEK is a vault whose keys were wrapped under another key.
 var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
 
-// DeriveKEK is the key-encryption key that earlier versions derived from the
-// signing seed, by HKDF (RFC 5869) with SHA-256 and info "svc-kek-v1". It is here
-// for ledgers from then; a new one has a key of its own.
-func DeriveKEK(signingSeed []byte) ([]byte, error) {
-	return hkdf.Key(sha256.New, signingSeed, nil, "svc-kek-v1", 32)
-}
-
 // HoldsDataKeys says whether anything is wrapped under a key-encryption key.
 func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
 	err = l.each(func(p *Partition) error {
@@ -104,7 +96,7 @@ func kekName(kek []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// wrapping is what a wrapped key is bound to: whose it is and under which pseudonym,
+// wrapping is what a wrapped key is bound to: its tenant, its id and the pseudonym of its subject,
 // so that no row can be given another's.
 func wrapping(tenant, id string, reference []byte) []byte {
 	return appendS(appendS(appendS(nil, tenant), id), reference)
@@ -117,20 +109,17 @@ func wrapKey(kek cipher.AEAD, key []byte, tenant, id string, reference []byte) [
 	return kek.Seal(nonce, nonce, key, wrapping(tenant, id, reference))
 }
 
-// unwrapKey opens what wrapKey has made. Keys from before the
-// pseudonym was bound open without it; bound says whether it is.
-func unwrapKey(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) (key []byte, bound bool, err error) {
+// unwrapKey opens what wrapKey has made.
+func unwrapKey(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) ([]byte, error) {
 	n := kek.NonceSize()
 	if len(wrapped) < n {
-		return nil, false, ErrWrongKEK
+		return nil, ErrWrongKEK
 	}
-	if key, err = kek.Open(nil, wrapped[:n], wrapped[n:], wrapping(tenant, id, reference)); err == nil {
-		return key, true, nil
+	key, err := kek.Open(nil, wrapped[:n], wrapped[n:], wrapping(tenant, id, reference))
+	if err != nil {
+		return nil, ErrWrongKEK
 	}
-	if key, err = kek.Open(nil, wrapped[:n], wrapped[n:], appendS(appendS(nil, tenant), id)); err == nil {
-		return key, false, nil
-	}
-	return nil, false, ErrWrongKEK
+	return key, nil
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {
@@ -242,8 +231,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read a data key: %w", err)
 	}
-	key, _, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
-	return key, err
+	return unwrapKey(v.kek, wrapped, tenant, id, reference)
 }
 
 // dataKey is the cipher of a data key, cached for at most a minute.

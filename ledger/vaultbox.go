@@ -1,12 +1,8 @@
 package ledger
 
 import (
-	"bytes"
-	"compress/flate"
 	"crypto/cipher"
 	"crypto/rand"
-	"errors"
-	"io"
 
 	"github.com/go-json-experiment/json"
 
@@ -14,14 +10,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A box holds its openings as canonical JSON, which begins with "[". Where they are
-// long it holds the same packed (package packing): what is encrypted nobody packs
-// later. Boxes of before hold deflatedMark and the same by DEFLATE (RFC 1951). Lengths
-// are seen by whoever reads the ledger in either form. All forms stay readable for ever.
-const (
-	deflatedMark = 0x01
-	packFrom     = 128 // octets; below, packing saves next to nothing
-)
+// packFrom is the length in bytes from which the openings in a box are packed. Below it
+// packing saves next to nothing.
+//
+// A box holds its openings as canonical JSON, which begins with "[", or the same packed
+// (package packing). They are packed before they are encrypted, since ciphertext cannot
+// be compressed. A reader of the ledger sees the length of either form.
+const packFrom = 128
 
 // seal encrypts the openings of an event into the box.
 func (s *sealed) seal(key cipher.AEAD, tenant, eventID string, openings []opening) error {
@@ -46,19 +41,9 @@ func (s *sealed) open(key cipher.AEAD, tenant, eventID string) (openings []openi
 		return nil, err
 	case packing.Packed(plain):
 		plain, err = packing.Unpack(plain)
-	case len(plain) > 0 && plain[0] == deflatedMark:
-		plain, err = inflate(plain[1:])
 	}
 	if err != nil {
 		return nil, err
 	}
 	return openings, json.Unmarshal(plain, &openings)
-}
-
-func inflate(deflated []byte) ([]byte, error) {
-	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(deflated)), packing.Limit+1))
-	if err == nil && len(plain) > packing.Limit {
-		err = errors.New("a box is too large")
-	}
-	return plain, err
 }

@@ -35,6 +35,16 @@ func Beginning() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Check returns ErrAnotherBeginning for a database that this program cannot use. An empty
+// database is no error.
+func Check(ctx context.Context, databaseURL string) error {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	return conn.Close(context.WithoutCancel(ctx))
+}
+
 // checkBeginning returns ErrAnotherBeginning if the database holds a ledger that
 // another first migration made. An empty database is no error.
 func checkBeginning(ctx context.Context, conn *pgx.Conn) error {

@@ -93,7 +93,7 @@ func TestADatabaseWithAnotherBeginningIsRefused(t *testing.T) {
 			ctx := t.Context()
 			_, _, _, status := migrations.Status(ctx, db.URL)
 			for what, err := range map[string]error{
-				"status": status, "up": migrations.Up(ctx, db.OwnerURL, ""), "down": migrations.Down(ctx, db.OwnerURL),
+				"check": migrations.Check(ctx, db.URL), "status": status, "up": migrations.Up(ctx, db.OwnerURL, ""), "down": migrations.Down(ctx, db.OwnerURL),
 				"force": migrations.Force(ctx, db.OwnerURL, 1), "distribute": migrations.Distribute(ctx, db.OwnerURL),
 			} {
 				if !errors.Is(err, migrations.ErrAnotherBeginning) || !strings.Contains(err.Error(), "start with an empty database") {

@@ -61,7 +61,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 			t.Fatal(err)
 		}
 		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: stream, Expect: ledger.Any(100),
-			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "sub_1", Payload: payload}}})
+			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: events.Newest(eventType), Actor: "sub_1", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	now := time.Now().UTC()
 	const workflow = "asw_00000000-0000-4000-8000-000000000001"
 	happens("workflow/"+workflow, events.TypeWorkflowCompleted, events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: workflow, Status: "completed",
-		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{}, ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64),
+		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
 		CreatedAt: commands.Stamp(now), ExpiresAt: commands.Stamp(now.Add(time.Hour))}})
 	for { // until every read model has come to the end
 		lags, err := p.Lags(ctx)

@@ -22,7 +22,7 @@ import (
 var history = projection{
 	name:     "history",
 	tables:   []string{"history"},
-	version:  2,
+	version:  1,
 	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,
 	applyRun: applyRecorded,

@@ -36,7 +36,7 @@ type projection struct {
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
 	// applyRun, if there is one, applies the first events of a list in one
 	// statement, as many as can go together, and says how many. From the ledger it may
-	// read events of before.
+	// read earlier events.
 	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
 	sweep    string // deletes rows nobody is shown any more; empty for none
 }

@@ -21,7 +21,7 @@ import (
 var status = projection{
 	name:    "status",
 	tables:  []string{"workflow_status"},
-	version: 2,
+	version: 1,
 	handles: []string{events.TypeWorkflowCompleted},
 	signed:  []string{events.TypeCallCompleted},
 	apply:   applyStatus,
@@ -33,7 +33,7 @@ var status = projection{
 
 // StatusRecord is what the status endpoint answers. A record with an action
 // binding (shape A) has ActionBindingVersion and ActionHash; a legacy one
-// (shape B, event schema version 0) has Binding instead.
+// (shape B, of workflow.completed) has Binding instead.
 type StatusRecord struct {
 	WorkflowID           string                  `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$"`
 	Status               string                  `json:"status" jsonschema:"enum=completed,enum=review_required"`
@@ -100,54 +100,45 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 	return len(list), err
 }
 
-// statusOf is pure: an event that keeps a workflow gives its record, any other nil.
+// statusOf is pure: an event that keeps a workflow gives its record, any other nil. A
+// call keeps the workflow in its receipt's record.
 func statusOf(e ledger.Event) (*StatusRecord, error) {
-	stored, err := workflowOf(e)
-	if err != nil || stored == nil {
-		return nil, err
-	}
-	w := stored.Workflow
-	record := &StatusRecord{
-		WorkflowID: w.WorkflowID, Status: w.Status, Risk: w.Risk, Decision: w.Decision,
-		RequiresHumanReview: w.RequiresHumanReview,
-		Audit:               StatusAudit{w.Audit.CommandScoreRequestID, w.Audit.ReviewTriageRequestID},
-		CreatedAt:           w.CreatedAt, ExpiresAt: w.ExpiresAt,
-		Boundaries: actionsafety.Limits,
-	}
-	if e.SchemaVersion == 0 {
-		record.Binding = &StatusBinding{Reason: legacyReason}
-	} else {
-		record.ActionBindingVersion, record.ActionHash = w.ActionBindingVersion, w.ActionHash
-	}
-	if stored.Integrity != nil {
-		place := e.Place()
-		record.Receipt = &seal.Envelope{
-			Record: stored.Record, Integrity: *stored.Integrity,
-			Ledger: &place,
-			Verify: &seal.VerifyAt{URL: stored.VerifyURL, Method: "POST"},
-		}
-	}
-	return record, nil
-}
-
-// workflowOf is the workflow that an event keeps, with its receipt; nil for none. A call
-// keeps the one in its receipt's record, unless more of its append follows: runs of
-// before kept theirs in workflow.completed, some of them in both.
-func workflowOf(e ledger.Event) (*events.WorkflowCompleted, error) {
-	var stored events.WorkflowCompleted
 	if e.Type == events.TypeWorkflowCompleted {
-		return &stored, e.Read(&stored)
+		var stored events.WorkflowCompleted
+		if err := e.Read(&stored); err != nil {
+			return nil, err
+		}
+		record := recordOf(stored.Workflow)
+		record.Binding = &StatusBinding{Reason: legacyReason}
+		return record, nil
 	}
 	s, signed, err := e.Signed()
-	if err != nil || !signed || e.More > 0 {
+	if err != nil || !signed {
 		return nil, err
 	}
 	start, end, found := canon.Find(s.Record, "workflow")
 	if !found {
 		return nil, nil
 	}
-	stored.Record, stored.Integrity, stored.VerifyURL = s.Record, &s.Integrity, s.VerifyURL
-	return &stored, canon.Decode(s.Record[start:end], &stored.Workflow)
+	var w events.Workflow
+	if err := canon.Decode(s.Record[start:end], &w); err != nil {
+		return nil, err
+	}
+	record, place := recordOf(w), e.Place()
+	record.ActionBindingVersion, record.ActionHash = w.ActionBindingVersion, w.ActionHash
+	record.Receipt = &seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: &place, Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
+	return record, nil
+}
+
+// recordOf is what both shapes of a record have in common.
+func recordOf(w events.Workflow) *StatusRecord {
+	return &StatusRecord{
+		WorkflowID: w.WorkflowID, Status: w.Status, Risk: w.Risk, Decision: w.Decision,
+		RequiresHumanReview: w.RequiresHumanReview,
+		Audit:               StatusAudit{w.Audit.CommandScoreRequestID, w.Audit.ReviewTriageRequestID},
+		CreatedAt:           w.CreatedAt, ExpiresAt: w.ExpiresAt,
+		Boundaries: actionsafety.Limits,
+	}
 }
 
 // Status returns the record of a workflow as canonical JSON. It waits until

@@ -61,29 +61,29 @@ func workflowID(n int) string {
 	}
 }
 
-// completed is a workflow as schema version 1 stores it.
-func completed(n int) events.WorkflowCompleted {
+// completed is a workflow, as a receipt keeps it.
+func completed(n int) events.Workflow {
 	score := "crs_00000000000000000000000000000000"
 	now := time.Now().UTC()
-	return events.WorkflowCompleted{Workflow: events.Workflow{
+	return events.Workflow{
 		WorkflowID: workflowID(n), Status: "completed", Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
 		ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64), Audit: events.Audit{CommandScoreRequestID: &score},
 		CreatedAt: now.Format("2006-01-02T15:04:05.000Z"), ExpiresAt: now.Add(720 * time.Hour).Format("2006-01-02T15:04:05.000Z"),
-	}}
+	}
 }
 
-// appendWorkflow appends one event; the payload nil is a good one.
+// appendWorkflow appends the event of a legacy record; the payload nil is a good one.
 func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
 	t.Helper()
 	if payload == nil {
 		var err error
-		if payload, err = canon.Marshal(completed(n)); err != nil {
+		if payload, err = canon.Marshal(events.WorkflowCompleted{Workflow: completed(n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
 		Stream: "workflow/" + workflowID(n), Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d_%d", n, time.Now().UnixNano()),
-		Type: events.TypeWorkflowCompleted, SchemaVersion: 1, Actor: "system", Payload: payload}}})
+		Type: events.TypeWorkflowCompleted, Actor: "system", Payload: payload}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,57 +442,55 @@ func TestExpiredRowsAreHiddenThenSwept(t *testing.T) {
 // The two shapes of the specification, as a pure function of the event.
 func TestStatusOfBothShapes(t *testing.T) {
 	t.Parallel()
-	stored := completed(1)
-	stored.Workflow.CreatedAt, stored.Workflow.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
-	const common = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +
-		`"boundaries":{"humanApprovalIncluded":false,"note":"A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."},`
+	w := completed(1)
+	w.CreatedAt, w.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
+	w.HumanApprovalIncluded = true // is not shown: in an answer it is always false
+	workflow, err := canon.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := fmt.Appendf(nil, `{"workflow":%s}`, workflow)
+	stored := map[string]any{
+		events.TypeCallCompleted: events.CallCompleted{Record: record, Integrity: &seal.Integrity{RecordHash: "h"}, VerifyURL: "https://x/api/verify"},
+		// A binding in a legacy record is not shown either.
+		events.TypeWorkflowCompleted: events.WorkflowCompleted{Workflow: w},
+	}
+	const audit = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},`
+	const boundaries = `"boundaries":{"humanApprovalIncluded":false,"note":"A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."},` +
+		`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",`
 	rest := `"requiresHumanReview":false,"risk":"low","status":"completed","workflowId":"` + workflowID(1) + `"}`
-	for version, want := range map[int]string{
-		1: `{"actionBindingVersion":"svc-action-v1","actionHash":"` + strings.Repeat("a", 64) + `",` + common +
-			`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",` + rest,
-		0: `{"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +
-			`"binding":{"available":false,"reason":"legacy_status_record_without_versioned_action_binding"},` +
-			strings.TrimPrefix(common, `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},`) +
-			`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",` + rest,
+	for eventType, want := range map[string]string{
+		events.TypeCallCompleted: `{"actionBindingVersion":"svc-action-v1","actionHash":"` + strings.Repeat("a", 64) + `",` + audit + boundaries +
+			`"receipt":{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"","payloadType":"","recordHash":"h","signature":"","signatureAlgorithm":""},` +
+			`"ledger":{"eventHash":"` + strings.Repeat("0", 64) + `","position":7,"sequence":5,"tenant":"service"},"record":` + string(record) +
+			`,"verify":{"method":"POST","url":"https://x/api/verify"}},` + rest,
+		events.TypeWorkflowCompleted: `{` + audit + `"binding":{"available":false,"reason":"legacy_status_record_without_versioned_action_binding"},` + boundaries + rest,
 	} {
-		payload, err := canon.Marshal(stored)
+		payload, err := canon.Marshal(stored[eventType])
 		if err != nil {
 			t.Fatal(err)
 		}
-		record, err := statusOf(ledger.Event{Type: events.TypeWorkflowCompleted, SchemaVersion: version, Payload: payload})
+		got, err := statusOf(ledger.Event{Type: eventType, SchemaVersion: events.Newest(eventType), Payload: payload, Position: 7, Tenant: "service", Sequence: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := canon.Marshal(record)
+		text, err := canon.Marshal(got)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, string(text)); diff != "" {
-			t.Errorf("schema version %d: %s", version, diff)
+			t.Errorf("%s: %s", eventType, diff)
 		}
-	}
-	// An approval that somebody wrote into an event is not shown: it is always false.
-	stored.Workflow.HumanApprovalIncluded = true
-	stored.Record, stored.Integrity, stored.VerifyURL = []byte(`{"a":1}`), &seal.Integrity{RecordHash: "h"}, "https://x/api/verify"
-	payload, err := canon.Marshal(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := statusOf(ledger.Event{Type: events.TypeWorkflowCompleted, SchemaVersion: 1, Payload: payload, Position: 7, Tenant: "service", Sequence: 5})
-	if err != nil || record.Boundaries.HumanApprovalIncluded || record.Receipt == nil || record.Receipt.Ledger.Position != 7 ||
-		!bytes.Equal(record.Receipt.Record, []byte(`{"a":1}`)) || record.Receipt.Verify.Method != "POST" {
-		t.Errorf("%+v %v", record, err)
 	}
 }
 
-// A run is one event: its receipt's record holds the workflow. Runs of before were two,
-// and some of them held the receipt in both; services without a workflow sign receipts,
-// too. Each workflow has one row, of the event it was always read from.
+// A run is one event: its receipt's record holds the workflow. Services without a
+// workflow sign receipts, too. Each workflow has one row.
 func TestStatusOfARun(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
 	p := start(t, l)
-	kept := map[int]events.Workflow{1: completed(1).Workflow, 2: completed(2).Workflow, 3: completed(3).Workflow}
+	kept := map[int]events.Workflow{1: completed(1), 2: completed(2)}
 	record := func(n int) []byte {
 		t.Helper()
 		workflow, err := canon.Marshal(kept[n])
@@ -501,10 +499,9 @@ func TestStatusOfARun(t *testing.T) {
 		}
 		return fmt.Appendf(nil, `{"receiptId":"asr_%d","workflow":%s}`, n, workflow)
 	}
-	call := func(record []byte) ledger.Draft {
-		t.Helper()
+	for i, record := range [][]byte{record(1), []byte(`{"receiptId":"asr_4"}`), record(2), nil} {
 		stored := events.CallCompleted{Service: "action-safety/run", Request: map[string]any{}, Answer: map[string]any{}}
-		d := ledger.Draft{Stream: "usage/key_1/2026-11", Expect: ledger.Any(100), Type: events.TypeCallCompleted}
+		d := ledger.Draft{Stream: "usage/key_1/2026-11", Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d", i), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1"}
 		if record != nil {
 			d.KeyID = "0123456789abcdef"
 			stored.Record, stored.Integrity, stored.VerifyURL = record, &seal.Integrity{KeyID: d.KeyID}, "https://x/api/verify"
@@ -513,33 +510,11 @@ func TestStatusOfARun(t *testing.T) {
 		if d.Payload, err = canon.Marshal(stored); err != nil {
 			t.Fatal(err)
 		}
-		return d
-	}
-	second := func(n int, record []byte) ledger.Draft {
-		t.Helper()
-		stored := events.WorkflowCompleted{Workflow: kept[n]}
-		stored.Record, stored.Integrity, stored.VerifyURL = record, &seal.Integrity{KeyID: "0123456789abcdef"}, "https://x/api/verify"
-		payload, err := canon.Marshal(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ledger.Draft{Stream: "workflow/" + workflowID(n), Expect: ledger.New(), Type: events.TypeWorkflowCompleted, KeyID: "0123456789abcdef", Payload: payload}
-	}
-	for i, drafts := range [][]ledger.Draft{
-		{call(record(1))},
-		{call(nil), second(2, record(2))},
-		{call(record(3)), second(3, record(3))},
-		{call([]byte(`{"receiptId":"asr_4"}`))},
-		{call(nil)},
-	} {
-		for j := range drafts {
-			drafts[j].ID, drafts[j].SchemaVersion, drafts[j].Actor = fmt.Sprintf("evt_%d_%d", i, j), 1, "key_1"
-		}
-		if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: drafts}); err != nil {
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{d}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n, position := range map[int]int64{1: 1, 2: 3, 3: 5} {
+	for n, position := range map[int]int64{1: 1, 2: 3} {
 		text, err := p.Status(t.Context(), workflowID(n))
 		var got StatusRecord
 		if err == nil {
@@ -550,7 +525,7 @@ func TestStatusOfARun(t *testing.T) {
 			t.Errorf("workflow %d: %s, %v", n, text, err)
 		}
 	}
-	if rows := rowCount(t, l); rows != 3 {
+	if rows := rowCount(t, l); rows != 2 {
 		t.Errorf("%d rows", rows)
 	}
 	if lags, err := p.Lags(t.Context()); err != nil || lags["status"] != (Lag{}) {

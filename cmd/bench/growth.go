@@ -50,11 +50,7 @@ func (c *growthCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kek, err := ledger.DeriveKEK(make([]byte, 32))
-	if err != nil {
-		return err
-	}
-	f, err := newFiller(ctx, l, make([]byte, 32), kek)
+	f, err := newFiller(ctx, l, make([]byte, 32), make([]byte, 32))
 	if err != nil {
 		return err
 	}

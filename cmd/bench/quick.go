@@ -110,11 +110,7 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	if err := l.Activate(ctx, signer, app.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	kek, err := ledger.DeriveKEK(make([]byte, 32))
-	if err != nil {
-		return nil, err
-	}
-	if app.Vault, err = l.OpenVault(ctx, kek); err != nil {
+	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err != nil {
 		return nil, err
 	}
 	p, err := projections.Start(ctx, l, log)

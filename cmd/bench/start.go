@@ -250,9 +250,9 @@ func (f *filler) workflow() (ledger.Draft, error) {
 	const layout = "2006-01-02T15:04:05.000Z"
 	payload, err := canon.Marshal(events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: id, Status: "completed", Risk: "critical",
 		RiskScore: 95, Decision: "needs_review", RequiresHumanReview: true, MatchedRuleIDs: []string{"git.push.force-protected"},
-		ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64), CreatedAt: now.Format(layout), ExpiresAt: now.AddDate(0, 0, 30).Format(layout)}})
+		CreatedAt: now.Format(layout), ExpiresAt: now.AddDate(0, 0, 30).Format(layout)}})
 	return ledger.Draft{Stream: "workflow/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
-		SchemaVersion: 1, Actor: "system", Payload: payload}, err
+		Actor: "system", Payload: payload}, err
 }
 
 // started is when, counted from the start of the process, a service first answered,

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -16,21 +15,7 @@ import (
 
 // signerKEKCmd is about the key that wraps data keys.
 type signerKEKCmd struct {
-	Derived signerDerivedCmd   `cmd:"" default:"1" help:"Print the key that earlier versions derived from SIGNING_KEY: set it as DATA_KEK."`
-	Rotate  signerRotateKEKCmd `cmd:"" help:"Wrap every data key anew, under another key."`
-}
-
-type signerDerivedCmd struct{ data }
-
-// Run prints the derived key and nothing else, so that it can be piped into a
-// secret store.
-func (c *signerDerivedCmd) Run(o *output) error {
-	kek, err := c.derivedKEK()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(o.stdout, kek+"\n")
-	return err
+	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key anew, under another key."`
 }
 
 type signerRotateKEKCmd struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,8 +124,8 @@ func (n *node) activate(ctx context.Context, signer, next *seal.Signer) error {
 	return err
 }
 
-// openVault opens what keeps personal members. Its key is of its own: a signing key
-// rotates, and one in a hardware module has no seed to derive anything from.
+// openVault opens the vault, which keeps personal members, with a key of its own: a
+// signing key rotates, and one in a hardware module has no seed.
 func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 	text := d.DataKEK
 	if text == "" && development {
@@ -146,55 +145,31 @@ func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 	return err
 }
 
-// developmentKEK reads the key of the data folder, which the first start makes. A
-// folder from before it had one keeps the key that was derived from its signing key:
-// what is wrapped stays readable, and from now on the two go their own ways.
+// developmentKEK reads the key of the data folder, which the first start makes. It
+// makes none for a ledger that has data keys: they are wrapped under another.
 func (n *node) developmentKEK(ctx context.Context, d *data) (string, error) {
-	path := filepath.Join(d.dir(), "data.kek")
-	text, err := readSecret(path)
+	text, err := readSecret(filepath.Join(d.dir(), "data.kek"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
 	held, err := n.ledger.HoldsDataKeys(ctx)
-	if err != nil || !held {
-		if err != nil {
-			return "", err
-		}
-		return d.developmentKey("data.kek")
-	}
-	derived, err := d.derivedKEK()
-	if err != nil || !d.begins {
-		return derived, err
-	}
-	return keepSecret(path, derived)
-}
-
-// derivedKEK is the key that earlier versions derived from the signing key.
-func (d *data) derivedKEK() (string, error) {
-	text := d.SigningKey
-	if text == "" {
-		var err error
-		if text, err = readSecret(filepath.Join(d.dir(), "signing.key")); err != nil {
-			return "", errors.New("DATA_KEK is not set, and the signing key it was derived from is not here")
-		}
-	}
-	seed, err := parseSeed(text)
 	if err != nil {
-		return "", fmt.Errorf("DATA_KEK is not set, and the signing key it was derived from is not a seed: %w", err)
+		return "", err
 	}
-	kek, err := ledger.DeriveKEK(seed)
-	return hex.EncodeToString(kek), err
+	if held {
+		return "", errors.New("data.kek is missing in the data folder, and this ledger has data keys: put the file back, or set DATA_KEK to the key they are wrapped under")
+	}
+	return d.developmentKey("data.kek")
 }
 
-// withoutKEK refuses a database whose data keys were wrapped under a derived key:
-// new ones would have no key at all.
+// withoutKEK refuses a node that signs without DATA_KEK on a ledger that has data keys:
+// it could not read what they seal.
 func (n *node) withoutKEK(ctx context.Context, d *data) error {
 	held, err := n.ledger.HoldsDataKeys(ctx)
 	if err != nil || !held || d.SigningKey == "" {
 		return err
 	}
-	return errors.New("DATA_KEK is not set, and this ledger has data keys: set the key they are wrapped under; " +
-		"if it was derived from SIGNING_KEY until now, countersign signer kek prints it once")
+	return errors.New("DATA_KEK is not set, and this ledger has data keys: set the key they are wrapped under")
 }
 
 // checkSchema refuses a database whose schema this program does not know.
@@ -253,11 +228,14 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 // runs, and is addressed as a role, until it is left.
 func (d *data) database(ctx context.Context, role string) (url string, leave func(), err error) {
 	if !d.private() {
-		_, err := migrations.ParseURL(d.DatabaseURL)
-		return d.DatabaseURL, func() {}, err
+		return d.DatabaseURL, func() {}, migrations.Check(ctx, d.DatabaseURL)
 	}
 	server, err := startPrivate(ctx, d, slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
+		return "", nil, err
+	}
+	if err := migrations.Check(ctx, server.url(role)); err != nil {
+		server.stop()
 		return "", nil, err
 	}
 	return server.url(role), server.stop, nil

@@ -54,8 +54,7 @@ type SubjectErased struct {
 
 // ExportCreated is export.created, schema version 1, in the stream export/<export
 // id> of the tenant that was exported. Record is the bundle's manifest. Its
-// filters.agent is stored as a commitment, under the agent's data key; events of before
-// have it in the clear.
+// filters.agent is stored as a commitment, under the agent's data key.
 type ExportCreated struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Names of the types of events. workflow.completed is not appended any more.
+// Names of the types of events.
 const (
 	TypeSigningKeyActivated = "signing_key.activated"
 	TypeSigningKeyRetired   = "signing_key.retired"
@@ -117,15 +117,12 @@ type CallCompleted struct {
 	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
-// WorkflowCompleted is workflow.completed, schema version 1, the only event of
-// workflow/<asw id>. Schema version 0 is the same without action binding and
-// receipt. It is read for ever and appended no more: it was the second event of a run,
-// and the receipt in call.completed says the same.
+// WorkflowCompleted is workflow.completed, schema version 0, the only event of
+// workflow/<asw id>: what the specification calls a legacy status record, without action
+// binding and receipt. This program reads it and appends none: a run keeps its workflow
+// in the receipt of its call.completed.
 type WorkflowCompleted struct {
-	Workflow  Workflow        `json:"workflow"`
-	Record    jsontext.Value  `json:"record,omitempty"`
-	Integrity *seal.Integrity `json:"integrity,omitempty"`
-	VerifyURL string          `json:"verifyUrl,omitempty"`
+	Workflow Workflow `json:"workflow"`
 }
 
 // Workflow is what is kept of a workflow: the member of that name in its receipt's

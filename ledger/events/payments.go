@@ -16,13 +16,11 @@ const (
 	TypeIdentifierReserved = "identifier.reserved"
 )
 
-// A payer is a person as much as an e-mail address is one, and everything of a
-// payment that stands on the chain leads to him: address, nonce, signature,
-// transaction. Schema version 2 of the types that hold such a thing seals it under
-// the payer's data key, which is also what the column actor names; version 1 holds
-// it in the clear, and lacks Subject.
+// A payer's address is personal data like an e-mail address, and everything of a payment
+// that is on the chain leads to it: address, nonce, signature, transaction. Types that
+// hold such a member seal it under the payer's data key, whose id is also the actor.
 
-// PaymentClaimed is payment.claimed, schema version 2, first in its stream: from
+// PaymentClaimed is payment.claimed, schema version 1, first in its stream: from
 // here on the payment belongs to one request. Everything the request's answer
 // rests on is in it, so that only the money is missing: whoever finds out that it
 // has moved appends Prepared as it stands.
@@ -44,7 +42,7 @@ type PaymentClaimed struct {
 	ValidBefore string `json:"validBefore"` // Unix seconds
 	Signature   Text   `json:"signature" personal:"true"`
 
-	Subject    string `json:"subject,omitempty"`                    // the payer's data key, sub_…
+	Subject    string `json:"subject"`                              // the payer's data key, sub_…
 	Identifier Text   `json:"identifier,omitempty" personal:"true"` // the buyer's own, from the extension payment-identifier
 	Payload    Text   `json:"payload" personal:"true"`              // the PaymentPayload, JSON as it was received
 	HeadBlock  int64  `json:"headBlock,omitzero"`                   // of the chain, if somebody asked
@@ -67,7 +65,7 @@ type PreparedEvent struct {
 	Payload       jsontext.Value `json:"payload"`
 }
 
-// PaymentSettled is payment.settled, schema version 2: the money has moved. The
+// PaymentSettled is payment.settled, schema version 1: the money has moved. The
 // prepared events of the claim follow it in the same append.
 type PaymentSettled struct {
 	PaymentID   string `json:"paymentId"`
@@ -94,7 +92,7 @@ type PaymentUnknown struct {
 	Mode      string `json:"mode"`
 }
 
-// RefundRequested is refund.requested, schema version 2, at most once: a settled
+// RefundRequested is refund.requested, schema version 1, at most once: a settled
 // call whose output its documented inputs do not reproduce.
 type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
@@ -114,7 +112,7 @@ type RefundApproved struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// RefundSent is refund.sent, schema version 2, at most once: the operator has paid
+// RefundSent is refund.sent, schema version 1, at most once: the operator has paid
 // it back, outside.
 type RefundSent struct {
 	PaymentID   string `json:"paymentId"`

@@ -19,21 +19,37 @@ var ErrVersion = errors.New("a newer program has written the event: start that o
 // reader says how the events of one type become its present struct.
 type reader struct {
 	present reflect.Type
-	legacy  bool // version 0, from before there were versions, has the same members
-	newest  int  // schema version that this program writes; 0 is 1
-	// sealed says that personal members may stand in the payload as commitments,
-	// beside what unseals them: only the others are read.
+	newest  int // schema version that this program writes; 0 is 1. Those before it are read, too
+	// legacy says that all events of the type have schema version 0: the specification's
+	// status records without an action binding.
+	legacy bool
+	// sealed says that personal members may be stored in the payload as commitments,
+	// with what unseals them: only the others are read.
 	sealed bool
-	// inSQL says that statements look into the payload (migrations 5 and 7), so that
-	// a row holds the text itself.
+	// inSQL says that the database reads the payload (index events_settled_modes and
+	// function erase_subject), so that a row holds the text itself.
 	inSQL bool
+}
+
+// versions are the oldest and the newest schema version of the events of a type.
+func (r reader) versions() (oldest, newest int) {
+	if r.legacy {
+		return 0, 0
+	}
+	return 1, max(1, r.newest)
 }
 
 // ReadInSQL says whether a row must hold the payload of a type as it is.
 func ReadInSQL(eventType string) bool { return readers[eventType].inSQL }
 
+// Sealed says whether events of a type have personal members, which are stored sealed.
+func Sealed(eventType string) bool { return readers[eventType].sealed }
+
 // Newest is the schema version in which this program writes events of a type.
-func Newest(eventType string) int { return max(1, readers[eventType].newest) }
+func Newest(eventType string) int {
+	_, newest := readers[eventType].versions()
+	return newest
+}
 
 // readers is every type there is, and the one place in which stored bytes become
 // structs.
@@ -70,14 +86,14 @@ var readers = map[string]reader{
 	TypeAgentClaimed:             {present: reflect.TypeFor[AgentClaimed]()},
 	TypeAccessTokenRevoked:       {present: reflect.TypeFor[AccessTokenRevoked]()},
 	TypeCreditGranted:            {present: reflect.TypeFor[CreditGranted]()},
-	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), newest: 2, sealed: true},
-	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true, inSQL: true},
+	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), sealed: true},
+	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), sealed: true, inSQL: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
 	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
 	TypeIdentifierReserved:       {present: reflect.TypeFor[IdentifierReserved]()},
-	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), newest: 2, sealed: true},
+	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},
-	TypeRefundSent:               {present: reflect.TypeFor[RefundSent](), newest: 2, sealed: true},
+	TypeRefundSent:               {present: reflect.TypeFor[RefundSent](), sealed: true},
 	TypeWebhookCreated:           {present: reflect.TypeFor[WebhookCreated](), sealed: true},
 	TypeWebhookRotated:           {present: reflect.TypeFor[WebhookRotated](), sealed: true},
 	TypeWebhookRemoved:           {present: reflect.TypeFor[WebhookRemoved]()},
@@ -88,10 +104,10 @@ var readers = map[string]reader{
 }
 
 // Read decodes the payload of an event of a type and schema version into the
-// present struct of that type, whatever version it was stored in: so far every
-// version differs from the one before only by what is sealed in it, and by
-// optional members. stored is a pointer to that struct. Personal members that are
-// sealed stay what they are stored as: commitments.
+// present struct of that type, whatever version it was stored in: a version differs
+// from the one before only by what is sealed in it, and by optional members. stored
+// is a pointer to that struct. Personal members that are sealed stay what they are
+// stored as: commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
 	r, err := readerInto(eventType, schemaVersion, stored)
 	switch {
@@ -123,10 +139,11 @@ func readerInto(eventType string, schemaVersion int, stored any) (reader, error)
 
 func readerOf(eventType string, schemaVersion int) (reader, error) {
 	r, known := readers[eventType]
+	oldest, newest := r.versions()
 	switch {
 	case !known:
 		return r, fmt.Errorf("%w (type %s)", ErrVersion, eventType)
-	case schemaVersion > Newest(eventType) || schemaVersion < 0 || schemaVersion == 0 && !r.legacy:
+	case schemaVersion < oldest || schemaVersion > newest:
 		return r, fmt.Errorf("%w (%s, schema version %d)", ErrVersion, eventType, schemaVersion)
 	}
 	return r, nil

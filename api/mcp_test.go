@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -514,6 +515,64 @@ func TestResourcesAndPrompts(t *testing.T) {
 }
 
 // What a message holds is refused as a whole before anything of it is used.
+// An integer beyond 2^53-1 keeps its digits in a value that is only hashed, over HTTP
+// and over MCP: tool arguments, and a manifest with bounds of int64. Where a number is
+// computed with, the error says what to send.
+func TestIntegersBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	token, key := n.tokenWithPolicy(), n.issueKey()
+	decide := func(key, id string) string {
+		return `{"protocol":"mcp","idempotencyKey":"` + key + `","subject":{"runId":"run-1"},"intent":{"serverId":"discord","toolName":"reply","toolArguments":{"message_id":` + id + `}}}`
+	}
+	rest := func(body string) answer {
+		return n.send(http.MethodPost, "/api/assurance/decisions", body, "Content-Type", "application/json", "Authorization", "Bearer "+token)
+	}
+	session := n.dial(eras[0], "Authorization", "Bearer "+token)
+	for i, id := range []string{"1308129394817110129", "1308129394817110128", "-9223372036854775808", "18446744073709551615", "1e17"} {
+		body := decide("k"+strconv.Itoa(i), id)
+		decided := rest(body)
+		n.wants(decided, 201)
+		hash := canon.Hash([]byte(`{"message_id":` + strings.Replace(id, "1e17", "100000000000000000", 1) + `}`))
+		if !strings.Contains(string(decided.body), `"toolArgumentsHash":"`+hash+`"`) {
+			t.Errorf("%s: %s lacks %s", id, decided.body, hash)
+		}
+		again := n.callTool(session, "authorize_purchase_intent", body)
+		if again.isError || again.structured != string(decided.body) {
+			t.Errorf("%s over MCP: %+v", id, again)
+		}
+		verified := n.post("/api/verify", "", string(decided.body))
+		if n.wants(verified, 200); !strings.Contains(string(verified.body), `"valid":true`) {
+			t.Errorf("%s: %s", id, verified.body)
+		}
+	}
+	n.wants(rest(decide("k0", "1308129394817110130")), 409)
+
+	const risk = "/api/agent-services/mcp-risk/score"
+	manifest := func(most string) string {
+		return `{"manifest":{"name":"pager","tools":[{"name":"page","description":"Returns one page.","inputSchema":{"type":"object","properties":{"cursor":{"type":"integer","minimum":-9223372036854775808,"maximum":` + most + `}}}}]}}`
+	}
+	hashes := map[string]bool{}
+	for _, most := range []string{"9223372036854775807", "9223372036854775806"} {
+		a := n.post(risk, key, manifest(most))
+		n.wants(a, 200)
+		hashes[a.members(t)["manifestHash"].(string)] = true
+		if over := n.callTool(n.dial(eras[0], "X-API-Key", key), "mcp_risk_score", manifest(most)); over.isError {
+			t.Errorf("over MCP: %+v", over)
+		}
+	}
+	if len(hashes) != 2 {
+		t.Errorf("two manifests have %d hashes", len(hashes))
+	}
+
+	for _, spot := range []string{"9007199254740993", "1e17", "1000000000000000000000001"} {
+		refused := n.post("/api/agent-services/options/price", key, `{"optionType":"call","spot":`+spot+`,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"volatility":0.25}`)
+		if n.wants(refused, 400); !strings.Contains(string(refused.body), `spot must be a number from -9007199254740991 to 9007199254740991`) {
+			t.Errorf("%s: %s", spot, refused.body)
+		}
+	}
+}
+
 func TestMessagesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

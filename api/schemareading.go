@@ -310,6 +310,9 @@ func (r *reading) read(in *canon.Reader) *offence {
 	case kind == '"' && r.text != nil:
 		return r.text.read(in)
 	case kind == '0' && r.number != nil:
+		if from := *in; !canon.IsExact(string(from.Raw())) {
+			return r.inexact()
+		}
 		if found, isNumber := r.number.read(in); isNumber {
 			return found
 		}
@@ -322,6 +325,16 @@ func (r *reading) read(in *canon.Reader) *offence {
 		return nil
 	}
 	return &offence{code: "wrong_type", message: "must be " + article(r.want), gotNull: kind == 'n'}
+}
+
+// inexact refuses an integer beyond 2^53-1 where it would be computed with, and says
+// what to send.
+func (r *reading) inexact() *offence {
+	message := "must be a number from -9007199254740991 to 9007199254740991"
+	if r.text != nil {
+		message += "; send a larger one as a string"
+	}
+	return &offence{code: "out_of_range", message: message}
 }
 
 func (t *textReading) read(in *canon.Reader) *offence {

@@ -104,7 +104,11 @@ func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
 	}
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(k.status)
-	_, _ = w.Write(k.body.Bytes())
+	body := k.body.Bytes()
+	if m.hasLongID() {
+		body = withID(body, m.id)
+	}
+	_, _ = w.Write(body)
 }
 
 // failure reads the error out of a JSON-RPC response, if it is one.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -143,6 +144,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	}
 	e := &exchange{request: r, payment: m.payment}
 	inner := r.Clone(context.WithValue(r.Context(), exchangeKey, e))
+	text = m.withShortID(text)
 	inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
 	inner.Header.Set("Content-Type", "application/json")
 	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK wants both, whatever it will send
@@ -241,12 +243,38 @@ func parseMessage(text []byte) (message, *failure) {
 	return m, nil
 }
 
+// isID says whether a value is a string or an integer, of any size: it is only sent back.
 func isID(id jsontext.Value) bool {
-	if id.Kind() == '"' {
-		return true
+	return id.Kind() == '"' || id.Kind() == '0' && !bytes.ContainsAny(id, ".eE")
+}
+
+// shortID is what the SDK gets as id of a message whose own id it would round.
+const shortID = "0"
+
+// hasLongID says whether the id is an integer beyond 2^53-1, which the SDK reads as a
+// double.
+func (m *message) hasLongID() bool { return m.id.Kind() == '0' && !canon.IsExact(string(m.id)) }
+
+// withShortID is the message as the SDK gets it.
+func (m *message) withShortID(text []byte) []byte {
+	if !m.hasLongID() {
+		return text
 	}
-	_, err := strconv.ParseInt(string(id), 10, 64)
-	return err == nil
+	return withID(text, jsontext.Value(shortID))
+}
+
+// withID is a message with another id. The other members keep their text.
+func withID(text []byte, id jsontext.Value) []byte {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(text, &members) != nil || members["id"] == nil {
+		return text
+	}
+	members["id"] = id
+	changed, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return text
+	}
+	return changed
 }
 
 // checkHeaders reads the headers that mirror a message. That they agree with it,

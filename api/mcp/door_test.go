@@ -382,6 +382,35 @@ func TestMethods(t *testing.T) {
 }
 
 // TestNotificationsAreAccepted: 202 without a body, in both eras, known or not.
+// An id is only sent back: an integer keeps its digits, whatever its size.
+func TestAnIDKeepsItsDigits(t *testing.T) {
+	s := open(t, nil)
+	for _, id := range []string{"7", "-1", `"a"`, "9007199254740993", "1308129394817110129", "-9223372036854775808", "18446744073709551615", "9999999999999999999999999999999999999999"} {
+		for _, tc := range []struct{ name, tool, params string }{
+			{"a result", "echo", `"name":"echo","arguments":{"message_id":1308129394817110129}`}, {"an error", "none", `"name":"none"`},
+		} {
+			for era, body := range map[string]string{"legacy": legacy("tools/call", tc.params), "modern": ""} {
+				var headers []string
+				if body == "" {
+					body, headers = request("tools/call", tc.params)
+					headers = append(headers, "Mcp-Name", tc.tool)
+				}
+				a := send(t, s, "POST", strings.Replace(body, `"id":7`, `"id":`+id, 1), headers...)
+				var got struct {
+					ID     jsontext.Value `json:"id"`
+					Result jsontext.Value `json:"result"`
+				}
+				if err := json.Unmarshal([]byte(a.body), &got); err != nil || string(got.ID) != id {
+					t.Errorf("%s of a %s call with id %s: %d %s", tc.name, era, id, a.status, a.body)
+				}
+				if tc.name == "a result" && !strings.Contains(string(got.Result), `"message_id":1308129394817110129`) {
+					t.Errorf("id %s: the argument was changed: %s", id, a.body)
+				}
+			}
+		}
+	}
+}
+
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {

@@ -1,7 +1,9 @@
 package stripe
 
 import (
+	"bytes"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,14 +38,30 @@ func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, err
 	if err := p.signed(body, header); err != nil {
 		return checkout.Notice{}, err
 	}
-	if err := canon.Check(body); err != nil {
-		return checkout.Notice{}, err
-	}
 	var n notice
-	if err := json.Unmarshal(body, &n); err != nil || !providerID(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
+	if err := decode(body, &n); err != nil || !providerID(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
 		return checkout.Notice{}, errNotice
 	}
-	return n.read()
+	means, err := n.read()
+	if err == nil && !isRecordable(means) {
+		err = errNotice
+	}
+	return means, err
+}
+
+// decode reads what the provider has signed. The signature proves who sent it, so what
+// other callers are refused for (half of a surrogate pair, NUL, a large integer) does
+// not matter in a member that is not read here: a buyer's name cut inside of an emoji
+// must not keep the event from being fulfilled.
+func decode(text []byte, into any) error {
+	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true))
+}
+
+// isRecordable says whether what was read of a notice can be recorded as it was sent:
+// without NUL, half of a surrogate pair, or an integer beyond 2^53-1.
+func isRecordable(n checkout.Notice) bool {
+	text, err := canon.Marshal([]any{n.Checkout, n.Refund, n.Subscription, n.Customer, n.Event.ID})
+	return err == nil && !bytes.ContainsRune(text, utf8.RuneError)
 }
 
 // read says what a notice means. Types that say nothing to us mean nothing.
@@ -96,7 +114,7 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 			Email string `json:"email"`
 		} `json:"customer_details"`
 	}
-	if json.Unmarshal(object, &o) != nil {
+	if decode(object, &o) != nil {
 		return done, false, errNotice
 	}
 	paid := o.PaymentStatus == "paid" || o.PaymentStatus == "no_payment_required"
@@ -133,7 +151,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 		Amount         int64  `json:"amount"`
 		Status         string `json:"status"`
 	}
-	if json.Unmarshal(object, &o) != nil || !providerID(o.ID) {
+	if decode(object, &o) != nil || !providerID(o.ID) {
 		return fact, false, errNotice
 	}
 	if o.PaymentIntent == "" { // not made by a checkout
@@ -183,7 +201,7 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 			Data []period `json:"data"`
 		} `json:"items"`
 	}
-	if json.Unmarshal(object, &o) != nil || !providerID(o.ID) || !providerID(o.Customer) || o.Status == "" ||
+	if decode(object, &o) != nil || !providerID(o.ID) || !providerID(o.Customer) || o.Status == "" ||
 		len(o.Status) > maxSlug || len(o.Metadata["slug"]) > maxSlug {
 		return "", fact, errNotice
 	}

@@ -99,8 +99,8 @@ func must[T any](v T, err error) T {
 }
 
 // draw makes a small bundle by hand, with everything that can be in one: an event of
-// another tenant between, a sealed decision with its openings, receipt and policy, and
-// that its tree continues the one of seenSize events.
+// another tenant between, a sealed decision with its openings and integers beyond
+// 2^53-1, receipt and policy, and that its tree continues the one of seenSize events.
 func draw() map[string][]byte {
 	files, _ := drawn()
 	return files
@@ -128,7 +128,7 @@ func drawn() (map[string][]byte, []tree.Hash) {
 	s := signer()
 	salt := bytes.Repeat([]byte{5}, 32)
 	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(`"agent-ü"`)))
-	full := must(s.Sign("application/vnd.svc.decision.v1+json", jsontext.Value(`{"amountUsd":1.5,"bindingHash":"b","decisionId":"asd_1","orgId":"org_1","subject":{"agentId":"agent-ü"}}`)))
+	full := must(s.Sign("application/vnd.svc.decision.v1+json", jsontext.Value(`{"amountUsd":1.5,"bindingHash":"b","decisionId":"asd_1","manifest":{"maximum":9223372036854775807,"message_id":1308129394817110129},"orgId":"org_1","subject":{"agentId":"agent-ü"}}`)))
 	stored := bytes.Replace(full.Record, []byte(`"agent-ü"`), []byte(`{"$committed":"`+hex.EncodeToString(sum[:])+`"}`), 1)
 	committed := must(s.SignCanonical(seal.TypeCommitted, stored))
 	receipt := must(s.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b", "decisionId": "asd_1", "decisionRecordHash": full.Integrity.RecordHash, "orgId": "org_1"}))
@@ -552,7 +552,7 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 }
 
 // otherMembers are canonical values of all kinds.
-var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `{"a":1}`}
+var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `9007199254740993`, `18446744073709551615`, `{"a":1}`}
 
 // otherMember replaces, removes or adds one member of a line, at the top or one below;
 // what was hashed and signed is so again.

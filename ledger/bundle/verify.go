@@ -187,9 +187,10 @@ func isHex(text string) bool {
 }
 
 // isCanonical says whether a text is the canonical form of something whose numbers
-// are integers, as everything of a bundle is.
+// are integers up to 2^53-1, as everything of a bundle is. A payload, in which larger
+// ones keep their digits, is a string in it.
 func isCanonical(text []byte) bool {
-	return len(text) <= maxLine && canon.IsCanonical(text)
+	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllExact(text)
 }
 
 func (v *verifier) manifest(ctx context.Context) error {

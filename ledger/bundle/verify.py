@@ -129,7 +129,9 @@ def parse(text):
 
 
 def canonical(value):
-    """RFC 8785 for what has only integers, strings, booleans and nulls."""
+    """RFC 8785 for what has only integers, strings, booleans and nulls. The integers
+    of a bundle's own files are at most 2^53-1; larger ones keep their digits in a
+    payload, which is checked as the text it is."""
     if isinstance(value, dict):
         names = sorted(value, key=lambda n: n.encode("utf-16-be"))
         return "{" + ",".join(canonical(n) + ":" + canonical(value[n]) for n in names) + "}"

@@ -31,7 +31,7 @@
 // and ASCII, no default port, userinfo or fragment, a path of at least "/"; the
 // network by its CAIP-2 name; EVM addresses in lower case; amountUsd as decimal text
 // without trailing zeros; everything else as it is. The record's member normalized
-// shows it. For a call in that form the recipe takes 20 lines of Python or 22 of
+// shows it. For a call in that form the recipe takes 20 lines of Python or 24 of
 // TypeScript (testdata/recipe, run by the tests, where numbers in arguments are
 // integers); spelled otherwise it has another hash and is not made. "countersign
 // check" takes any spelling, and checks the signatures as well.

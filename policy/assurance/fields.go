@@ -274,11 +274,14 @@ func integer(into *int64, least, most int64) func(value) error {
 	}
 }
 
-// literal reads a number as it is written.
+// literal reads a number as it is written, up to what JSON can carry exactly.
 func literal(into *string) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '0' {
 			return refuse("wrong_type", v.name, " must be a number")
+		}
+		if !canon.IsExact(string(v.raw)) {
+			return refuse("out_of_range", v.name, " must be at most 9007199254740991")
 		}
 		*into = string(v.raw)
 		return nil

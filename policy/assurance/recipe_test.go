@@ -62,6 +62,7 @@ func TestTheRecipeInOtherLanguages(t *testing.T) {
 				{"mcp", `{"serverId":"files","serverUrl":"https://MCP.example","toolName":"schreibe","toolArguments":{"z":[3,{"ü":"ä\n","a":null}],"b":true,"a":""},"declaredRisk":"low"}`, false},
 				{"mcp", `{"serverId":"s","toolName":"t","toolArguments":{"z":[3,{"ü":"ä\n\"\\","a":null}],"b":true,"a":"","B":-7}}`, true},
 				{"mcp", `{"serverId":"s","toolName":"t","toolArguments":null}`, true},
+				{"mcp", `{"serverId":"s","toolName":"t","toolArguments":{"message_id":1308129394817110129,"text":"\"1308129394817110129\"","list":[-9223372036854775808,18446744073709551615,9007199254740991]}}`, true},
 			} {
 				r, err := assurance.ParseDecision([]byte(`{"protocol":"` + call.protocol + `","idempotencyKey":"k","subject":{"runId":"r"},"intent":` + call.intent + `}`))
 				if err != nil {

@@ -5,8 +5,8 @@
 // are, beside everything RFC 8259 refuses: duplicate member names (compared
 // after unescaping), invalid UTF-8 and lone surrogates, NUL in a string, a
 // number token of more than 40 characters, a number that is not a finite
-// IEEE 754 double, an integer beyond 2^53-1, nesting deeper than 64, an object
-// of more than 10,000 members, a byte order mark and anything after the value.
+// IEEE 754 double, nesting deeper than 64, an object of more than 10,000
+// members, a byte order mark and anything after the value.
 //
 // svc-stable-json-v1 is RFC 8785 (JCS) over a text that passed those rules:
 // members sorted by UTF-16 code units, numbers in the shortest ECMAScript form,
@@ -16,6 +16,21 @@
 //
 // whose SHA-256 is
 // be5f1ce885c41d70c068a81970b44f7ec2ac60de83e9b1e154e7d1afab7a3571 .
+//
+// Integers beyond 2^53-1 need a rule of their own: RFC 8785 takes only numbers
+// that a double holds exactly (I-JSON, RFC 7493), and rounds every other one. Here
+// an integer literal, which is a number without fraction and exponent, keeps its
+// digits, however many it has; only -0 becomes 0. So two large integers with
+// different digits never have one hash. For example
+//
+//	{"message_id": 1308129394817110129, "n": 1e2}   becomes   {"message_id":1308129394817110129,"n":100}
+//
+// whose SHA-256 is
+// 91df0d7136df5b8f408295a6f81ef6fc365f296089cc86e6ba9599cd63f0e3cb .
+//
+// That is for values that are only hashed or passed on. Where a program computes
+// with a number, the limit of 2^53-1 stands: Decode and Marshal refuse a larger
+// number of a Go type, and IsExact tells it of a number as it was written.
 package canon
 
 import (
@@ -25,6 +40,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,21 +154,31 @@ func IsSafeName(part string) bool {
 
 func checkNumber(token string, dec *jsontext.Decoder) error {
 	reason := ""
-	f, err := 0.0, error(nil)
+	err := error(nil)
 	if len(token) > 15 || strings.ContainsAny(token, "eE") { // else it is below 1e15
-		f, err = strconv.ParseFloat(token, 64)
+		_, err = strconv.ParseFloat(token, 64) // what is not finite is out of its range
 	}
 	switch {
 	case len(token) > MaxNumber:
 		reason = "a number of more than 40 characters"
-	case err != nil || math.IsInf(f, 0):
+	case err != nil:
 		reason = "a number too large for a double"
-	case math.Abs(f) > MaxInteger && math.Abs(f) < 1e21: // there the canonical form has no exponent, so it is an integer
-		reason = "an integer beyond 2^53-1"
 	default:
 		return nil
 	}
 	return &Error{"invalid_json", SafePointer(string(dec.StackPointer())), "invalid JSON: " + reason}
+}
+
+// IsExact says whether a number, as it is written, is one that every reader reads the
+// same: it is not an integer beyond 2^53-1. A number of 1e21 or more is one with an
+// exponent, since its canonical form has one.
+func IsExact(number string) bool {
+	if len(number) <= 15 && !strings.ContainsAny(number, "eE") {
+		return true
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	isFloat := strings.ContainsAny(number, ".eE")
+	return err == nil && (math.Abs(f) <= MaxInteger || isFloat && math.Abs(f) >= 1e21)
 }
 
 // Canonical checks a text and returns its canonical form.
@@ -177,14 +203,18 @@ func CanonicalChecked(text []byte) ([]byte, error) {
 // byLibrary is the canonical form of a checked text that is not plain.
 func byLibrary(text []byte) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(text))
-	if err := v.Canonicalize(); err != nil {
+	if err := v.Canonicalize(keepIntegers); err != nil {
 		return nil, &Error{"invalid_json", "", "invalid JSON: no canonical form"}
 	}
 	return v, nil
 }
 
+// keepIntegers is where the canonical form goes beyond RFC 8785.
+var keepIntegers = jsontext.CanonicalizeRawInts(false)
+
 // Decode checks a text and reads it into a Go value. Members the Go type does
-// not have are refused, and names must agree in case.
+// not have are refused, and names must agree in case. An integer beyond 2^53-1 is
+// refused for a number of a Go type, and kept in a jsontext.Value or Value.
 func Decode(text []byte, into any) error {
 	if err := Check(text); err != nil {
 		return err
@@ -198,6 +228,11 @@ func DecodeChecked(text []byte, into any) error {
 	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true))
 	var semantic *json.SemanticError
 	switch {
+	case err == nil && hasLongNumber(text):
+		if path, found := inexact(reflect.ValueOf(into), false); found {
+			return tooLarge(path)
+		}
+		return nil
 	case err == nil:
 		return nil
 	case errors.Is(err, json.ErrUnknownName):
@@ -222,7 +257,8 @@ func where(path string) string {
 }
 
 // Marshal returns the canonical form of a Go value. It fails where the value
-// has none (a float that is not finite, an integer beyond 2^53-1, a NUL).
+// has none (a float that is not finite, a NUL), and for a number of a Go type beyond
+// 2^53-1. In a jsontext.Value or Value such a number is kept.
 func Marshal(v any) ([]byte, error) {
 	if canonical, ok := direct(v); ok {
 		return canonical, nil
@@ -230,6 +266,11 @@ func Marshal(v any) ([]byte, error) {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, err
+	}
+	if hasLongNumber(text) {
+		if path, found := inexact(reflect.ValueOf(v), true); found {
+			return nil, tooLarge(path)
+		}
 	}
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
@@ -242,19 +283,19 @@ func Marshal(v any) ([]byte, error) {
 		}
 	}
 	canonical := jsontext.Value(text)
-	if err := canonical.Canonicalize(); err != nil {
+	if err := canonical.Canonicalize(keepIntegers); err != nil {
 		return nil, err
 	}
 	return canonical, nil
 }
 
-// suspect says whether a text may hold a NUL, a long number or deep nesting.
+// suspect says whether a text may hold a NUL, a number that is too long or deep nesting.
 func suspect(text []byte) bool {
 	digits, depth := 0, 0
 	for i, c := range text {
 		switch {
 		case c >= '0' && c <= '9':
-			if digits++; digits >= 16 {
+			if digits++; digits > MaxNumber {
 				return true
 			}
 			continue

@@ -75,6 +75,10 @@ var (
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](), reflect.TypeFor[interface{ IsZero() bool }]()}
 )
 
+func hasOwnForm(t reflect.Type) bool {
+	return slices.ContainsFunc(ownForm, func(own reflect.Type) bool { return t.Implements(own) || reflect.PointerTo(t).Implements(own) })
+}
+
 // newEncoder is the encoder of a type within others; nil if it has none.
 func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	switch {
@@ -87,10 +91,8 @@ func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	case t == reflect.TypeFor[time.Duration]() || slices.Contains(within, t):
 		return nil
 	}
-	for _, own := range ownForm {
-		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
-			return nil
-		}
+	if hasOwnForm(t) {
+		return nil
 	}
 	within = append(within, t)
 	switch t.Kind() {

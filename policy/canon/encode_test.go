@@ -1,6 +1,7 @@
 package canon_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,9 @@ func TestStructsHaveTheSameCanonicalForm(t *testing.T) {
 		var want []byte
 		if wantErr == nil {
 			want, wantErr = canon.Canonical(text)
+		}
+		if max(v.Count, -v.Count) > canon.MaxInteger {
+			want, wantErr = nil, errors.New("count is computed with")
 		}
 		if (err == nil) != (wantErr == nil) || string(got) != string(want) {
 			t.Fatalf("%+v\n got %s, %v\nwant %s, %v", v, got, err, want, wantErr)

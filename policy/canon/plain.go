@@ -10,8 +10,8 @@ import (
 )
 
 // Nearly every text is plain: member names of ASCII without escapes, strings
-// whose escapes have their one short spelling, numbers of at most 15 digits without
-// an exponent, at most 64 deep. Its canonical form is its tokens as they stand, with the
+// whose escapes have their one short spelling, integers and numbers of at most 15 digits
+// without an exponent, at most 64 deep. Its canonical form is its tokens as they stand, with the
 // members in order, and one pass over the octets makes it, which finds all that Check
 // looks for. What is not plain goes the long way, where what is wrong with it is named.
 
@@ -97,8 +97,8 @@ func (w *plainWriter) value() bool {
 
 var literals = []string{"true", "false", "null"}
 
-// number is a number whose canonical form is its own: at most 15 digits, which no
-// shorter number shares a double with, without an exponent, and not below 1e-6,
+// number is a number whose canonical form is its own: an integer, or at most 15 digits,
+// which no shorter number shares a double with, without an exponent, and not below 1e-6,
 // where the canonical form has one. "-0" is none, and "01" no number at all.
 func (w *plainWriter) number() bool {
 	start := w.at
@@ -126,7 +126,7 @@ func (w *plainWriter) number() bool {
 		return false
 	}
 	w.dst = append(w.dst, w.src[start:w.at]...)
-	return digits+fraction <= 15 && !(zero && w.src[start] == '-')
+	return (digits+fraction <= 15 || fraction == 0 && w.at-start <= MaxNumber) && !(zero && w.src[start] == '-')
 }
 
 // digits skips digits and counts them.

@@ -17,7 +17,17 @@ function canonical(value) {
     const names = Object.keys(value).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     return "{" + names.map((n) => JSON.stringify(n) + ":" + canonical(value[n])).join(",") + "}";
   }
+  if (typeof value === "string" && value.startsWith("\0")) return value.slice(1);
   return JSON.stringify(value);
+}
+
+// The text is read by JSON.parse, which reads a number as a double and so rounds an
+// integer beyond 2^53-1. In canonical form an integer keeps its digits, so an integer
+// of 16 digits or more becomes a string that begins with NUL before the text is parsed,
+// and canonical writes its digits again. No record has NUL in a string: read refuses it.
+function withDigits(text) {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g,
+    (token) => (/^-?[1-9]\d{15,39}$/.test(token) ? `"\\u0000${token}"` : token));
 }
 
 const hex = (bytes) => [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
@@ -40,28 +50,30 @@ async function loadKeys() {
   return known;
 }
 
-// A text in which a member stands twice has no one meaning: JSON.parse takes the
-// last, other readers the first.
-function twice(text) {
+// strict throws for a text that readers do not agree about. In one that has a member
+// twice JSON.parse takes the last, other readers the first.
+function strict(text) {
   const open = [];
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}[\]]/g)) {
     if (token === "{" || token === "[") open.push(new Set());
     else if (token === "}" || token === "]") open.pop();
-    else if (token.endsWith(":") && open.length) {
-      const name = JSON.parse(token.replace(/\s*:$/, ""));
-      if (open.at(-1).has(name)) return true;
-      open.at(-1).add(name);
+    else {
+      const string = JSON.parse(token.replace(/\s*:$/, ""));
+      if (string.includes("\0")) throw new Error("a string in it has a NUL");
+      if (!token.endsWith(":") || !open.length) continue;
+      if (open.at(-1).has(string)) throw new Error("a member stands in it twice");
+      open.at(-1).add(string);
     }
   }
-  return false;
 }
 
 function read(text) {
-  if (twice(text)) throw new Error("a member stands in it twice");
+  strict(text);
+  const exact = withDigits(text);
   try {
-    return JSON.parse(text);
+    return JSON.parse(exact);
   } catch {
-    return text.trim().split("\n").map((line) => JSON.parse(line));
+    return exact.trim().split("\n").map((line) => JSON.parse(line));
   }
 }
 

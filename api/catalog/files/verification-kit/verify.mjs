@@ -10,7 +10,7 @@
 // checked. Exit code 0: all hold. 1: one does not, or a file holds none.
 //
 // Node.js 18 or newer, no packages. The whole method is these lines:
-//   1. canonical form of the record: RFC 8785 (JCS)
+//   1. canonical form of the record: RFC 8785 (JCS); an integer beyond 2^53-1 keeps its digits
 //   2. recordHash = SHA-256 of it, hex
 //   3. keyId = first 16 hex digits of SHA-256 of the 32-octet public key
 //   4. Ed25519 over the DSSE encoding: "DSSEv1 " + len(type) + " " + type + " " + len(record) + " " + record
@@ -19,14 +19,28 @@ import { createHash, createPublicKey, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 // RFC 8785: members sorted by UTF-16 code units, numbers and strings as
-// ECMAScript prints them, no white space.
+// ECMAScript prints them, no white space. An integer that readJSON has set
+// aside keeps its digits.
 export function canonical(value) {
   if (Array.isArray(value)) return '[' + value.map(canonical).join(',') + ']';
   if (value !== null && typeof value === 'object') {
     const names = Object.keys(value).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     return '{' + names.map((n) => JSON.stringify(n) + ':' + canonical(value[n])).join(',') + '}';
   }
+  if (typeof value === 'string' && value.startsWith('\0')) return value.slice(1);
   return JSON.stringify(value);
+}
+
+// readJSON is JSON.parse, which reads a number as a double and so rounds an integer
+// beyond 2^53-1. An integer of 16 digits or more is set aside as a string that begins
+// with NUL, which no record has in a string.
+export function readJSON(text) {
+  const strings = /"(?:[^"\\]|\\.)*"/g;
+  for (const [string] of text.matchAll(strings)) {
+    if (JSON.parse(string).includes('\0')) throw new Error('a string has a NUL');
+  }
+  return JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g,
+    (token) => (/^-?[1-9]\d{15,39}$/.test(token) ? `"\\u0000${token}"` : token)));
 }
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
@@ -113,7 +127,7 @@ function main(args) {
   let code = 0;
   for (const file of files) {
     let found = 0;
-    for (const [path, envelope] of envelopes(JSON.parse(readFileSync(file, 'utf8')))) {
+    for (const [path, envelope] of envelopes(readJSON(readFileSync(file, 'utf8')))) {
       found++;
       const wrong = envelope.integrity && !path.endsWith('its receipt)') ? check(envelope, keys) : checkAnswer(envelope);
       console.log(`${wrong.length ? 'INVALID' : 'VALID  '}  ${file} ${path}${wrong.length ? '  ' + wrong.join(', ') : ''}`);

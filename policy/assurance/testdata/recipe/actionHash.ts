@@ -8,7 +8,7 @@ const mcp = ["serverId", "serverUrl", "toolName", "toolArgumentsHash"];
 function sha256(prefix: string, value: unknown): string {
   const sorted = JSON.stringify(value, (_, v) => v && typeof v === "object" && !Array.isArray(v)
     ? Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : 1))) : v);
-  return createHash("sha256").update(prefix + sorted).digest("hex");
+  return createHash("sha256").update(prefix + sorted.replace(/"\\u0000(-?\d+)"/g, "$1")).digest("hex");
 }
 
 export function actionHash(protocol: string, intent: Record<string, unknown>): string {
@@ -18,5 +18,7 @@ export function actionHash(protocol: string, intent: Record<string, unknown>): s
   return sha256("svc-assurance-action-v1\n", { intent: action, protocol });
 }
 
-const call = JSON.parse(readFileSync(0, "utf8"));
+// JSON.parse rounds an integer beyond 2^53-1: it becomes a string that begins with NUL, and its digits are written again.
+const call = JSON.parse(readFileSync(0, "utf8").replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g,
+  (token) => /^-?\d{16,}$/.test(token) ? `"\\u0000${token}"` : token));
 console.log(actionHash(call.protocol, call.intent));

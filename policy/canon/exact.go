@@ -1,0 +1,115 @@
+package canon
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// tooLarge is the refusal of a number that is computed with.
+func tooLarge(path string) *Error {
+	path = SafePointer(path)
+	return &Error{"out_of_range", path, where(path) + " must be a number from -9007199254740991 to 9007199254740991"}
+}
+
+// AllExact says whether a text that Check has accepted has no number for which IsExact
+// says no.
+func AllExact(text []byte) bool {
+	if !hasLongNumber(text) && !bytes.ContainsAny(text, "eE") {
+		return true
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		if token.Kind() == '0' && !IsExact(token.String()) {
+			return false
+		}
+	}
+}
+
+// hasLongNumber says whether a text may hold an integer beyond 2^53-1, which has at
+// least 16 digits.
+func hasLongNumber(text []byte) bool {
+	digits := 0
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			digits = 0
+			continue
+		}
+		if digits++; digits == 16 {
+			return true
+		}
+	}
+	return false
+}
+
+// inexact returns the JSON pointer of the first number of a Go type that is an integer
+// beyond 2^53-1. The numbers inside of a JSON text (jsontext.Value, Value) are nobody's
+// to compute with. Those inside of an interface are looked at where asked for: on the way
+// out they are the program's own, on the way in they are any JSON value.
+func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
+	if !v.IsValid() || hasOwnForm(v.Type()) { // a time is written as a text
+		return "", false
+	}
+	switch v.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "", v.Int() > MaxInteger || v.Int() < -MaxInteger
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "", v.Uint() > MaxInteger
+	case reflect.Float32, reflect.Float64:
+		f := math.Abs(v.Float())
+		return "", f > MaxInteger && f < 1e21
+	case reflect.Pointer:
+		return inexact(v.Elem(), interfaces)
+	case reflect.Interface:
+		if interfaces {
+			return inexact(v.Elem(), interfaces)
+		}
+	case reflect.Struct:
+		for field, inner := range v.Fields() {
+			if !field.IsExported() && !field.Anonymous {
+				continue
+			}
+			if path, found = inexact(inner, interfaces); found {
+				return memberPath(field) + path, true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return "", false
+		}
+		for i := range v.Len() {
+			if path, found = inexact(v.Index(i), interfaces); found {
+				return "/" + strconv.Itoa(i) + path, true
+			}
+		}
+	case reflect.Map:
+		for _, name := range v.MapKeys() {
+			if path, found = inexact(v.MapIndex(name), interfaces); found {
+				return path, true // of the map: a name may be the caller's
+			}
+		}
+	}
+	return "", false
+}
+
+// memberPath is the pointer of a field in the object that holds it.
+func memberPath(field reflect.StructField) string {
+	if field.Anonymous {
+		return ""
+	}
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if name == "" {
+		name = field.Name
+	}
+	return "/" + name
+}

@@ -79,10 +79,11 @@ const (
 // Settlement is what an attempt to settle has shown.
 type Settlement struct {
 	State       SettlementState
-	Transaction string // of what is settled
+	Transaction string // of what is settled; where that is not known, one that may have settled it
 	Payer       string // as the transfer shows it; empty: the payment's
 	Reason      string // of a refusal, or why it is unknown
 	Evidence    string // of what is settled: "facilitator", "chain", "dev" or "operator"
+	Extensions  string // what the facilitator says of the payment's extensions, as the header EXTENSION-RESPONSES; may be empty
 }
 
 // PaymentRefused is a payment that is not accepted: nothing moved, and a new one

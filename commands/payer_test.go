@@ -69,7 +69,7 @@ func TestAPayerIsErased(t *testing.T) {
 		t.Fatalf("again: %+v, %v", again, err)
 	}
 	bought := paymentOf(0xdef)
-	if _, err := a.PurchaseProduct(t.Context(), kit, "", "", bought); err != nil {
+	if _, err := a.PurchaseProduct(t.Context(), commands.Order{Product: kit}, bought); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := a.RequestRefund(t.Context(), notReproduced(bought.ID)); err != nil || r.Refund == nil || r.Refund.To != p.Payer {
@@ -163,11 +163,11 @@ func TestPaymentsOfTheOldVersion(t *testing.T) {
 	if r, err := a.Refund(t.Context(), first.ID); err != nil || r.To != first.Payer || r.Transaction != "0xabc" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	again, err := a.PurchaseProduct(t.Context(), kit, "", "", first)
+	again, err := a.PurchaseProduct(t.Context(), commands.Order{Product: kit}, first)
 	if err != nil || !again.Payment.Replayed || again.PurchaseID != "pur_01M7WQHDC05E1W5RKRX0KTA9Y0" || again.Payment.Payer != first.Payer {
 		t.Errorf("%+v, %v", again, err)
 	}
-	late, err := a.PurchaseProduct(t.Context(), kit, "", "", open)
+	late, err := a.PurchaseProduct(t.Context(), commands.Order{Product: kit}, open)
 	if err != nil || late.Payment.Transaction == "" || b.transfers() != 1 {
 		t.Errorf("the open payment: %+v, %v", late, err)
 	}

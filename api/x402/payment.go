@@ -184,7 +184,7 @@ func identifier(extensions jsontext.Value) (string, error) {
 // A contract signs for itself (ERC-1271), also with the 65 bytes of a key that is not
 // its address, and only the chain can judge that. contracts says whether the settler
 // asks it: then Verify leaves every signature to the settler that the payer's own key
-// has not made.
+// has not made. Signed says afterwards whether it has.
 func (p *Payment) Verify(offer Requirements, resource string, now time.Time, contracts bool) error {
 	if !p.accepted.equal(offer) {
 		return refuse(ReasonNoMatch)
@@ -193,6 +193,7 @@ func (p *Payment) Verify(offer Requirements, resource string, now time.Time, con
 		return refuse(ReasonResource)
 	}
 	a := p.authorization
+	p.Signed = p.signedByPayer()
 	switch {
 	case a.To.String() != offer.PayTo:
 		return refuse(ReasonRecipient)
@@ -203,7 +204,7 @@ func (p *Payment) Verify(offer Requirements, resource string, now time.Time, con
 		return refuse(ReasonValidBefore)
 	case p.ValidAfter > now.Unix():
 		return refuse(ReasonValidAfter)
-	case !contracts && !p.signedByPayer():
+	case !contracts && !p.Signed:
 		return refuse(ReasonSignature)
 	}
 	return nil

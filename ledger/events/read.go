@@ -73,7 +73,7 @@ var readers = map[string]reader{
 	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), newest: 2, sealed: true},
 	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true, inSQL: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
-	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
+	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown](), newest: 2, sealed: true},
 	TypeIdentifierReserved:       {present: reflect.TypeFor[IdentifierReserved]()},
 	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), newest: 2, sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},

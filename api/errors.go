@@ -31,16 +31,17 @@ var notConfigured = map[string]bool{commands.CodeNotConfigured: true, codeNoChec
 // problem is the body of every error. On operations with bare errors only the
 // first member is there.
 type problem struct {
-	Error      string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
-	Code       string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
-	Path       string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
-	UpgradeURL string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
-	ResetsAt   string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
-	PayPerCall bool   `json:"payPerCall,omitzero" jsonschema_description:"The same call can be paid over x402."`
-	PaymentID  string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
-	Retry      string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
-	RequestID  string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
-	DocURL     string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
+	Error       string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+	Code        string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
+	Path        string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
+	UpgradeURL  string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
+	ResetsAt    string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
+	PayPerCall  bool   `json:"payPerCall,omitzero" jsonschema_description:"The same call can be paid over x402."`
+	PaymentID   string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
+	Retry       string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
+	ValidBefore string `json:"validBefore,omitempty" jsonschema:"format=date-time" jsonschema_description:"Until when that payment can settle: it is called expired only afterwards."`
+	RequestID   string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
+	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
 }
 
 // bareProblem is the body of an error where the interface promises exactly this.
@@ -137,8 +138,12 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 			s.log.Warn("the end of a payment could not be read", "requestId", requestID(r.Context()), "paymentId", open.paymentID, "error", open.cause)
 		}
 		h.Set(x402.HeaderResponse, open.response.Header())
-		return http.StatusServiceUnavailable, problem{Error: open.Error(), Code: open.Error(), PaymentID: open.paymentID,
+		p := problem{Error: open.Error(), Code: open.Error(), PaymentID: open.paymentID,
 			Retry: "send the same PAYMENT-SIGNATURE again; do not sign a new payment"}
+		if !open.until.IsZero() {
+			p.ValidBefore = commands.Stamp(open.until)
+		}
+		return http.StatusServiceUnavailable, p
 	case errors.Is(err, projections.ErrNotFound):
 		return http.StatusNotFound, problem{Error: "status not found or expired"}
 	case errors.Is(err, projections.ErrBehind):

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -56,7 +57,8 @@ func (s *Server) servePayment(c *call) (present bool, err error) {
 	}
 	known, err := s.app.KnownPayment(c.request.Context(), sent.Payment)
 	if err == nil && !known {
-		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock())
+		contracts := s.paymentMode() == commands.ModeFacilitator // there is a chain that judges their signatures
+		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock(), contracts)
 	}
 	c.Means, c.Payment = credential.ByPayment, sent.Payment
 	return true, err
@@ -100,7 +102,8 @@ func (d *demand) reply() reply {
 type pending struct {
 	paymentID string
 	response  x402.SettleResponse
-	cause     error // for the log; may be nil
+	until     time.Time // it can settle; zero where that is not known
+	cause     error     // for the log; may be nil
 }
 
 // Error says so.
@@ -114,8 +117,8 @@ func (s *Server) asDemand(c *call, err error) error {
 	failed := x402.SettleResponse{Network: c.Payment.Network, Payer: c.Payment.Payer}
 	switch {
 	case errors.As(err, &open):
-		failed.ErrorReason = x402.ReasonPending
-		return &pending{open.PaymentID, failed, open.Cause}
+		failed.ErrorReason, failed.Transaction = x402.ReasonPending, open.Transaction
+		return &pending{open.PaymentID, failed, open.Until, open.Cause}
 	case errors.As(err, &refused):
 		d := &demand{required: s.demanded(c).WithError(refused.Reason)}
 		if refused.Settled {
@@ -182,12 +185,16 @@ func (s *Server) sold(path, description string, tags ...string) x402.Resource {
 // paid is the header of an answer that was paid for.
 func paid(r commands.Receipt) http.Header {
 	response := x402.SettleResponse{Success: true, Payer: r.Payer, Transaction: r.Transaction, Network: r.Network, Amount: r.Amount}
-	return http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}
+	h := http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}
+	if r.Extensions != "" {
+		h.Set(x402.HeaderExtensions, r.Extensions)
+	}
+	return h
 }
 
 // Headers that let a page of another origin call what needs no cookie.
 const (
-	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
+	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, EXTENSION-RESPONSES, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
 	allowedHeaders = "PAYMENT-SIGNATURE, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, Access-Control-Expose-Headers"
 )
 

@@ -63,7 +63,8 @@ func sellProduct(s *Server, c *call) (sale, error) {
 
 func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	product, _ := s.app.Product(c.vars["slug"])
-	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, claimSecret, c.Payment)
+	done, err := s.app.PurchaseProduct(c.request.Context(), commands.Order{Product: product, Email: email, ClaimSecret: claimSecret,
+		IdempotencyKey: c.idempotencyKey}, c.Payment)
 	if err != nil {
 		return reply{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -122,10 +123,25 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			address := addressAt(t, a, p.ID, false)
 			return pair{[]string{"payment/", "customer/", "purchase/"}, func(ctx context.Context, a *commands.App) error {
 				kitOf(a)
-				_, err := a.PurchaseProduct(ctx, kit, address, "", p)
+				_, err := a.PurchaseProduct(ctx, commands.Order{Product: kit, Email: address}, p)
 				return err
 			}, []string{"payment", "purchase", "customer"}, map[string]int{"payment payment.claimed": 1, "payment payment.settled": 1,
 				"purchase purchase.fulfilled": 1, "customer entitlement.granted": 1}}
+		},
+		"a payment and its Idempotency-Key": func(t *testing.T, a *commands.App) pair {
+			p, call := paymentOf(9), quickCall(t, commands.Caller{}, "", "ls")
+			for i := 0; ; i++ {
+				call.IdempotencyKey = fmt.Sprintf("key-%06d", i)
+				name := "x402_key:" + call.Service.Operation + ":payer:" + p.Network + ":" + strings.ToLower(p.Payer) + ":" + call.IdempotencyKey
+				if reference := a.Vault.Reference(ledger.ServiceTenant, name).String()[:32]; a.Ledger.Home(reference) != a.Ledger.Home(p.ID) {
+					break
+				}
+			}
+			return pair{[]string{"payment_key/", "payment/"}, func(ctx context.Context, a *commands.App) error {
+				_, err := a.RunPaidService(ctx, call, p)
+				return err
+			}, []string{"payment", "payment_key"}, map[string]int{"payment_key identifier.reserved": 1,
+				"payment payment.claimed": 1, "payment payment.settled": 1, "payment call.completed": 1}}
 		},
 		"a payment and its identifier": func(t *testing.T, a *commands.App) pair {
 			p, call := paymentOf(8), quickCall(t, commands.Caller{}, "", "ls")

@@ -17,6 +17,8 @@ const (
 	settleAttempts     = 3                      // in a row, before the payment has to wait its turn
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it
+	maxUnknowns        = 10                     // records of an unclear end, each with another transaction
+	keyIsTaken         = time.Minute            // by a payment that reserved an Idempotency-Key and has not been claimed: its request is over by then
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 
 	maxTries    = 5               // of a command whose streams moved under it

@@ -74,7 +74,7 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 		w.answer(a.RunPaidService(ctx, runCall(w.t, commands.Caller{}, "", fmt.Sprint("ls ", r.IntN(2))), p))
 	case n == 4:
 		kit, _ := a.Product("kit")
-		done, err := a.PurchaseProduct(ctx, kit, address, "", paymentOf(int(seed)))
+		done, err := a.PurchaseProduct(ctx, commands.Order{Product: kit, Email: address}, paymentOf(int(seed)))
 		w.say(fmt.Sprintf("%s %s %s %s %s", done.PurchaseID, done.Product, done.Link.Token, done.ClaimSecret, done.Payment.Transaction), err)
 	case n == 5:
 		from := commands.ProviderEvent{ID: fmt.Sprint("evt_", seed), At: w.clock.Now().Unix()}

@@ -29,6 +29,10 @@ type Paid struct {
 	Operation   string      // id
 	RequestHash ledger.Hash // of RequestHash
 	PriceCents  int
+	// IdempotencyKey is the buyer's own of the request; empty: every payment is its own.
+	// Content is the hash of what it stands for.
+	IdempotencyKey string
+	Content        ledger.Hash
 	// Prepare computes the answer and everything that is to be recorded with it,
 	// signed and sealed. It is called only for a payment that nobody has claimed;
 	// nothing of it is visible before the payment has settled.
@@ -50,9 +54,11 @@ type Promise struct {
 // Receipt is a settled payment with what it was paid for.
 type Receipt struct {
 	PaymentID, Transaction, Payer, Network, Amount, Mode string
-	// Events are those that were promised, as they landed.
-	Events   []ledger.Event
-	Replayed bool // it had been claimed by an earlier request
+
+	Extensions string         // what the facilitator said of the payment's extensions
+	Events     []ledger.Event // those that were promised, as they landed
+	Replayed   bool           // it had been claimed by an earlier request
+	ByKey      bool           // another payment of the same payer had paid, with the same Idempotency-Key
 }
 
 // RequestHash is the hash of what a request asks for:
@@ -89,7 +95,9 @@ func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 // Pay spends a payment, whose signature was verified or is that of its claim, on
 // one request, and returns what was promised for it. A payment that was spent on
 // the same request before gives the same, for ever; one that was spent on another
-// is a conflict. Errors beside refusals: *PaymentRefused, *SettlementPending.
+// is a conflict. So it is with the Idempotency-Key, which belongs to the payer: if a
+// payment of his was claimed with it, the new one is not touched. Errors beside
+// refusals: *PaymentRefused, *SettlementPending.
 func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
@@ -102,6 +110,7 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err err
 		return Receipt{}, err
 	case s.erased:
 		return Receipt{}, errPayerErased
+	case c.byKey: // request and payer were compared
 	case string(s.claim.Signature) != p.Signature:
 		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	case s.claim.RequestHash != paid.RequestHash.String():
@@ -111,10 +120,13 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err err
 	if c.ours {
 		attempt = 1
 	}
-	if s, err = a.outcome(ctx, s, attempt); err != nil {
-		return Receipt{}, &SettlementPending{p.ID, err}
+	now, err := a.outcome(ctx, s, attempt)
+	if err != nil {
+		return Receipt{}, s.pending(err)
 	}
-	return a.receipt(ctx, s, !c.ours)
+	receipt, err := a.receipt(ctx, now, !c.ours)
+	receipt.ByKey = c.byKey
+	return receipt, err
 }
 
 // pendingOf makes what the ledger could not tell "not known yet": the payment may
@@ -122,7 +134,7 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err err
 func pendingOf(p Payment, err error) error {
 	var unavailable *Unavailable
 	if errors.As(err, &unavailable) {
-		return &SettlementPending{p.ID, err}
+		return &SettlementPending{PaymentID: p.ID, Until: time.Unix(p.ValidBefore, 0), Cause: err}
 	}
 	return err
 }
@@ -130,7 +142,8 @@ func pendingOf(p Payment, err error) error {
 // claimed is a payment's state once somebody has claimed it.
 type claimed struct {
 	paymentState
-	ours bool // by this request
+	ours  bool // by this request
+	byKey bool // it is another payment, which was claimed with the same Idempotency-Key
 }
 
 // claiming claims the payment, unless somebody has. What has moved under it is
@@ -149,6 +162,13 @@ func (a *App) claiming(p Payment, paid Paid) func(context.Context) (claimed, err
 		if c.paymentState, err = a.readPayment(ctx, p.ID); err != nil || c.state != "" {
 			return c, err
 		}
+		key, err := a.readKey(ctx, p, paid)
+		if err != nil {
+			return c, err
+		}
+		if key.held() {
+			return a.heldByKey(ctx, p, paid, key, verify)
+		}
 		promise, err := paid.ready(ctx, verify)
 		if err != nil {
 			// An equal request may have claimed and settled it meanwhile.
@@ -158,6 +178,9 @@ func (a *App) claiming(p Payment, paid Paid) func(context.Context) (claimed, err
 			return c, err
 		}
 		claim, err := a.claim(ctx, p, paid, promise)
+		if err == nil {
+			err = a.takeKey(ctx, key, p, paid, &claim)
+		}
 		if err != nil {
 			return c, err
 		}
@@ -362,7 +385,7 @@ func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Recei
 	case PaymentIsRefused:
 		return Receipt{}, &PaymentRefused{Reason: s.refused.Reason, Settled: true}
 	default:
-		return Receipt{}, &SettlementPending{PaymentID: s.claim.PaymentID}
+		return Receipt{}, s.pending(nil)
 	}
 	hash, err := s.requestHash()
 	if err != nil {
@@ -377,7 +400,7 @@ func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Recei
 		return Receipt{}, ledger.ErrTampered
 	}
 	return Receipt{PaymentID: s.claim.PaymentID, Transaction: string(s.settled.Transaction), Payer: string(s.settled.Payer), Network: s.claim.Network,
-		Amount: s.claim.Amount, Mode: s.claim.Mode, Events: landed[1:], Replayed: replayed}, nil
+		Amount: s.claim.Amount, Mode: s.claim.Mode, Extensions: s.settled.Extensions, Events: landed[1:], Replayed: replayed}, nil
 }
 
 func (s paymentState) requestHash() (hash ledger.Hash, err error) {

@@ -275,7 +275,7 @@ func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	product := commands.Product{Slug: "kit", Kind: commands.OneTime, PriceCents: 100, FileName: "kit.zip", Content: []byte("kit")}
 	for _, verify := range []error{&commands.PaymentRefused{Reason: "insufficient_funds"}, errors.New("connection refused")} {
 		b.verify = verify
-		if _, err := a.PurchaseProduct(t.Context(), product, "ada@example.com", "", paymentOf(1)); err == nil {
+		if _, err := a.PurchaseProduct(t.Context(), commands.Order{Product: product, Email: "ada@example.com"}, paymentOf(1)); err == nil {
 			t.Error("bought for nothing")
 		}
 	}

@@ -63,7 +63,7 @@ func TestAPayerIsErased(t *testing.T) {
 		t.Fatalf("again: %+v, %v", again, err)
 	}
 	bought := paymentOf(0xdef)
-	if _, err := a.PurchaseProduct(t.Context(), kit, "", "", bought); err != nil {
+	if _, err := a.PurchaseProduct(t.Context(), commands.Order{Product: kit}, bought); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := a.RequestRefund(t.Context(), notReproduced(bought.ID)); err != nil || r.Refund == nil || r.Refund.To != p.Payer {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type Payment struct {
 	ValidAfter  int64  // Unix seconds
 	ValidBefore int64  // Unix seconds
 	Identifier  string // the buyer's own, from the extension payment-identifier; empty without one
+	Signed      bool   // the payer's own key has signed, which was checked; of a claimed payment it is not set
 
 	Payload  jsontext.Value // the whole PaymentPayload as received
 	Accepted jsontext.Value // the terms in it, one of our offers
@@ -79,10 +81,11 @@ const (
 // Settlement is what an attempt to settle has shown.
 type Settlement struct {
 	State       SettlementState
-	Transaction string // of what is settled
+	Transaction string // of what is settled; where that is not known, one that may have settled it
 	Payer       string // as the transfer shows it; empty: the payment's
 	Reason      string // of a refusal, or why it is unknown
 	Evidence    string // of what is settled: "facilitator", "chain", "dev" or "operator"
+	Extensions  string // what the facilitator says of the payment's extensions, as the header EXTENSION-RESPONSES; may be empty
 }
 
 // PaymentRefused is a payment that is not accepted: nothing moved, and a new one
@@ -98,8 +101,10 @@ func (p *PaymentRefused) Error() string { return p.Reason }
 // SettlementPending is a payment whose end is not known yet: 503, and never a
 // demand to pay again. The same payment sent again gets the answer.
 type SettlementPending struct {
-	PaymentID string
-	Cause     error // for the log, where the ledger could not tell; else nil
+	PaymentID   string
+	Transaction string    // that may have settled it; empty if nobody named one
+	Until       time.Time // the payment can settle, and be found to have expired only afterwards; zero where that is not known
+	Cause       error     // for the log, where the ledger could not tell; else nil
 }
 
 // Error says so.
@@ -128,6 +133,8 @@ type paymentState struct {
 	erased    bool // what leads to the payer cannot be read any more
 	settled   events.PaymentSettled
 	refused   events.PaymentRefused
+	unknown   events.PaymentUnknown // the last one
+	unknowns  int
 	requested *events.RefundRequested
 	refund    string // "requested", "approved" or "sent"; empty: none
 	sent      events.RefundSent
@@ -148,6 +155,8 @@ func (s paymentState) apply(e ledger.Event, read func(stored any) error) (paymen
 		err = read(&s.claim)
 	case events.TypePaymentUnknown:
 		s.state = PaymentIsUnknown
+		s.unknowns++
+		err = read(&s.unknown)
 	case events.TypePaymentSettled:
 		s.state = PaymentIsSettled
 		err = read(&s.settled)
@@ -242,6 +251,15 @@ func payerSubject(network, address string) string {
 // payer was erased is sealed for this payment alone.
 func (s paymentState) party() party {
 	return party{actor: s.claim.Subject, dataKey: s.claim.Subject, subject: s.history.Stream}
+}
+
+// pending says that the end of the payment is not known.
+func (s paymentState) pending(cause error) *SettlementPending {
+	p := &SettlementPending{PaymentID: s.claim.PaymentID, Transaction: string(s.unknown.Transaction), Cause: cause}
+	if at := s.validBefore(); at != math.MaxInt64 {
+		p.Until = time.Unix(at, 0)
+	}
+	return p
 }
 
 // SettledModes says by what the payments of this ledger were settled: in the

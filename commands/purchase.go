@@ -27,24 +27,41 @@ type Fulfilment struct {
 
 var errSignIn = policy.Refuse(CodeNotTheBuyer, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
 
+// Order is what a buyer asks for with a payment.
+type Order struct {
+	Product        Product
+	Email          string // whom the purchase belongs to; may be empty
+	ClaimSecret    string // that of the first answer; may be empty
+	IdempotencyKey string // may be empty
+}
+
 // PurchaseProduct sells a one-time product for a payment. With an e-mail address
 // the purchase belongs to its customer, who is made one if need be: that is safe,
 // since only whoever receives mail there can sign in. The claim secret is that of
 // the first answer, or empty. Errors: those of Pay, and
 // of a payment sent again by who may not be its buyer CodeNotTheBuyer.
-func (a *App) PurchaseProduct(ctx context.Context, product Product, email, claimSecret string, p Payment) (Fulfilment, error) {
-	address := ""
-	if email != "" {
-		var err error
-		if address, err = checkEmail(email); err != nil {
+func (a *App) PurchaseProduct(ctx context.Context, o Order, p Payment) (Fulfilment, error) {
+	product, claimSecret := o.Product, o.ClaimSecret
+	address, asked := "", map[string]string{"slug": product.Slug}
+	body, err := canon.Marshal(asked) // without the address: a payment sent again need not bring it
+	if err != nil {
+		return Fulfilment{}, err
+	}
+	if a.Vault == nil {
+		return Fulfilment{}, a.noVault()
+	}
+	if o.Email != "" {
+		if address, err = checkEmail(o.Email); err != nil {
 			return Fulfilment{}, err
 		}
+		asked["buyerRef"] = a.buyerRef(address)
 	}
-	body, err := canon.Marshal(map[string]string{"slug": product.Slug})
+	keyed, err := canon.Marshal(asked)
 	if err != nil {
 		return Fulfilment{}, err
 	}
 	receipt, err := a.Pay(ctx, p, Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents), VerifyFirst: true,
+		IdempotencyKey: o.IdempotencyKey, Content: RequestHash(purchaseOperation, keyed),
 		Prepare: func(ctx context.Context) (Promise, error) { return a.promiseProduct(ctx, product, address, p) }})
 	if err != nil {
 		return Fulfilment{}, err

@@ -150,6 +150,7 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 	call.payment = &p
 	var answer *policy.Answer // computed once, however often the claim is tried
 	receipt, err := a.Pay(ctx, p, Paid{Operation: call.Service.Operation, RequestHash: content, PriceCents: call.Service.PriceCents,
+		IdempotencyKey: call.IdempotencyKey, Content: content,
 		VerifyFirst: len(call.Body) >= HeavyBody, // else whoever signs what he does not have is computed for
 		Prepare: func(ctx context.Context) (Promise, error) {
 			if answer == nil {

@@ -91,11 +91,12 @@ func (a *App) recordEnd(ctx context.Context, id string, found Settlement) (strin
 			return a.appendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}
-		if s.state == PaymentIsUnknown {
+		// A transaction that was not named before is worth another record.
+		if s.state == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
 			return s.state, nil
 		}
 		return a.appendPayment(ctx, s, PaymentIsUnknown, "system", events.TypePaymentUnknown,
-			events.PaymentUnknown{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode})
+			events.PaymentUnknown{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode, Transaction: events.Text(found.Transaction)})
 	})
 }
 
@@ -143,7 +144,7 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 		payer = s.claim.Payer
 	}
 	settled, err := a.paymentDraft(ctx, s, s.party().actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.claim.PaymentID,
-		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence})
+		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence, Extensions: found.Extensions})
 	if err != nil {
 		return s.state, err
 	}
@@ -269,7 +270,7 @@ type PaymentInfo struct {
 	Erased      bool   `json:"erased,omitzero"` // who has paid was erased on request
 	ValidBefore string `json:"validBefore"`
 	ClaimedAt   string `json:"claimedAt"`
-	Transaction string `json:"transaction,omitempty"`
+	Transaction string `json:"transaction,omitempty"` // of an unknown one: that may have settled it
 	Evidence    string `json:"evidence,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Refund      string `json:"refund,omitempty"`
@@ -280,6 +281,9 @@ func (s paymentState) info() PaymentInfo {
 	info := PaymentInfo{PaymentID: c.PaymentID, State: s.state, Operation: c.Operation, Mode: c.Mode, PriceCents: c.PriceCents, Network: c.Network,
 		Asset: c.Asset, Amount: c.Amount, Payer: string(c.Payer), PayTo: c.PayTo, Nonce: string(c.Nonce), Erased: s.erased, ClaimedAt: Stamp(s.claimedAt),
 		Transaction: string(s.settled.Transaction), Evidence: s.settled.Evidence, Reason: s.refused.Reason, Refund: s.refund}
+	if s.state == PaymentIsUnknown {
+		info.Transaction, info.Reason = string(s.unknown.Transaction), s.unknown.Reason
+	}
 	if at := s.validBefore(); at != math.MaxInt64 {
 		info.ValidBefore = Stamp(time.Unix(at, 0))
 	}

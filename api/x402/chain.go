@@ -92,7 +92,7 @@ func (c *chain) ask(ctx context.Context, into any, method string, params ...any)
 	if params == nil {
 		params = []any{}
 	}
-	status, text, err := c.client.call(ctx, "", encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	said, err := c.client.call(ctx, "", encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -102,9 +102,9 @@ func (c *chain) ask(ctx context.Context, into any, method string, params ...any)
 			Code int64 `json:"code"`
 		} `json:"error"`
 	}
-	switch err := json.Unmarshal(text, &answer); {
-	case err != nil || status != 200 && answer.Error == nil:
-		return fmt.Errorf("%s: status %d without a result", method, status)
+	switch err := json.Unmarshal(said.text, &answer); {
+	case err != nil || said.status != 200 && answer.Error == nil:
+		return fmt.Errorf("%s: status %d without a result", method, said.status)
 	case answer.Error != nil:
 		return fmt.Errorf("%s: error %d", method, answer.Error.Code)
 	case answer.Result == nil:
@@ -116,6 +116,23 @@ func (c *chain) ask(ctx context.Context, into any, method string, params ...any)
 		return fmt.Errorf("%s: a result of another form", method)
 	}
 	return nil
+}
+
+// hasCode says whether an address is a contract's, or a wallet's that acts as one
+// (EIP-7702).
+func (c *chain) hasCode(ctx context.Context, address string) (bool, error) {
+	if err := c.check(ctx); err != nil {
+		return false, err
+	}
+	var code string
+	if err := c.ask(ctx, &code, "eth_getCode", address, "latest"); err != nil {
+		return false, err
+	}
+	digits, prefixed := strings.CutPrefix(code, "0x")
+	if !prefixed {
+		return false, errors.New("eth_getCode: a result of another form")
+	}
+	return digits != "", nil
 }
 
 type block struct {
@@ -155,7 +172,7 @@ func (c *chain) first(ctx context.Context, p commands.Payment, head block) (int6
 	}
 	since := p.ClaimedAt
 	if since.IsZero() { // no longer before its end than a window may be
-		since = time.Unix(p.ValidBefore, 0).Add(-maxTimeout*time.Second - windowSlack)
+		since = time.Unix(p.ValidBefore, 0).Add(-windowLimit)
 	}
 	var failed error
 	later := sort.Search(int(head.number), func(n int) bool {

@@ -22,14 +22,16 @@ func (Dev) Head(context.Context) int64 { return 0 }
 // Verify refuses what the payer's own key has not signed. There is no chain that
 // could judge a contract's signature.
 func (Dev) Verify(_ context.Context, p commands.Payment) error {
-	payment, err := Read(p.Payload)
-	if err != nil {
-		return err
-	}
-	if !payment.signedByPayer() {
+	if !signedByPayer(p) {
 		return refuse(ReasonSignature)
 	}
 	return nil
+}
+
+// signedByPayer says whether the payer's own key has signed a payment.
+func signedByPayer(p commands.Payment) bool {
+	payment, err := Read(p.Payload)
+	return err == nil && payment.signedByPayer()
 }
 
 // Settle says that the payment is settled: the record of it is the settlement.

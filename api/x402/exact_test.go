@@ -65,7 +65,7 @@ func TestThePaymentOfThePackageComment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := payment.Verify(order.Accepted, quickURL, now); err != nil {
+	if err := payment.Verify(order.Accepted, quickURL, now, false); err != nil {
 		t.Errorf("the payment of the specification is refused: %v", err)
 	}
 }
@@ -78,6 +78,8 @@ type exact struct {
 	Payment string            `json:"payment"`          // the header
 	ID      string            `json:"id,omitempty"`     // where it can be read
 	Reason  string            `json:"reason,omitempty"` // empty: good
+	// The chain judges whether a contract has signed.
+	Contracts bool `json:"contracts,omitzero"`
 }
 
 const exactFile = "testdata/exact-eip3009.json"
@@ -105,10 +107,21 @@ func exacts(t testing.TB) []exact {
 		o.Resource = strings.Replace(o.Resource, "countersign.example", "proxy.example:8443", 1) + "?a=b"
 	})
 	add("six seconds left", sepolia, 1, "", func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 6) })
-	add("a minute longer than asked", sepolia, 1, "", func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 360) })
-	add("a contract's signature", sepolia, 1, "", func(o *x402test.Order) { o.Signature = make([]byte, 96) })
+	add("an hour, as official clients signed", sepolia, 1, "", func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 3600) })
+	add("a clock ten minutes fast", sepolia, 1, "", func(o *x402test.Order) {
+		o.Authorization.ValidAfter.SetInt64(now.Unix() - 10)
+		o.Authorization.ValidBefore.SetInt64(now.Unix() + 890)
+	})
+	add("a day", sepolia, 1, "", func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 86_400) })
+	contract := func(name string, falsify func(*x402test.Order)) {
+		add(name, sepolia, 1, "", falsify)
+		cases[len(cases)-1].Contracts = true
+	}
+	contract("a contract's signature", func(o *x402test.Order) { o.Signature = make([]byte, 96) })
+	contract("a contract's signature of 65 bytes, by its owner's key", func(o *x402test.Order) { o.Wallet = x402test.NewWallet("owner") })
 
 	const signature = x402.ReasonSignature
+	add("a contract's signature where no chain is asked", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = make([]byte, 96) })
 	add("high s", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = highS(o.Sign()) })
 	add("v of 29", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = o.Sign(); o.Signature[64] = 29 })
 	add("v of a compressed key", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = o.Sign(); o.Signature[64] -= 27 - 4 })
@@ -128,7 +141,7 @@ func exacts(t testing.TB) []exact {
 	add("other recipient", sepolia, 1, x402.ReasonRecipient, func(o *x402test.Order) { o.Authorization.To = x402test.NewWallet("thief").Address })
 	add("expired", sepolia, 1, x402.ReasonValidBefore, func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() - 1) })
 	add("expires within six seconds", sepolia, 1, x402.ReasonValidBefore, func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 5) })
-	add("too long-lived", sepolia, 1, x402.ReasonValidBefore, func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 361) })
+	add("too long-lived", sepolia, 1, x402.ReasonValidBefore, func(o *x402test.Order) { o.Authorization.ValidBefore.SetInt64(now.Unix() + 86_401) })
 	add("lives for ever", sepolia, 1, x402.ReasonValidBefore, func(o *x402test.Order) {
 		o.Authorization.ValidBefore.Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 	})
@@ -231,7 +244,7 @@ func TestExactEIP3009(t *testing.T) {
 				if payment.ID != c.ID {
 					t.Errorf("its id is %s, was %s", payment.ID, c.ID)
 				}
-				err = payment.Verify(c.Offer, quickURL, now)
+				err = payment.Verify(c.Offer, quickURL, now, c.Contracts)
 			}
 			if got := reason(err); got != c.Reason {
 				t.Errorf("said %q (%v), want %q", got, err, c.Reason)
@@ -312,7 +325,7 @@ func TestTheWindowIsJudgedToTheSecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := reason(payment.Verify(order.Accepted, quickURL, now.Add(time.Millisecond))); got != x402.ReasonValidBefore {
+	if got := reason(payment.Verify(order.Accepted, quickURL, now.Add(time.Millisecond), false)); got != x402.ReasonValidBefore {
 		t.Errorf("5.999 s left give %q", got)
 	}
 }
@@ -335,7 +348,7 @@ func FuzzDecodeAndVerify(f *testing.F) {
 		if again, err := x402.Read(payment.Payload); err != nil || again.ID != payment.ID {
 			t.Errorf("what is kept of it reads otherwise: %v", err)
 		}
-		if payment.Verify(offer, quickURL, now) == nil && (payment.PayTo != offer.PayTo || payment.Amount != offer.Amount) {
+		if payment.Verify(offer, quickURL, now, false) == nil && (payment.PayTo != offer.PayTo || payment.Amount != offer.Amount) {
 			t.Error("a payment of another amount or to somebody else is good")
 		}
 	})

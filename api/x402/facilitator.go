@@ -1,10 +1,13 @@
 package x402
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +45,8 @@ type Facilitator struct {
 
 	configured atomic.Bool
 	mu         sync.Mutex
-	misses     int // clear answers in a row without our kind; under mu
+	misses     int    // clear answers in a row without our kind; under mu
+	problem    string // why the last check did not find our kind; under mu
 }
 
 // NewFacilitator checks the settings; its errors name the one that is wrong.
@@ -74,6 +78,20 @@ func (f *Facilitator) Mode() string { return commands.ModeFacilitator }
 // Configured says whether the facilitator has shown that it settles our kind of
 // payment.
 func (f *Facilitator) Configured() bool { return f.configured.Load() }
+
+// Problem says why the last check of the facilitator did not find our kind of payment;
+// empty if it did.
+func (f *Facilitator) Problem() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problem
+}
+
+func (f *Facilitator) state(problem string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problem = problem
+}
 
 // Proves says whether the chain is asked what became of a payment.
 func (f *Facilitator) Proves() bool { return f.chain != nil }
@@ -130,9 +148,10 @@ func (f *Facilitator) Run(ctx context.Context) {
 // clearly not shown it several times. An outage changes nothing: payments that
 // are under way need it as soon as it is back.
 func (f *Facilitator) recheck(ctx context.Context) {
-	supported, err := f.supported(ctx)
+	supported, kinds, err := f.supported(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
+			f.state("it does not say what it supports: " + err.Error())
 			f.log.Warn("the payment facilitator does not say what it supports", "error", err)
 		}
 		return
@@ -140,42 +159,49 @@ func (f *Facilitator) recheck(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if supported {
-		f.misses = 0
+		f.misses, f.problem = 0, ""
 		if !f.configured.Swap(true) {
 			f.log.Info("x402 is configured", "network", f.network)
 		}
 		return
 	}
-	if f.misses++; f.misses >= missesUntilOff && f.configured.Swap(false) {
-		f.log.Error("the payment facilitator no longer supports our network: x402 is off", "network", f.network)
+	f.misses++
+	f.problem = fmt.Sprintf("it does not support %s, scheme %s, version %d", f.network, Scheme, Version)
+	switch {
+	case f.misses >= missesUntilOff && f.configured.Swap(false):
+		f.log.Error("the payment facilitator no longer supports our network: x402 is off", "network", f.network, "supports", kinds)
+	case f.misses == 1 && !f.Configured():
+		f.log.Error("the payment facilitator does not support our network: x402 is off", "network", f.network, "supports", kinds)
 	}
 }
 
-// supported says whether the facilitator settles our kind; the error is that it
-// gave no clear answer.
-func (f *Facilitator) supported(ctx context.Context) (bool, error) {
+// supported says whether the facilitator settles our kind; if not, kinds are those it
+// does settle. The error is that it gave no clear answer.
+func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, supportTimeout)
 	defer cancel()
-	status, text, err := f.client.call(ctx, "/supported", nil)
+	said, err := f.client.call(ctx, "/supported", nil)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
-	var answer struct {
+	var list struct {
 		Kinds []struct {
 			Version int    `json:"x402Version"`
 			Scheme  string `json:"scheme"`
 			Network string `json:"network"`
 		} `json:"kinds"`
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || status != 200 || answer.Kinds == nil {
-		return false, fmt.Errorf("status %d without a list of kinds", status)
+	if err := json.Unmarshal(said.text, &list, lenient); err != nil || !said.ok() || list.Kinds == nil {
+		return false, "", fmt.Errorf("status %d without a list of kinds", said.status)
 	}
-	for _, k := range answer.Kinds {
+	var others []string
+	for _, k := range list.Kinds {
 		if k.Version == Version && k.Scheme == Scheme && k.Network == f.network {
-			return true, nil
+			return true, "", nil
 		}
+		others = append(others, fmt.Sprintf("%s %s v%d", k.Scheme, k.Network, k.Version))
 	}
-	return false, nil
+	return false, shorten(strings.Join(others, ", ")), nil
 }
 
 var errBusy = errors.New("too many payments are under way")
@@ -191,27 +217,71 @@ func (f *Facilitator) Verify(ctx context.Context, p commands.Payment) error {
 	defer func() { <-f.slots }()
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	status, text, err := f.client.call(ctx, "/verify", f.request(p))
+	if err := f.maySign(ctx, p); err != nil {
+		return err
+	}
+	said, err := f.client.call(ctx, "/verify", f.request(p))
 	if err != nil {
 		return fmt.Errorf("ask the facilitator: %w", err)
 	}
-	var answer struct {
-		IsValid       *bool  `json:"isValid"`
-		InvalidReason string `json:"invalidReason"`
+	read, err := said.members("isValid", "invalidReason", "invalidMessage", "errorMessage", "correlationId")
+	if err != nil {
+		return fmt.Errorf("ask the facilitator: %w", err)
 	}
-	switch err := json.Unmarshal(text, &answer); {
-	case err != nil || answer.IsValid == nil || status != 200 && !refuses(status):
-		return fmt.Errorf("ask the facilitator: status %d without a verdict", status)
-	case !*answer.IsValid:
-		return refuse(passOn(answer.InvalidReason, ReasonVerifyError))
-	case status != 200:
-		return fmt.Errorf("ask the facilitator: valid, with status %d", status)
+	switch valid, clear := flagOf(read["isValid"]); {
+	case clear && valid && said.ok():
+		return nil
+	case clear && !valid && said.refuses():
+		f.log.Info("the facilitator refuses a payment", append(explained(read), "payment", p.ID, "status", said.status, "reason", textOf(read["invalidReason"]))...)
+		return refuse(passOn(textOf(read["invalidReason"]), ReasonVerifyError))
+	}
+	f.log.Warn("the facilitator gives no verdict", append(explained(read), "payment", p.ID, "status", said.status)...)
+	return fmt.Errorf("ask the facilitator: status %d without a verdict", said.status)
+}
+
+// maySign refuses a payment that the payer's own key has not signed where the chain
+// says that there is no contract at the payer's address that could have. If the chain
+// is not asked or does not answer, the facilitator judges. So it does with signatures
+// of other lengths: they may bring the contract along (ERC-6492).
+func (f *Facilitator) maySign(ctx context.Context, p commands.Payment) error {
+	payment, err := Read(p.Payload)
+	if err != nil {
+		return err
+	}
+	if f.chain == nil || len(payment.signature) != walletSignature || payment.signedByPayer() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, headTimeout)
+	defer cancel()
+	contract, err := f.chain.hasCode(ctx, p.Payer)
+	if err == nil && !contract {
+		return refuse(ReasonSignature)
 	}
 	return nil
 }
 
-// refuses says whether a status may carry a refusal, which comes as 200, too.
-func refuses(status int) bool { return status >= 400 && status < 500 }
+// explained are the attributes of a log line with which the facilitator explains an
+// answer: its operator finds the call by the correlation id. Addresses and signatures
+// are left out of its words, since a payer's address is personal.
+func explained(read map[string]jsontext.Value) []any {
+	var attributes []any
+	for _, name := range []string{"invalidMessage", "errorMessage", "correlationId"} {
+		if text := textOf(read[name]); text != "" {
+			attributes = append(attributes, name, shorten(longHex.ReplaceAllString(text, "0x…")))
+		}
+	}
+	return attributes
+}
+
+var longHex = regexp.MustCompile(`(0x)?[0-9a-fA-F]{40,}`)
+
+// shorten keeps of a foreign text what a log line may hold.
+func shorten(text string) string {
+	if runes := []rune(text); len(runes) > maxExplanation {
+		return string(runes[:maxExplanation]) + "…"
+	}
+	return text
+}
 
 // request is the body of /verify and /settle. The terms are the ones the buyer
 // took, also if ours have changed since.
@@ -290,16 +360,38 @@ func (f *Facilitator) settle(ctx context.Context, p commands.Payment, attempt in
 		return unknown(ReasonSettleError)
 	}
 	defer func() { <-f.slots }()
-	status, text, err := f.client.call(ctx, "/settle", f.request(p))
+	said, err := f.client.call(ctx, "/settle", f.request(p))
 	if err != nil {
 		f.log.Warn("the facilitator did not say how a payment ended", "payment", p.ID, "attempt", attempt, "error", err)
 		return unknown(ReasonSettleError)
 	}
-	s := outcome(status, text, p, attempt)
-	if s.State == commands.Unknown {
-		f.log.Warn("the facilitator does not know how a payment ended", "payment", p.ID, "attempt", attempt, "status", status, "reason", s.Reason)
+	read, err := said.members("success", "errorReason", "transaction", "network", "payer", "errorMessage", "correlationId")
+	if err != nil {
+		f.log.Warn("the facilitator did not say how a payment ended", "payment", p.ID, "attempt", attempt, "error", err)
+		return unknown(ReasonSettleError)
 	}
+	s := outcome(said, read, p, attempt)
+	if s.State != commands.Settled {
+		f.log.Warn("the facilitator did not settle a payment", append(explained(read), "payment", p.ID, "attempt", attempt,
+			"status", said.status, "state", string(s.State), "reason", s.Reason)...)
+	}
+	s.Extensions = f.extensions(said)
 	return s
+}
+
+// extensions is the header EXTENSION-RESPONSES of a settlement, base64 of a JSON
+// object that says what became of the extensions of the payment: of the listing in an
+// index, for example. A rejection is the operator's to know.
+func (f *Facilitator) extensions(said answer) string {
+	header := said.header.Get(HeaderExtensions)
+	text, err := base64.StdEncoding.DecodeString(header)
+	if header == "" || len(header) > maxExtensions || err != nil || !jsontext.Value(text).IsValid(lenient) {
+		return ""
+	}
+	if bytes.Contains(text, []byte("reject")) {
+		f.log.Warn("the facilitator rejects an extension of a payment", "extensions", shorten(longHex.ReplaceAllString(string(text), "0x…")))
+	}
+	return header
 }
 
 func unknown(reason string) commands.Settlement {
@@ -307,29 +399,45 @@ func unknown(reason string) commands.Settlement {
 }
 
 // outcome is what an answer to /settle proves. Only two things are proof: that it
-// succeeded, with a transaction on our network; and on the first attempt a reason
-// for which nothing can have been broadcast.
-func outcome(status int, text jsontext.Value, p commands.Payment, attempt int) commands.Settlement {
-	var answer struct {
-		Success     *bool  `json:"success"`
-		ErrorReason string `json:"errorReason"`
-		Transaction string `json:"transaction"`
-		Network     string `json:"network"`
+// succeeded, with a transaction, and names no other network or payer; and on the first
+// attempt a reason for which nothing can have been broadcast. A transaction that an
+// unclear answer names is kept: with it a person finds out what happened.
+func outcome(said answer, read map[string]jsontext.Value, p commands.Payment, attempt int) commands.Settlement {
+	reason, transaction := passOn(textOf(read["errorReason"]), ReasonSettleError), textOf(read["transaction"])
+	open := unknown(reason)
+	if goodTransaction(transaction) {
+		open.Transaction = transaction
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Success == nil {
-		return unknown(ReasonSettleError)
-	}
-	switch {
-	case *answer.Success:
-		if status == 200 && answer.Network == p.Network && goodTransaction(answer.Transaction) {
-			return commands.Settlement{State: commands.Settled, Transaction: answer.Transaction, Payer: p.Payer, Evidence: "facilitator"}
+	switch success, clear := flagOf(read["success"]); {
+	case clear && success:
+		if said.ok() && isNetwork(read["network"], p.Network) && isPayer(read["payer"], p.Payer) && open.Transaction != "" {
+			return commands.Settlement{State: commands.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "facilitator"}
 		}
-	case attempt == 1 && (status == 200 || refuses(status)) && answer.Transaction == "" && beforeBroadcast(answer.ErrorReason):
-		return commands.Settlement{State: commands.Refused, Reason: passOn(answer.ErrorReason, ReasonSettleError)}
-	default:
-		return unknown(passOn(answer.ErrorReason, ReasonSettleError))
+		open.Reason = ReasonSettleError
+	case clear && attempt == 1 && said.refuses() && transaction == "" && beforeBroadcast(textOf(read["errorReason"])):
+		return commands.Settlement{State: commands.Refused, Reason: reason}
 	}
-	return unknown(ReasonSettleError)
+	return open
+}
+
+// isNetwork says whether a settlement is of our network: it names none, or ours as
+// version 2 of the protocol calls it, or as version 1 did.
+func isNetwork(named jsontext.Value, ours string) bool {
+	switch named.Kind() {
+	case 0, 'n':
+		return true
+	case '"':
+		name := textOf(named)
+		return name == "" || name == ours || name == namesV1[ours]
+	}
+	return false
+}
+
+// isPayer says whether a settlement is of this payer: it may leave that open, and must
+// not name another.
+func isPayer(named jsontext.Value, ours string) bool {
+	address, named20 := parseAddress(textOf(named))
+	return !named20 || strings.EqualFold(address.String(), ours)
 }
 
 // goodTransaction says whether a text can be recorded as a transaction.

@@ -3,6 +3,7 @@ package x402_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"log/slog"
@@ -101,7 +102,7 @@ func (m *market) wants(s commands.Settlement, state commands.SettlementState, wh
 	if s.State != state || s.State == commands.Settled && s.Evidence != why || s.State != commands.Settled && s.Reason != why {
 		m.t.Errorf("ended as %+v, want %s, %s", s, state, why)
 	}
-	if (s.Transaction != "") != (state == commands.Settled) {
+	if s.Transaction == "" && state == commands.Settled {
 		m.t.Errorf("%s with transaction %q", s.State, s.Transaction)
 	}
 	if got := m.chain.Transfers(); got != transfers {
@@ -188,27 +189,36 @@ func answering(t *testing.T, answer http.HandlerFunc) *market {
 }
 
 func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
-	for name, answer := range map[string]string{
-		"no transaction":      `{"success":true,"transaction":"","network":"eip155:84532"}`,
-		"another network":     `{"success":true,"transaction":"0xabc","network":"eip155:8453"}`,
-		"no network":          `{"success":true,"transaction":"0xabc"}`,
-		"strange transaction": `{"success":true,"transaction":"<b>\u000a</b>","network":"eip155:84532"}`,
-		"long transaction":    `{"success":true,"transaction":"` + strings.Repeat("a", 201) + `","network":"eip155:84532"}`,
-		"a member twice":      `{"success":false,"success":true,"transaction":"0xabc","network":"eip155:84532"}`,
-		"text for a bool":     `{"success":"true","transaction":"0xabc","network":"eip155:84532"}`,
-		"refused, and yet":    `{"success":false,"errorReason":"insufficient_funds","transaction":"0xabc","network":"eip155:84532"}`,
-		"a list":              `[]`,
-		"larger than 1 MiB":   `{"success":true,"transaction":"0xabc","network":"eip155:84532","x":"` + strings.Repeat("x", 1<<20) + `"}`,
+	for name, c := range map[string]struct {
+		answer      string
+		transaction string // which is kept, for a person to look up
+	}{
+		"no transaction":      {`{"success":true,"transaction":"","network":"eip155:84532"}`, ""},
+		"another network":     {`{"success":true,"transaction":"0xabc","network":"eip155:8453"}`, "0xabc"},
+		"another network, v1": {`{"success":true,"transaction":"0xabc","network":"base"}`, "0xabc"},
+		"a network in number": {`{"success":true,"transaction":"0xabc","network":84532}`, "0xabc"},
+		"another payer":       {`{"success":true,"transaction":"0xabc","network":"eip155:84532","payer":"0x036CbD53842c5426634e7929541eC2318f3dCF7e"}`, "0xabc"},
+		"strange transaction": {`{"success":true,"transaction":"<b>\u000a</b>","network":"eip155:84532"}`, ""},
+		"long transaction":    {`{"success":true,"transaction":"` + strings.Repeat("a", 201) + `","network":"eip155:84532"}`, ""},
+		"a member twice":      {`{"success":false,"success":true,"transaction":"0xabc","network":"eip155:84532"}`, ""},
+		"two transactions":    {`{"success":true,"transaction":"0xabc","transaction":"0xabd","network":"eip155:84532"}`, ""},
+		"text for a bool":     {`{"success":"true","transaction":"0xabc","network":"eip155:84532"}`, "0xabc"},
+		"capitals":            {`{"SUCCESS":true,"transaction":"0xabc","network":"eip155:84532"}`, "0xabc"},
+		"refused, and yet":    {`{"success":false,"errorReason":"insufficient_funds","transaction":"0xabc","network":"eip155:84532"}`, "0xabc"},
+		"pending":             {`{"success":false,"errorReason":"settlement_pending","transaction":"0xabc","network":"eip155:84532"}`, "0xabc"},
+		"a list":              {`[]`, ""},
+		"nothing":             {`null`, ""},
+		"larger than 1 MiB":   {`{"success":true,"transaction":"0xabc","network":"eip155:84532","x":"` + strings.Repeat("x", 1<<20) + `"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+			m := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.answer) })
 			p, _ := m.payment("one")
-			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown || s.Transaction != "" {
+			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown || s.Transaction != c.transaction {
 				t.Errorf("ended as %+v", s)
 			}
 		})
 	}
-	for _, status := range []int{202, 400, 500} {
+	for _, status := range []int{302, 400, 500} {
 		m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `{"success":true,"isValid":true,"transaction":"0xabc","network":"eip155:84532"}`)
@@ -221,12 +231,135 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 			t.Errorf("valid with status %d is valid", status)
 		}
 	}
-	m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"success":true,"transaction":"0xabc","network":"eip155:84532","payer":"0x0","later":{"a":1}}`)
+}
+
+// What is clear about transaction and payer is believed, whatever else is said.
+func TestASettledAnswerIsReadTolerantly(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		answer string
+	}{
+		"unknown members":      {200, `{"success":true,"transaction":"0xabc","network":"eip155:84532","payer":"0x0","later":{"a":1}}`},
+		"the name of v1":       {200, `{"success":true,"transaction":"0xabc","network":"base-sepolia"}`},
+		"no network":           {200, `{"success":true,"transaction":"0xabc"}`},
+		"null for network":     {200, `{"success":true,"transaction":"0xabc","network":null,"payer":null}`},
+		"an empty network":     {200, `{"success":true,"transaction":"0xabc","network":"","payer":""}`},
+		"201":                  {201, `{"success":true,"transaction":"0xabc","network":"eip155:84532"}`},
+		"202":                  {202, `{"success":true,"transaction":"0xabc","network":"eip155:84532"}`},
+		"a large integer":      {200, `{"success":true,"transaction":"0xabc","network":"eip155:84532","gasPrice":123456789012345678901234567890}`},
+		"half of an emoji":     {200, `{"success":true,"transaction":"0xabc","network":"eip155:84532","note":"\ud83d"}`},
+		"another member twice": {200, `{"success":true,"transaction":"0xabc","network":"eip155:84532","note":1,"note":2}`},
+		"the payer in lower":   {200, `{"success":true,"transaction":"0xabc","network":"eip155:84532","payer":"0x2595b01b6f646b1d5a5939fe555f7e6ac6d0bfe4"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.answer)
+			})
+			p, _ := m.payment("one")
+			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Payer != p.Payer || s.Transaction != "0xabc" {
+				t.Errorf("ended as %+v", s)
+			}
+		})
+	}
+}
+
+// The operator of a facilitator finds a call by its correlation id; the header about
+// extensions is passed on, and a rejection is logged.
+func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
+	payer := x402test.NewWallet("payer").Address.String()
+	said := base64.StdEncoding.EncodeToString([]byte(`{"bazaar":{"status":"rejected","rejectedReason":"no example"}}`))
+	m := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/settle" {
+			w.Header().Set("EXTENSION-RESPONSES", said)
+			_, _ = io.WriteString(w, `{"success":true,"transaction":"0xabc"}`)
+			return
+		}
+		w.WriteHeader(400)
+		_, _ = io.WriteString(w, `{"errorType":"invalid_request","errorMessage":"the balance of `+payer+` is not known","correlationId":"9c1-IAD"}`)
 	})
 	p, _ := m.payment("one")
-	if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Payer != p.Payer {
-		t.Errorf("a good answer with unknown members ended as %+v", s)
+	if err := m.facilitator.Verify(t.Context(), p); err == nil || reason(err) != err.Error() {
+		t.Errorf("verify says %v", err)
+	}
+	if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Extensions != said {
+		t.Errorf("settle ends as %+v", s)
+	}
+	log := m.log.String()
+	for _, text := range []string{"the balance of 0x… is not known", "9c1-IAD", "no example"} {
+		if !strings.Contains(log, text) {
+			t.Errorf("the log lacks %q: %s", text, log)
+		}
+	}
+	if strings.Contains(strings.ToLower(log), strings.ToLower(payer[2:])) {
+		t.Errorf("the log names the payer: %s", log)
+	}
+	for _, bad := range []string{"not base64", base64.StdEncoding.EncodeToString([]byte("no JSON")), strings.Repeat("e30=", 300)} {
+		said = bad
+		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Extensions != "" {
+			t.Errorf("%.20s is passed on: %+v", bad, s)
+		}
+	}
+}
+
+// A contract signs with 65 bytes, too: where the chain is asked, the code at the
+// address decides who judges the signature, else the facilitator does.
+func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		asks, contract  bool
+		signer          string
+		down            bool
+		reason          string
+		verifies, codes int // calls to the facilitator, and for code
+	}{
+		{"the owner of a contract, chain asked", true, true, "owner", false, "", 1, 1},
+		{"the owner of a contract, chain not asked", false, true, "owner", false, "", 1, 0},
+		{"the owner of a contract, chain down", true, true, "owner", true, "", 1, 0},
+		{"a thief before a contract", true, true, "thief", false, x402.ReasonSignature, 1, 1},
+		{"a thief before a key, chain asked", true, false, "thief", false, x402.ReasonSignature, 0, 1},
+		{"a thief before a key, chain not asked", false, false, "thief", false, x402.ReasonSignature, 1, 0},
+		{"the key", true, false, "payer", false, "", 1, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := openMarket(t, tc.asks, nil)
+			_, order := m.payment("one")
+			if tc.contract {
+				m.chain.Deploy(order.Authorization.From, x402test.NewWallet("owner").Address)
+			}
+			order.Wallet = x402test.NewWallet(tc.signer)
+			payment, err := x402.Decode(order.Header())
+			if err == nil {
+				err = payment.Verify(order.Accepted, quickURL, now, true)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.chain.Down(tc.down)
+			if got := reason(m.facilitator.Verify(t.Context(), payment.Payment)); got != tc.reason {
+				t.Errorf("said %q, want %q", got, tc.reason)
+			}
+			if m.server.Calls("verify") != tc.verifies || m.chain.Calls("eth_getCode") != tc.codes {
+				t.Errorf("%d calls to verify, %d for code", m.server.Calls("verify"), m.chain.Calls("eth_getCode"))
+			}
+		})
+	}
+}
+
+// An operator learns why payments are off.
+func TestAFacilitatorThatDoesNotSupportUsIsReported(t *testing.T) {
+	m := newMarket(t, nil)
+	m.server.Next("supported", x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.HTML})
+	for _, want := range []string{"it does not support eip155:84532", "it does not support eip155:84532", "it does not say what it supports", ""} {
+		if err := m.facilitator.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.facilitator.Problem(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("the problem is %q, want %q", got, want)
+		}
+	}
+	if n := strings.Count(m.log.String(), "does not support our network"); n != 1 || !strings.Contains(m.log.String(), "exact eip155:1 v2") {
+		t.Errorf("logged %d times: %s", n, m.log.String())
 	}
 }
 

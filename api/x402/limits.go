@@ -16,6 +16,8 @@ const (
 	// of a 402 need less than the 500 that are left.
 	MaxChallenge = MaxHead - 500
 
+	maxExtensions   = 1_024   // characters of EXTENSION-RESPONSES that are passed on
+	maxExplanation  = 300     // characters of a facilitator's words in the log
 	longestReason   = 80      // characters of a challenge's error
 	walletSignature = 65      // octets; other lengths are contracts' signatures
 	maxAnswer       = 1 << 20 // of facilitator and chain; a receipt has some kilobytes
@@ -29,7 +31,7 @@ const (
 	maxTimeout     = 600
 
 	windowLeft  = 6 * time.Second  // must be left of it, to get into a block
-	windowSlack = 60 * time.Second // it may be longer than asked: clocks differ
+	windowLimit = 24 * time.Hour   // it may be longer than asked: clients sign an hour, and clocks differ
 	expiredFor  = 30 * time.Second // by the chain's own clock, before unused counts as never
 )
 

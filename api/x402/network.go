@@ -25,6 +25,13 @@ var assets = []asset{
 	{"eip155:43114", "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E", "USD Coin", "2"},
 }
 
+// namesV1 are the names that version 1 of the protocol had for networks. Some
+// facilitators still use them in answers to payments of version 2.
+var namesV1 = map[string]string{
+	"eip155:8453": "base", "eip155:84532": "base-sepolia", "eip155:1": "ethereum", "eip155:11155111": "sepolia",
+	"eip155:43114": "avalanche", "eip155:43113": "avalanche-fuji", "eip155:137": "polygon", "eip155:80002": "polygon-amoy",
+}
+
 // testNetworks are those whose money is worth nothing: the only ones on which a
 // payment may be settled in the ledger alone.
 var testNetworks = []string{"eip155:84532", "eip155:11155111", "eip155:31337"}

@@ -181,9 +181,11 @@ func identifier(extensions jsontext.Value) (string, error) {
 // at a time. resource is the URL of the challenge. The error is a
 // *commands.PaymentRefused with the reason.
 //
-// A signature that is longer than a wallet's is a contract's, and only the chain
-// can judge it: Verify leaves it to the settler.
-func (p *Payment) Verify(offer Requirements, resource string, now time.Time) error {
+// A contract signs for itself (ERC-1271), also with the 65 bytes of a key that is not
+// its address, and only the chain can judge that. contracts says whether the settler
+// asks it: then Verify leaves every signature to the settler that the payer's own key
+// has not made. Signed says afterwards whether it has.
+func (p *Payment) Verify(offer Requirements, resource string, now time.Time, contracts bool) error {
 	if !p.accepted.equal(offer) {
 		return refuse(ReasonNoMatch)
 	}
@@ -191,17 +193,18 @@ func (p *Payment) Verify(offer Requirements, resource string, now time.Time) err
 		return refuse(ReasonResource)
 	}
 	a := p.authorization
+	p.Signed = p.signedByPayer()
 	switch {
 	case a.To.String() != offer.PayTo:
 		return refuse(ReasonRecipient)
 	case a.Value.String() != offer.Amount:
 		return refuse(ReasonValue)
 	case p.ValidBefore < unixCeil(now.Add(windowLeft)),
-		p.ValidBefore > now.Add(time.Duration(offer.MaxTimeoutSeconds)*time.Second+windowSlack).Unix():
+		p.ValidBefore > now.Add(windowLimit).Unix():
 		return refuse(ReasonValidBefore)
 	case p.ValidAfter > now.Unix():
 		return refuse(ReasonValidAfter)
-	case len(p.signature) == walletSignature && !p.signedByPayer():
+	case !contracts && !p.Signed:
 		return refuse(ReasonSignature)
 	}
 	return nil
@@ -229,8 +232,12 @@ func samePath(sent, ours string) bool {
 	return err == nil && err2 == nil && s.Path == o.Path
 }
 
-// signedByPayer checks a wallet's signature under the domain of the accepted asset.
-func (p *Payment) signedByPayer() bool {
+// signedByPayer says whether the payer's own key has signed.
+func (p *Payment) signedByPayer() bool { return p.SignedBy(p.authorization.From) }
+
+// SignedBy says whether the key of an address has signed, under the domain of the
+// accepted asset.
+func (p *Payment) SignedBy(address Address) bool {
 	chain, known := chainID(p.accepted.Network)
 	asset, ok := parseAddress(p.accepted.Asset)
 	if !known || !ok {
@@ -238,5 +245,5 @@ func (p *Payment) signedByPayer() bool {
 	}
 	domain := Domain{Name: p.accepted.Extra.Name, Version: p.accepted.Extra.Version, ChainID: chain, Asset: asset}
 	signer, ok := signerOf(p.authorization.Digest(domain), p.signature)
-	return ok && signer == p.authorization.From
+	return ok && signer == address
 }

@@ -69,6 +69,9 @@ const (
 	HeaderSignature = "Payment-Signature"
 	HeaderResponse  = "Payment-Response"
 	HeaderV1        = "X-Payment" // version 1: counts as no payment
+
+	// HeaderExtensions is what a facilitator says of the extensions of a payment.
+	HeaderExtensions = "Extension-Responses"
 )
 
 // What the member error of a challenge says where it is not the reason of a

@@ -72,7 +72,8 @@ type PaymentSettled struct {
 	Transaction Text   `json:"transaction" personal:"true"`
 	Payer       Text   `json:"payer" personal:"true"`
 	Mode        string `json:"mode"`
-	Evidence    string `json:"evidence"` // "facilitator", "chain", "dev" or "operator"
+	Evidence    string `json:"evidence"`             // "facilitator", "chain", "dev" or "operator"
+	Extensions  string `json:"extensions,omitempty"` // the facilitator's header EXTENSION-RESPONSES
 }
 
 // PaymentRefused is payment.refused, schema version 1: the money has not moved and
@@ -84,12 +85,14 @@ type PaymentRefused struct {
 	Evidence  string `json:"evidence,omitempty"` // "operator", where it was one
 }
 
-// PaymentUnknown is payment.unknown, schema version 1, at most once: an attempt to
-// settle had no clear end. A settled or refused follows.
+// PaymentUnknown is payment.unknown, schema version 2: an attempt to settle had no
+// clear end. There is one for the first such attempt, and one for each that named
+// another transaction. A settled or refused follows.
 type PaymentUnknown struct {
-	PaymentID string `json:"paymentId"`
-	Reason    string `json:"reason"`
-	Mode      string `json:"mode"`
+	PaymentID   string `json:"paymentId"`
+	Reason      string `json:"reason"`
+	Mode        string `json:"mode"`
+	Transaction Text   `json:"transaction,omitempty" personal:"true"` // that may have settled it
 }
 
 // RefundRequested is refund.requested, schema version 1, at most once: a settled
@@ -119,10 +122,16 @@ type RefundSent struct {
 	Transaction Text   `json:"transaction" personal:"true"`
 }
 
-// IdentifierReserved is identifier.reserved, schema version 1, alone in the stream
-// payment_identifier/<digits of its key>: a buyer's identifier belongs to this payment.
-// There is one only where payment and identifier live in two partitions; elsewhere the
-// claim's key says it.
+// IdentifierReserved is identifier.reserved, schema version 1: what a buyer has named a
+// request by belongs to this payment.
+//
+// It is alone in the stream payment_identifier/<digits of its key> for an identifier of
+// the extension payment-identifier. There is one only where payment and identifier are
+// in two partitions; elsewhere the claim's key says it.
+//
+// For an Idempotency-Key it is in the stream payment_key/<reference>, whose last event
+// counts: a payment that was refused leaves the key to the next one.
 type IdentifierReserved struct {
-	PaymentID string `json:"paymentId"`
+	PaymentID   string `json:"paymentId"`
+	ContentHash string `json:"contentHash,omitempty"` // of the request, hex; of an Idempotency-Key
 }

@@ -82,6 +82,7 @@ type Chain struct {
 	spent        map[string]bool // token, payer, nonce: used or canceled
 	transfers    int
 	calls        map[string]int
+	owners       map[x402.Address]x402.Address // of contracts that are wallets
 }
 
 // NewChain starts a chain with the id of Base Sepolia whose head is as old as the
@@ -95,7 +96,7 @@ func NewChain(t testing.TB, clock func() time.Time) *Chain {
 // StartChain starts one for a program that is no test; end ends it.
 func StartChain(clock func() time.Time) (c *Chain, end func()) {
 	now := clock()
-	c = &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}}
+	c = &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}, owners: map[x402.Address]x402.Address{}}
 	server := httptest.NewServer(c)
 	c.URL = server.URL
 	return c, server.Close
@@ -103,6 +104,27 @@ func StartChain(clock func() time.Time) (c *Chain, end func()) {
 
 // SetID makes it another chain.
 func (c *Chain) SetID(id int64) { c.do(func() { c.chainID = id }) }
+
+// Deploy makes an address a wallet with code: the key of its owner signs for it.
+func (c *Chain) Deploy(wallet, owner x402.Address) { c.do(func() { c.owners[wallet] = owner }) }
+
+// owner is whose key signs for an address, if that is a contract.
+func (c *Chain) owner(payer string) (owner x402.Address, contract bool) {
+	c.do(func() { owner, contract = c.owners[address(payer)] })
+	return owner, contract
+}
+
+// code is what the node shows of an address.
+func (c *Chain) code(q request) (any, error) {
+	var account string
+	if err := json.Unmarshal(q.Params[0], &account); err != nil {
+		return nil, err
+	}
+	if _, contract := c.owners[address(account)]; contract {
+		return "0x6080", nil
+	}
+	return "0x", nil
+}
 
 // Advance mines empty blocks until the head is as late as t.
 func (c *Chain) Advance(t time.Time) {
@@ -235,6 +257,8 @@ func (c *Chain) answer(q request) (any, error) {
 		return c.logs(q)
 	case "eth_getTransactionReceipt":
 		return c.receipt(q)
+	case "eth_getCode":
+		return c.code(q)
 	case "eth_call":
 		return c.authorizationState(q)
 	}

@@ -270,7 +270,11 @@ func (f *Facilitator) judge(body []byte) (*x402.Payment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.Verify(q.Requirements, p.Resource(), f.clock())
+	owner, contract := f.chain.owner(p.Payer)
+	if err = p.Verify(q.Requirements, p.Resource(), f.clock(), contract); err == nil && contract && !p.SignedBy(owner) {
+		err = &commands.PaymentRefused{Reason: x402.ReasonSignature}
+	}
+	return p, err
 }
 
 func reasonOf(err error) string {

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands"
+)
+
+// payKey sends a call with a payment and an Idempotency-Key.
+func (n *node) payKey(path, key string, o x402test.Order, body string) answer {
+	n.t.Helper()
+	return n.post(path, "", body, "PAYMENT-SIGNATURE", o.Header(), "Idempotency-Key", key)
+}
+
+// Two paid calls of one payer with one key and one body are one charge.
+func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
+	first := n.payKey(quickPath, "deploy-1", n.order(quickPath, "1"), lsBody)
+	paid := n.settled(first)
+	n.unchanged(func() {
+		again := n.payKey(quickPath, "deploy-1", n.order(quickPath, "2"), lsBody)
+		if n.settled(again) != paid || !bytes.Equal(again.body, first.body) || again.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%v %v", again, again.header)
+		}
+		n.refused(n.payKey(quickPath, "deploy-1", n.order(quickPath, "3"), `{"command":"pwd"}`), 409, commands.CodeKeyReused, "")
+		// Nothing proves whose the key is.
+		n.demands(n.post(quickPath, "", lsBody, "Idempotency-Key", "deploy-1"), x402.PaymentIsRequired)
+		forged := n.order(quickPath, "4")
+		forged.Wallet = x402test.NewWallet("thief")
+		n.demands(n.payKey(quickPath, "deploy-1", forged, lsBody), x402.ReasonSignature)
+	})
+	if f.chain.Transfers() != 1 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+	// The key of another payer, another operation and no key at all are others.
+	other := x402test.NewWallet("another payer").Order(n.unpaid(quickPath), t.Name()+"5", n.clock.Now())
+	n.wants(n.payKey(quickPath, "deploy-1", other, lsBody), http.StatusOK)
+	n.settled(n.payKey(runPath, "deploy-1", n.order(runPath, "6"), lsBody))
+	n.settled(n.pay(quickPath, n.order(quickPath, "7").Header(), lsBody))
+	if f.chain.Transfers() != 4 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+}
+
+// So it is over MCP, where the key is an argument, and for purchases.
+func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
+	call := overMCP(Services()[0].Operation)
+	for _, c := range []struct {
+		nonce, body string
+		status      int
+	}{{"1", `{"command":"ls","idempotencyKey":"k"}`, 200}, {"2", `{"command":"ls","idempotencyKey":"k"}`, 200}, {"3", `{"command":"pwd","idempotencyKey":"k"}`, 409}} {
+		o := n.order(quickPath, c.nonce)
+		o.Resource = ""
+		if status := call(n, nil, &o, c.body); status != c.status {
+			t.Errorf("%s: %d", c.body, status)
+		}
+	}
+	const kit = "/api/purchase/verification-kit"
+	bought := n.payKey(kit, "order-1", n.order(kit, "4"), `{"email":"ada@example.com"}`).members(t)
+	again := n.payKey(kit, "order-1", n.order(kit, "5"), `{"email":"ada@example.com"}`).members(t)
+	if bought["purchaseId"] == nil || again["purchaseId"] != bought["purchaseId"] {
+		t.Errorf("%v, and then %v", bought, again)
+	}
+	n.refused(n.payKey(kit, "order-1", n.order(kit, "6"), `{"email":"bob@example.com"}`), 409, commands.CodeKeyReused, "")
+	n.refused(n.payKey(kit, "order-1", n.order(kit, "7"), `{}`), 409, commands.CodeKeyReused, "")
+	if f.chain.Transfers() != 2 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+}
+
+// The answer is lost, nobody asks the chain, and the buyer signs anew: he is told that
+// the first payment is open, and pays once.
+func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = settler.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, setup{clock: f.clock, settler: settler, wait: 1})
+	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
+	o := n.order(quickPath, "1")
+	open := n.payKey(quickPath, "k", o, lsBody)
+	n.unsettled(open)
+	second := n.payKey(quickPath, "k", n.order(quickPath, "2"), lsBody)
+	n.unsettled(second)
+	if m := second.members(t); m["paymentId"] != open.members(t)["paymentId"] || m["validBefore"] != commands.Stamp(time.Unix(o.Authorization.ValidBefore.Int64(), 0)) {
+		t.Errorf("%v, and then %v", open, second)
+	}
+	if f.chain.Transfers() != 1 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+}
+
+// A payment that was refused has paid nothing, so it leaves the key to the next one.
+func TestARefusedPaymentLeavesTheKey(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
+	f.facilitator.Next("settle", x402test.Fault{Kind: x402test.Refuse, Reason: "insufficient_funds"})
+	n.demands(n.payKey(quickPath, "k", n.order(quickPath, "1"), lsBody), "insufficient_funds")
+	n.settled(n.payKey(quickPath, "k", n.order(quickPath, "2"), lsBody))
+	n.demands(n.payKey(quickPath, "k", n.order(quickPath, "1"), lsBody), "insufficient_funds")
+	n.settled(n.payKey(quickPath, "k", n.order(quickPath, "3"), lsBody))
+	if f.chain.Transfers() != 1 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+}
+
+// Eight payments of one payer with one key at once, at two nodes: one transfer.
+func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	db := Databases.New(t)
+	var all []*node
+	for range 2 {
+		all = append(all, startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t)}))
+	}
+	orders, answers := make([]x402test.Order, 8), make([]answer, 8)
+	for i := range orders {
+		orders[i] = all[0].order(quickPath, fmt.Sprint(i))
+	}
+	parallel(len(answers), func(i int) {
+		var err error
+		if answers[i], err = all[i%2].try(http.MethodPost, quickPath, lsBody, append(asJSON(""), "PAYMENT-SIGNATURE", orders[i].Header(), "Idempotency-Key", "k")...); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, a := range answers {
+		all[0].settled(a)
+		if !bytes.Equal(a.body, answers[0].body) {
+			t.Errorf("answer %d is %v", i, a)
+		}
+	}
+	if f.chain.Transfers() != 1 {
+		t.Errorf("%d transfers", f.chain.Transfers())
+	}
+}

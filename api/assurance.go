@@ -24,7 +24,7 @@ import (
 // read by package assurance itself: its amounts must be seen as they were written
 // and its texts are those of the contract.
 func assuranceOperations() []*operation {
-	table := own([]*operation{decide, listDecisions, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
+	table := own([]*operation{decide, listDecisions, bindReceipt, assuranceHistory, getDecision, getStanding, getReceipt, getApproval, approve})
 	for _, op := range table {
 		op.bareErrors = true
 	}
@@ -135,6 +135,16 @@ var getDecision = recordOperation("assurance_get_decision", "/api/assurance/deci
 
 var getApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
 	"What a person said about a decision that needs a review, as it was signed: 404 until then. Act on verdict approved, before validUntil; the decision's own record stays as it is.", events.TypeApprovalRecorded, reflect.TypeFor[signedApproval]())
+
+var getStanding = &operation{
+	id: "assurance_get_standing", method: http.MethodGet, path: "/api/assurance/decisions/{decisionId}/standing",
+	summary: "Whether a decision may be acted on now: an emergency stop, or another policy that denies the action, ends the allows and approvals that were given before it. Ask just before executing.",
+	access:  credential.WithRight(commands.RightRead), output: reflect.TypeFor[commands.Standing](), errors: []int{401, 403, 404, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		standing, err := s.app.Standing(c.request.Context(), c.Principal, c.vars["decisionId"])
+		return reply{value: standing, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	},
+}
 
 func recordOperation(id, path, summary, eventType string, output reflect.Type) *operation {
 	return &operation{

@@ -27,6 +27,7 @@ var routes = []struct {
 	{"POST", "/api/assurance/receipts", "owner admin developer assurance:receipt", 400},
 	{"GET", "/api/assurance/history", "owner admin developer auditor assurance:read", 200},
 	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000", "owner admin developer auditor assurance:read", 404},
+	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/standing", "owner admin developer auditor assurance:read", 404},
 	{"GET", "/api/assurance/receipts/asr_01JD3Z8W5T0000000000000000", "owner admin developer auditor assurance:read", 404},
 	{"POST", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin", 400},
 	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin developer auditor assurance:read", 404},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,6 +50,8 @@ type Activation struct {
 	DraftID, Author, Activator, Reason, ActivatedAt string
 	SelfActivated                                   bool
 	Changed                                         []string
+
+	activated time.Time // ActivatedAt
 }
 
 // policies is the fold of the stream.
@@ -93,6 +96,7 @@ func (s policies) apply(e ledger.Event) (policies, error) {
 			ActivePolicy: ActivePolicy{PolicyID: v.PolicyID, Version: v.Version, Canonical: v.Policy, Hash: v.PolicyHash, ActivatedSequence: e.Sequence},
 			DraftID:      v.DraftID, Author: v.Author, Activator: v.Activator, Reason: v.Reason,
 			ActivatedAt: Stamp(e.Occurred()), SelfActivated: v.SelfActivated, Changed: v.Changed,
+			activated: e.Occurred().Truncate(time.Millisecond),
 		})
 	}
 	return s, nil

@@ -18,7 +18,8 @@ import (
 var errNoDecision = policy.Refuse(CodeNotFound, "", "not found")
 
 // Approve records a person's signed verdict about a decision that needs a review,
-// once per decision. Who asked for the decision does not approve it, but on a
+// once per decision. What the active policy denies can be rejected and not be
+// approved. Who asked for the decision does not approve it, but on a
 // Team with nobody else who could; the record says so. Refusals: not_found,
 // forbidden, conflict, idempotency_key_reused, signing_unavailable.
 func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
@@ -44,7 +45,13 @@ func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in as
 		if err != nil {
 			return Recorded{}, a.settled(ctx, p, nil, err)
 		}
-		return a.approve(ctx, t, in, c, self, last)
+		var guards []ledger.Guard
+		if in.Verdict == assurance.VerdictApproved {
+			if guards, err = a.notDenied(ctx, p, c); err != nil {
+				return Recorded{}, a.settled(ctx, p, guards, err)
+			}
+		}
+		return a.approve(ctx, t, in, c, self, last, guards)
 	})
 	return recorded, inWords(err, "decision was already resolved")
 }
@@ -68,7 +75,27 @@ func (a *App) mayApprove(ctx context.Context, p Principal, c decisionCase) (self
 	return self, nil
 }
 
-func (a *App) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time) (Recorded, error) {
+// notDenied evaluates the recorded intent under the active policy and refuses what it
+// denies. The guards are of the policy: one that is activated before the approval is
+// appended has the approval tried again.
+func (a *App) notDenied(ctx context.Context, p Principal, c decisionCase) ([]ledger.Guard, error) {
+	active, err := a.ActivePolicy(ctx, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	guards := []ledger.Guard{active.Guard}
+	stored, err := a.rules.of(active)
+	if err != nil {
+		return guards, err
+	}
+	j, err := judgedOf(c.history.Events[0])
+	if err == nil && j.nowUnder(stored) == assurance.Deny {
+		err = errDenied
+	}
+	return guards, err
+}
+
+func (a *App) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, guards []ledger.Guard) (Recorded, error) {
 	p := *t.principal
 	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
@@ -85,7 +112,7 @@ func (a *App) approve(ctx context.Context, t attempt, in assurance.ApprovalInput
 	}
 	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, now, ""})
+		append(guards, guard), now, ""})
 }
 
 // Record returns a signed record of a decision's stream: the decision itself, its

@@ -69,7 +69,12 @@ func (a *App) readCase(ctx context.Context, orgID, decisionID string) (decisionC
 	if err != nil {
 		return decisionCase{}, err
 	}
-	c := decisionCase{history: history}
+	return caseOf(history)
+}
+
+// caseOf folds a decision's stream.
+func caseOf(history ledger.History) (c decisionCase, err error) {
+	c.history = history
 	for _, e := range history.Events {
 		if c, err = c.apply(e); err != nil {
 			return decisionCase{}, err
@@ -135,6 +140,12 @@ func (a *App) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptReq
 	if err != nil {
 		return Recorded{}, err
 	}
+	// The policies are a precondition: a stop that is activated meanwhile is seen.
+	stopped, policies, err := a.stopOf(ctx, p.OrgID, c)
+	if err != nil {
+		return Recorded{}, err
+	}
+	c.decided.Stopped = stopped
 	received, _ := a.issueTime(last)
 	by := assurance.Submitter{MemberID: p.ActorID}
 	if p.Role == RoleToken {
@@ -151,5 +162,5 @@ func (a *App) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptReq
 	}
 	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, received, ""})
+		[]ledger.Guard{guard, policies}, received, ""})
 }

@@ -29,6 +29,7 @@ type DecisionCase struct {
 	// again and match the signed hash.
 	Arguments jsontext.Value
 	Own       bool // the principal asked for it, so that somebody else resolves it
+	Standing  Standing
 }
 
 // ShowDecision reads the whole case of a decision. Refusals are those of
@@ -46,6 +47,9 @@ func (a *App) ShowDecision(ctx context.Context, p Principal, decisionID string) 
 		if err := c.add(ctx, a, e); err != nil {
 			return c, inWords(refusal(err), "")
 		}
+	}
+	if c.Standing, err = a.standing(ctx, p.OrgID, history); err != nil {
+		return c, err
 	}
 	c.Own, err = a.IsOwn(ctx, p, history.Events[0].Actor)
 	return c, err

@@ -124,6 +124,7 @@ func (d *Documented) conform() (err error) {
 		Decision   string         `json:"decision"`
 		IssuedAt   time.Time      `json:"issuedAt"`
 		ValidUntil time.Time      `json:"validUntil"`
+		StoppedAt  time.Time      `json:"stoppedAt"`
 		ReportedAt time.Time      `json:"reportedAt"`
 		Receipt    jsontext.Value `json:"receipt"`
 	}
@@ -134,7 +135,8 @@ func (d *Documented) conform() (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
-	for _, f := range Conform(Decided{Decision: in.Decision, IssuedAt: in.IssuedAt, ValidUntil: in.ValidUntil}, receipt, in.ReportedAt).Findings {
+	decided := Decided{Decision: in.Decision, IssuedAt: in.IssuedAt, ValidUntil: in.ValidUntil, Stopped: in.StoppedAt}
+	for _, f := range Conform(decided, receipt, in.ReportedAt).Findings {
 		if f.RuleID == d.ID {
 			d.Effects = []string{f.Effect}
 			d.Finding, err = json.Marshal(f)
@@ -174,6 +176,14 @@ var ofReceipts = []policy.Rule{
 		Catches: "it was executed after the decision had expired",
 		Why:     "what was true when it was decided may not have been true any more",
 		Instead: "ask again when the time is over"},
+	{ID: "receipt.executed_after_stop", Example: `{"stoppedAt":"2026-11-21T10:03:00Z"}`,
+		Catches: "it was executed after an emergency stop, or after another policy that denies it was activated",
+		Why:     "a stop ends every decision and approval that was given before it and that it denies",
+		Instead: "ask the service just before executing: see countersign check --url"},
+	{ID: "receipt.reported_after_stop", Example: `{"stoppedAt":"2026-11-21T10:04:30Z"}`,
+		Catches: "it is claimed to have been executed before a stop, and was reported after the stop",
+		Why:     "only the executor's clock says that it was in time",
+		Instead: "compare observedAt with the log of the executor or with the chain"},
 	{ID: "receipt.status_mismatch", Example: `{"receipt":{"responseStatus":500}}`,
 		Catches: "outcome and status of the answer contradict each other",
 		Why:     "one of both is wrong",

@@ -92,6 +92,10 @@ type Decided struct {
 	IssuedAt   time.Time
 	ValidUntil time.Time // zero unless the decision is allow
 	Approval   *Approved
+
+	// Stopped is when a policy was activated that denies the action, after the decision
+	// and after its approval if there is one; zero: never.
+	Stopped time.Time
 }
 
 // Approved is a recorded verdict of a person.
@@ -153,6 +157,13 @@ func grade(effect string) int {
 // executed judges what was done, successfully or not, against what was decided.
 func (c *conformer) executed(d Decided, observed time.Time) {
 	until := d.ValidUntil
+	switch {
+	case d.Decision == Deny || d.Stopped.IsZero():
+	case observed.Before(d.Stopped):
+		c.say("info", "receipt.reported_after_stop", "observedAt", "it is claimed to have happened before a policy that denies it was activated, and was reported after that")
+	default:
+		c.say(Violation, "receipt.executed_after_stop", "observedAt", "it was executed after a policy that denies it was activated")
+	}
 	switch d.Decision {
 	case Deny:
 		c.say(Violation, "receipt.executed_after_deny", "outcome", "it was executed although the decision is deny")

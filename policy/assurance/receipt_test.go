@@ -33,6 +33,8 @@ func TestConformance(t *testing.T) {
 	approved, refused := review, review
 	approved.Approval = &assurance.Approved{ApprovalID: "apr_1", Verdict: "approved", IssuedAt: issued.Add(time.Hour), ValidUntil: issued.Add(75 * time.Minute)}
 	refused.Approval = &assurance.Approved{ApprovalID: "apr_1", Verdict: "rejected", IssuedAt: issued.Add(time.Hour), ValidUntil: issued.Add(75 * time.Minute)}
+	stopped, late, unapproved, denied := allow, approved, review, deny
+	stopped.Stopped, late.Stopped, unapproved.Stopped, denied.Stopped = issued.Add(2*time.Minute), issued.Add(62*time.Minute), issued.Add(2*time.Minute), issued.Add(time.Second)
 	const full = `,"responseStatus":200,"responseBodyHash":"` + "0000000000000000000000000000000000000000000000000000000000000000" + `"`
 	at := func(d time.Duration) string { return `,"observedAt":"` + after(d) + `"` }
 	for _, c := range []struct {
@@ -64,6 +66,13 @@ func TestConformance(t *testing.T) {
 		{"more than 2 minutes in the future", allow, "failed", at(3*time.Minute + 1), time.Minute, "inconclusive receipt.observed_in_future"},
 		{"no time, in time", allow, "failed", "", time.Minute, "conforming receipt.observed_at_missing"},
 		{"no time, received after expiry", allow, "failed", "", 16 * time.Minute, "violation receipt.after_expiry receipt.observed_at_missing"},
+		{"allow, before a stop", stopped, "failed", at(2*time.Minute - 1), 3 * time.Minute, "conforming receipt.reported_after_stop"},
+		{"allow, at a stop", stopped, "failed", at(2 * time.Minute), 3 * time.Minute, "violation receipt.executed_after_stop"},
+		{"allow, no time, received after a stop", stopped, "failed", "", 3 * time.Minute, "violation receipt.executed_after_stop receipt.observed_at_missing"},
+		{"allow, not executed after a stop", stopped, "rejected", at(3 * time.Minute), 3 * time.Minute, "conforming"},
+		{"approved, after a stop", late, "failed", at(63 * time.Minute), 63 * time.Minute, "violation receipt.executed_after_stop"},
+		{"not approved, after a stop", unapproved, "failed", at(3 * time.Minute), 3 * time.Minute, "violation receipt.executed_after_stop receipt.executed_without_approval"},
+		{"a deny needs no stop", denied, "failed", at(time.Minute), time.Minute, "violation receipt.executed_after_deny"},
 		{"fulfilled with 400", allow, "fulfilled", strings.Replace(full, "200", "400", 1) + at(0), 0, "inconclusive receipt.status_mismatch"},
 		{"fulfilled with 399", allow, "fulfilled", strings.Replace(full, "200", "399", 1) + at(0), 0, "conforming"},
 		{"failed with 204", allow, "failed", `,"responseStatus":204` + at(0), 0, "inconclusive receipt.status_mismatch"},

@@ -457,6 +457,22 @@ func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	}
 }
 
+// A manifest that lacks a member which the verifiers rest on is false, whoever signed it.
+func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
+	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "files"} {
+		files := draw()
+		var envelope struct{ Record map[string]any }
+		if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+			t.Fatal(err)
+		}
+		delete(envelope.Record, name)
+		signRecord(files, envelope.Record)
+		if r := verified(t, files, nil); r.Reason != "manifest.json: record" {
+			t.Errorf("without %s: %+v", name, r)
+		}
+	}
+}
+
 // A key signs in the partitions it was activated in; one that the verifier trusts
 // anywhere signs in all.
 func TestKeysOfAnotherPartitionSignNothing(t *testing.T) {

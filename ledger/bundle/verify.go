@@ -265,15 +265,11 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 	return i
 }
 
-// manifestKinds checks the types of the members that the verifier rests on; bundles
-// from before there were partitions do not say theirs.
+// manifestKinds checks the types of the members that the verifier rests on.
 func manifestKinds(record map[string]jsontext.Value) bool {
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
 		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "files": '{', "partition": '0'} {
-		value, there := record[name]
-		if !there && name == "partition" {
-			continue
-		}
+		value := record[name]
 		if len(value) == 0 || kind == '0' && (value[0] < '0' || value[0] > '9' || bytes.ContainsAny(value, ".eE")) || kind != '0' && value[0] != kind {
 			return false
 		}

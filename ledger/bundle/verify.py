@@ -481,16 +481,15 @@ class Bundle:
         check(isinstance(m, dict) and set(m) == {"record", "integrity"} and isinstance(m["record"], dict) and isinstance(m["integrity"], dict), name + ": form")
         r, i = m["record"], m["integrity"]
         check(len(i) == 7, name + ": form")  # each of them is checked: what nobody signed would pass for signed
-        kinds = {"schema": str, "origin": str, "tenant": str, "firstSequence": int, "count": int, "prevBeforeFirst": str,
+        kinds = {"schema": str, "origin": str, "tenant": str, "partition": int, "firstSequence": int, "count": int, "prevBeforeFirst": str,
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
-        ok = ok and type(r.get("partition", 0)) is int and r.get("partition", 0) >= 0  # bundles of before do not say it
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
         check(ok, name + ": record")
         check(self.names - {name} == set(r["files"]), "files")
         for other in sorted(r["files"]):
             check(self.sum(other) == r["files"][other], other + ": hash")
-        self.keys = keys_of(self.given, r.get("partition", 0))
+        self.keys = keys_of(self.given, r["partition"])
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
         algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))

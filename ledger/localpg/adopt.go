@@ -82,7 +82,7 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 func (l *launcher) heldAlive() bool {
 	f, err := os.OpenFile(l.alivePath(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return false // who started it knew nothing of this file
+		return false // it is not there, or not a file
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil

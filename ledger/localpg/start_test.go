@@ -243,7 +243,7 @@ func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
 		t.Errorf("the pid file: %q, %v", text, err)
 	}
 	_ = alive.Close()
-	if err := os.Remove(held.alivePath()); err != nil { // as an older program has left it
+	if err := os.Remove(held.alivePath()); err != nil { // then only PostgreSQL can tell that the server is dead
 		t.Fatal(err)
 	}
 	query(t, start(t, Options{DataDir: dir}).URL(Superuser), `select '1'`)

@@ -16,7 +16,7 @@ func TestClockAheadSignsNobodyOut(t *testing.T) {
 	right.Set(time.Now())
 	ahead.Set(time.Now().Add(24 * time.Hour))
 	a, wrong := openApp(t, db, right), openApp(t, db, ahead)
-	if _, err := a.Ledger.Pool().Exec(t.Context(), `insert into sessions (p, token_hash, data, expires_at) values (0, 'somebody', '\x00', $1)`, right.Now().Add(time.Hour)); err != nil {
+	if _, err := a.Ledger.Pool().Exec(t.Context(), `insert into sessions (p, token_hash, customer, data, expires_at) values (0, 'somebody', 'cus_1', '\x00', $1)`, right.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := a.RequestSignIn(t.Context(), "ada@example.com", "")

@@ -87,12 +87,12 @@ func within(name string, rules ...any) object {
 }
 
 func bondConditions() []any {
-	lists := []any{filled("couponSteps"), filled("amortization"), filled("callSchedule")}
+	lists := []any{filled("couponSteps"), filled("amortization"), filled("callSchedule"), filled("putSchedule")}
 	loan := allOf(allGiven("annualRate", "termMonths"), not(is("mode", "bond")), not(anyOfThese(lists...)),
-		noneGiven("faceValue", "couponRate", "frequency", "settlementDate", "maturityDate", "yearsToMaturity", "dayCount", "redemption",
-			"yieldToMaturity", "cleanPrice", "dirtyPrice"))
-	dated := allGiven("settlementDate", "maturityDate")
-	undated := allOf(noneGiven("settlementDate", "maturityDate", "dayCount"), not(anyOfThese(lists...)))
+		noneGiven("faceValue", "couponRate", "frequency", "settlementDate", "maturityDate", "yearsToMaturity", "dayCount", "basis",
+			"issueDate", "firstCouponDate", "lastCouponDate", "lastPeriod", "redemption", "yieldToMaturity", "cleanPrice", "dirtyPrice"))
+	dated := allOf(allGiven("settlementDate", "maturityDate"), when(given("firstCouponDate"), given("issueDate")), not(allGiven("dayCount", "basis")))
+	undated := allOf(noneGiven("settlementDate", "maturityDate", "dayCount", "basis", "issueDate", "firstCouponDate", "lastCouponDate"), not(anyOfThese(lists...)))
 	bond := allOf(given("couponRate"), not(is("mode", "loan")),
 		object{"oneOf": eachGiven("yieldToMaturity", "cleanPrice", "dirtyPrice")},
 		noneGiven("annualRate", "termMonths", "startDate", "balloonAmount", "interestOnlyMonths", "extraMonthlyPayment", "upfrontFees", "includeSchedule"),

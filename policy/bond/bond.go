@@ -3,11 +3,15 @@
 //
 // A bond's dirty price at yield y with f coupons a year is the sum over its flows
 // of CF_k / (1 + y/f)^(k-1+w), where w is the part of the current coupon period
-// that is left: the street convention, also used in the last period. The clean
-// price is the dirty price less accrued interest. For 4.25 % semi-annual, settled
+// that is left: the street convention. With one coupon left it is
+// CF / (1 + w*y/f), simple interest, unless lastPeriod is compound. An irregular first
+// or last period is laid over notional regular ones and pays, and counts, its parts of
+// them. The clean price is the dirty price less accrued interest. For 4.25 % semi-annual, settled
 // 2025-05-20, due 2031-11-15, at 3.91 %: dirty 101.988602632, clean 101.930858067.
 // The formulas are those of the ISMA (Stigum and Robinson 1996, "Money Market and
-// Bond Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies").
+// Bond Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies") and, for the
+// last period and irregular ones, those of SIFMA's Standard Securities Calculation
+// Methods, which spreadsheets use.
 //
 // A loan's payment is (P - B*(1+i)^-n)*i / (1 - (1+i)^-n) with i = annualRate/12;
 // its schedule is in cents, every interest rounded half to even. 18500 at 6.49 %
@@ -27,7 +31,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Title:      "Bond or loan analysis",
 	Summary: "Bond: clean and dirty price from a yield or the yield from a price, accrued interest in five day counts, current yield, " +
-		"Macaulay and modified duration, convexity, stepped, amortizing and callable bonds with yield to worst. " +
+		"Macaulay and modified duration, convexity, irregular first and last coupons, stepped, amortizing, callable and puttable bonds with yield to worst. " +
 		"Loan (send principal, annualRate, termMonths): level payment, totals, APR and the schedule to the cent.",
 	Example: `{"faceValue":100,"couponRate":0.0425,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.0391}`,
 	Rules:   documented,
@@ -44,7 +48,12 @@ type Input struct {
 	SettlementDate  *string  `json:"settlementDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, before maturityDate. Either both dates or yearsToMaturity."`
 	MaturityDate    *string  `json:"maturityDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD; coupon dates are counted back from it."`
 	YearsToMaturity *float64 `json:"yearsToMaturity,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years to maturity where dates are not known."`
-	DayCount        *string  `json:"dayCount,omitempty" jsonschema:"enum=ACT/ACT-ICMA,enum=30/360-US,enum=30E/360,enum=ACT/360,enum=ACT/365F,default=ACT/ACT-ICMA" jsonschema_description:"Day count of accrued interest and of the current period (with dates only)."`
+	DayCount        *string  `json:"dayCount,omitempty" jsonschema:"enum=ACT/ACT-ICMA,enum=30/360-US,enum=30E/360,enum=ACT/360,enum=ACT/365F,enum=ACT/ACT,enum=ACT/ACT-ISMA,enum=30/360,enum=30U/360,enum=30/360-NASD,enum=30E/360-ISMA,enum=ACT/365,enum=0,enum=1,enum=2,enum=3,enum=4,default=ACT/ACT-ICMA" jsonschema_description:"Day count of accrued interest and of the current period (with dates only). Other names of the first five: ACT/ACT and ACT/ACT-ISMA are ACT/ACT-ICMA; 30/360, 30U/360 and 30/360-NASD are 30/360-US; 30E/360-ISMA is 30E/360; ACT/365 is ACT/365F; 0 to 4 as in basis."`
+	Basis           *int     `json:"basis,omitempty" jsonschema:"enum=0,enum=1,enum=2,enum=3,enum=4" jsonschema_description:"The day count by its number in spreadsheets, instead of dayCount: 0 is 30/360-US, 1 ACT/ACT-ICMA, 2 ACT/360, 3 ACT/365F, 4 30E/360."`
+	IssueDate       *string  `json:"issueDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, on or before settlementDate: interest runs from this day. A first period that is not whole is irregular: it pays for each day what a regular period pays."`
+	FirstCouponDate *string  `json:"firstCouponDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, with issueDate: the first coupon date, for a first period longer than a regular one. Without it the first coupon date after issueDate."`
+	LastCouponDate  *string  `json:"lastCouponDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD: the last coupon date before maturityDate, for an irregular last period. Coupon dates are then counted back from it."`
+	LastPeriod      *string  `json:"lastPeriod,omitempty" jsonschema:"enum=simple,enum=compound,default=simple" jsonschema_description:"How a bond with one coupon left is discounted: simple interest (Excel, SIFMA, Bloomberg) or compounded like the others (ISMA)."`
 	Redemption      *float64 `json:"redemption,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Amount paid at maturity, in currency; default faceValue. Excludes amortization."`
 	YieldToMaturity *float64 `json:"yieldToMaturity,omitempty" jsonschema:"maximum=10" jsonschema_description:"Annual yield as a decimal, above -0.99 times frequency. Exactly one of yieldToMaturity, cleanPrice, dirtyPrice."`
 	CleanPrice      *float64 `json:"cleanPrice,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Price without accrued interest, for faceValue."`
@@ -53,6 +62,8 @@ type Input struct {
 	CouponSteps  []CouponStep   `json:"couponSteps,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Later coupon rates, ascending by date (with dates only)."`
 	Amortization []Amortization `json:"amortization,omitempty" jsonschema:"maxItems=400" jsonschema_description:"Principal repaid before maturity, ascending by date (with dates only); together less than faceValue."`
 	CallSchedule []Call         `json:"callSchedule,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Days on which the issuer may redeem, ascending, after settlement and before maturity (with dates only)."`
+
+	PutSchedule []Call `json:"putSchedule,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Days on which the holder may be repaid, as callSchedule."`
 
 	Principal           *float64 `json:"principal,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Loan amount, in currency, at most two decimals. Makes it a loan."`
 	AnnualRate          *float64 `json:"annualRate,omitempty" jsonschema:"minimum=0,maximum=2" jsonschema_description:"Nominal annual rate as a decimal, compounded monthly; required for a loan."`
@@ -77,7 +88,7 @@ type Amortization struct {
 	Amount float64 `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Principal repaid, in currency."`
 }
 
-// Call is a day on which the issuer may redeem what is outstanding.
+// Call is a day on which the issuer, or of a put the holder, may end the bond.
 type Call struct {
 	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date, YYYY-MM-DD."`
 	Price float64 `json:"price" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Paid beside the coupon of that day, in currency for the original faceValue; replaces all later flows and that day's amortization."`
@@ -105,11 +116,13 @@ type Bond struct {
 	DV01                 float64    `json:"dv01" jsonschema_description:"Price change per basis point, in currency."`
 	PriceType            string     `json:"priceType" jsonschema:"enum=premium,enum=par,enum=discount" jsonschema_description:"Clean price against redemption."`
 	CouponsRemaining     int        `json:"couponsRemaining" jsonschema_description:"Coupon dates after settlement."`
-	PreviousCouponDate   *string    `json:"previousCouponDate" jsonschema:"nullable" jsonschema_description:"On or before settlement; null without dates."`
+	PreviousCouponDate   *string    `json:"previousCouponDate" jsonschema:"nullable" jsonschema_description:"On or before settlement, or issueDate in the first period; null without dates."`
 	NextCouponDate       *string    `json:"nextCouponDate" jsonschema:"nullable" jsonschema_description:"After settlement; null without dates."`
+	DayCount             *string    `json:"dayCount" jsonschema:"nullable" jsonschema_description:"The day count used; null without dates."`
 	DaysAccrued          *float64   `json:"daysAccrued" jsonschema:"nullable" jsonschema_description:"By the day count; null without dates."`
 	DaysInPeriod         *float64   `json:"daysInPeriod" jsonschema:"nullable" jsonschema_description:"By the day count; null without dates."`
 	YieldToCall          *float64   `json:"yieldToCall" jsonschema:"nullable" jsonschema_description:"Yield to the first call; null without calls."`
+	YieldToPut           *float64   `json:"yieldToPut" jsonschema:"nullable" jsonschema_description:"Yield to the first put; null without puts."`
 	YieldToWorst         *float64   `json:"yieldToWorst" jsonschema:"nullable" jsonschema_description:"Lowest of the yields to calls and maturity; null without calls."`
 	WorstDate            *string    `json:"worstDate" jsonschema:"nullable" jsonschema_description:"Day of the lowest yield."`
 	CashFlows            []CashFlow `json:"cashFlows" jsonschema_description:"Every payment after settlement."`

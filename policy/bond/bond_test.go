@@ -26,6 +26,9 @@ func (c bondCase) input() bond.Input {
 	if c.redemption != 0 {
 		in.Redemption = &c.redemption
 	}
+	if c.want.coupons == 1 {
+		in.LastPeriod = ptr("compound")
+	}
 	return in
 }
 
@@ -118,6 +121,96 @@ func TestSpreadsheetManualExamples(t *testing.T) {
 	in.YieldToMaturity, in.CleanPrice = nil, ptr(95.04287)
 	if out = evaluate(t, in); math.Abs(out.YieldToMaturity-0.065) > 1e-8 {
 		t.Errorf("yield %v", out.YieldToMaturity)
+	}
+}
+
+// Values of the manuals of Excel and LibreOffice for ODDFPRICE, ODDFYIELD, ODDLPRICE and
+// ODDLYIELD (support.microsoft.com, "ODDFPRICE function" and the others).
+func TestIrregularCouponsOfTheSpreadsheetManuals(t *testing.T) {
+	for members, want := range map[string]struct {
+		member string
+		value  float64
+		within float64
+	}{
+		`"basis":1,"settlementDate":"2008-11-11","maturityDate":"2021-03-01","issueDate":"2008-10-15","firstCouponDate":"2009-03-01","couponRate":0.0785,"yieldToMaturity":0.0625`: {"cleanPrice", 113.597717474079, 5e-9},
+		`"basis":0,"settlementDate":"2008-11-11","maturityDate":"2021-03-01","issueDate":"2008-10-15","firstCouponDate":"2009-03-01","couponRate":0.0575,"cleanPrice":84.5`:        {"yieldToMaturity", 0.0772455415972249, 5e-9},
+		`"basis":0,"settlementDate":"2008-02-07","maturityDate":"2008-06-15","lastCouponDate":"2007-10-15","couponRate":0.0375,"yieldToMaturity":0.0405`:                           {"cleanPrice", 99.8782860147213, 5e-9},
+		`"dayCount":"30/360","settlementDate":"2008-04-20","maturityDate":"2008-06-15","lastCouponDate":"2007-12-24","couponRate":0.0375,"cleanPrice":99.875`:                      {"yieldToMaturity", 0.0451922356291692, 5e-9},
+	} {
+		got := policytest.Members(t, bond.Service, "{"+members+"}")
+		if value, _ := got[want.member].(float64); math.Abs(value-want.value) > want.within {
+			t.Errorf("%s: %s %v, want %v", members, want.member, got[want.member], want.value)
+		}
+	}
+}
+
+// With one coupon left SIFMA's formula 6 and PRICE of a spreadsheet use simple interest:
+// (100 + C)/(1 + DSC/E*y/f) - C*A/E. An annual 4.2 % note that matures in half a year,
+// at 5 %, is the textbook case: (104.2)/(1 + 0.5*0.05) less half a coupon.
+func TestLastPeriod(t *testing.T) {
+	const members = `{"couponRate":0.05,"settlementDate":"2025-04-01","maturityDate":"2025-09-30","yieldToMaturity":0.3`
+	price := func(more string) float64 {
+		return policytest.Members(t, bond.Service, members+more+"}")["cleanPrice"].(float64)
+	}
+	if got, want := price(""), 102.5/(1+182.0/183*0.15)-2.5/183; !near(got, want) {
+		t.Errorf("simple: %v, want %v", got, want)
+	}
+	if got, want := price(`,"lastPeriod":"compound"`), 102.5/math.Pow(1.15, 182.0/183)-2.5/183; !near(got, want) {
+		t.Errorf("compound: %v, want %v", got, want)
+	}
+	half := `{"couponRate":0.042,"frequency":1,"yearsToMaturity":0.5,"yieldToMaturity":0.05}`
+	if got, want := policytest.Members(t, bond.Service, half)["dirtyPrice"].(float64), 104.2/1.025; !near(got, want) {
+		t.Errorf("half a year: %v, want %v", got, want)
+	}
+	// The yield inverts the price, and a call on the next coupon date is a last period too.
+	back := policytest.Members(t, bond.Service, fmt.Sprintf(`{"couponRate":0.05,"settlementDate":"2025-04-01","maturityDate":"2025-09-30","cleanPrice":%v}`, price("")))
+	if y := back["yieldToMaturity"].(float64); math.Abs(y-0.3) > 1e-11 {
+		t.Errorf("yield %v", y)
+	}
+	called := policytest.Members(t, bond.Service, `{"couponRate":0.05,"settlementDate":"2025-04-01","maturityDate":"2030-09-30","dirtyPrice":100,"callSchedule":[{"date":"2025-09-30","price":100}]}`)
+	if got, want := called["yieldToCall"].(float64), (102.5/100-1)/(182.0/183)*2; !near(got, want) {
+		t.Errorf("yield to call %v, want %v", got, want)
+	}
+}
+
+// A regular first or last coupon named in the request changes nothing, a long one pays
+// its parts, and other names of a day count are the same day count.
+func TestIrregularAndRegularAgree(t *testing.T) {
+	const plain = `"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.03`
+	same := func(a, b string) {
+		t.Helper()
+		x, y := policytest.Members(t, bond.Service, "{"+a+"}"), policytest.Members(t, bond.Service, "{"+b+"}")
+		for _, m := range []map[string]any{x, y} {
+			delete(m, "inputHash")
+			delete(m, "outputHash")
+		}
+		if diff := cmp.Diff(x, y); diff != "" {
+			t.Errorf("%s (-%s):\n%s", b, a, diff)
+		}
+	}
+	same(plain, plain+`,"issueDate":"2025-05-15"`)
+	same(plain, plain+`,"issueDate":"2021-11-15","firstCouponDate":"2022-05-15"`)
+	same(plain, plain+`,"lastCouponDate":"2031-05-15"`)
+	for alias, name := range map[string]string{"30/360": "30/360-US", "ACT/ACT": "ACT/ACT-ICMA", "ACT/365": "ACT/365F", "30U/360": "30/360-US", "0": "30/360-US", "1": "ACT/ACT-ICMA", "2": "ACT/360", "3": "ACT/365F", "4": "30E/360"} {
+		same(plain+`,"dayCount":"`+name+`"`, plain+`,"dayCount":"`+alias+`"`)
+		if len(alias) == 1 {
+			same(plain+`,"dayCount":"`+name+`"`, plain+`,"basis":`+alias)
+		}
+	}
+	out := policytest.Ask(t, bond.Evaluate, plain+`,"issueDate":"2025-03-15","firstCouponDate":"2025-11-15","dayCount":"30/360"`)
+	if got := out.CashFlows[0].Coupon; !near(got, 2*(1+2.0/6)) { // eight months
+		t.Errorf("long first coupon %v", got)
+	}
+	if got := out.AccruedInterest; !near(got, 2*65.0/180) || *out.PreviousCouponDate != "2025-03-15" || *out.NextCouponDate != "2025-11-15" {
+		t.Errorf("accrued %v from %s to %s", got, *out.PreviousCouponDate, *out.NextCouponDate)
+	}
+}
+
+func TestYieldToPut(t *testing.T) {
+	got := policytest.Members(t, bond.Service, `{"couponRate":0.03,"settlementDate":"2025-05-15","maturityDate":"2035-05-15","cleanPrice":90,"putSchedule":[{"date":"2028-05-15","price":100}]}`)
+	same := policytest.Members(t, bond.Service, `{"couponRate":0.03,"settlementDate":"2025-05-15","maturityDate":"2028-05-15","cleanPrice":90}`)
+	if got["yieldToPut"] != same["yieldToMaturity"] || got["yieldToWorst"] != nil {
+		t.Errorf("yield to put %v, of a bond to that day %v; worst %v", got["yieldToPut"], same["yieldToMaturity"], got["yieldToWorst"])
 	}
 }
 
@@ -338,6 +431,17 @@ func TestRefusalsOfABond(t *testing.T) {
 		dates + `,"callSchedule":[` + strings.Repeat(`{"date":"2025-11-15","price":100},`, 100) + `{"date":"2025-11-15","price":100}]`:              {"too_many_items", "/callSchedule"},
 		dates + `,"couponSteps":[` + strings.Repeat(`{"fromDate":"2025-11-15","couponRate":0},`, 100) + `{"fromDate":"2025-11-15","couponRate":0}]`: {"too_many_items", "/couponSteps"},
 		dates + `,"amortization":[` + strings.Repeat(`{"date":"2025-11-15","amount":1},`, 400) + `{"date":"2025-11-15","amount":1}]`:                {"too_many_items", "/amortization"},
+		dates + `,"dayCount":"30/360","basis":0`:                                                                                                    {"mutually_exclusive", "/dayCount"},
+		dates + `,"basis":5`:                                                                                                                        {"invalid_enum", "/basis"},
+		dates + `,"lastPeriod":"linear"`:                                                                                                            {"invalid_enum", "/lastPeriod"},
+		dates + `,"issueDate":"2025-05-21"`:                                                                                                         {"inconsistent_input", "/issueDate"},
+		dates + `,"firstCouponDate":"2025-11-15"`:                                                                                                   {"missing_field", "/issueDate"},
+		dates + `,"issueDate":"2025-01-15","firstCouponDate":"2025-11-16"`:                                                                          {"inconsistent_input", "/firstCouponDate"},
+		dates + `,"issueDate":"2025-01-15","firstCouponDate":"2025-01-15"`:                                                                          {"inconsistent_input", "/firstCouponDate"},
+		dates + `,"lastCouponDate":"2031-11-15"`:                                                                                                    {"inconsistent_input", "/lastCouponDate"},
+		dates + `,"lastCouponDate":"2025-01-15","issueDate":"2025-02-15"`:                                                                           {"inconsistent_input", "/issueDate"},
+		dates + `,"putSchedule":[{"date":"2025-05-15","price":100}]`:                                                                                {"inconsistent_input", "/putSchedule/0/date"},
+		`"couponRate":0.05,"yearsToMaturity":5,"yieldToMaturity":0.05,"basis":1`:                                                                    {"mutually_exclusive", "/basis"},
 		`"couponRate":0.05,"settlementDate":"2031-11-15","maturityDate":"2031-11-15","yieldToMaturity":0.04`:                                        {"inconsistent_input", "/settlementDate"},
 		`"couponRate":0.05,"settlementDate":"2031-11-31","maturityDate":"2031-11-15","yieldToMaturity":0.04`:                                        {"invalid_date", "/settlementDate"},
 	} {

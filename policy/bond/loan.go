@@ -56,10 +56,11 @@ func readLoan(c *money.Check, in Input) loan {
 	exclude(c, "principal", given{"/faceValue", in.FaceValue != nil}, given{"/couponRate", in.CouponRate != nil},
 		given{"/frequency", in.Frequency != nil}, given{"/settlementDate", in.SettlementDate != nil},
 		given{"/maturityDate", in.MaturityDate != nil}, given{"/yearsToMaturity", in.YearsToMaturity != nil},
-		given{"/dayCount", in.DayCount != nil}, given{"/redemption", in.Redemption != nil},
+		given{"/dayCount", in.DayCount != nil}, given{"/basis", in.Basis != nil}, given{"/issueDate", in.IssueDate != nil},
+		given{"/firstCouponDate", in.FirstCouponDate != nil}, given{"/lastCouponDate", in.LastCouponDate != nil}, given{"/lastPeriod", in.LastPeriod != nil}, given{"/redemption", in.Redemption != nil},
 		given{"/yieldToMaturity", in.YieldToMaturity != nil}, given{"/cleanPrice", in.CleanPrice != nil},
 		given{"/dirtyPrice", in.DirtyPrice != nil}, given{"/couponSteps", len(in.CouponSteps) > 0},
-		given{"/amortization", len(in.Amortization) > 0}, given{"/callSchedule", len(in.CallSchedule) > 0})
+		given{"/amortization", len(in.Amortization) > 0}, given{"/callSchedule", len(in.CallSchedule) > 0}, given{"/putSchedule", len(in.PutSchedule) > 0})
 	if in.Mode != nil {
 		c.OneOf("/mode", *in.Mode, "bond", "loan")
 	}

@@ -23,7 +23,7 @@ func evaluateBond(in Input) (Output, error) {
 		return Output{}, err
 	}
 	s := b.schedule()
-	x, dirty, err := s.solvePrice(in, b.frequency)
+	y, dirty, err := b.solvePrice(in, s)
 	if err != nil {
 		return Output{}, err
 	}
@@ -31,7 +31,7 @@ func evaluateBond(in Input) (Output, error) {
 	if in.CleanPrice != nil {
 		clean = *in.CleanPrice
 	}
-	out, err := b.report(s, x, clean, dirty, in.YieldToMaturity)
+	out, err := b.report(s, y, clean, dirty, in.YieldToMaturity)
 	if err != nil {
 		return Output{}, err
 	}
@@ -55,12 +55,15 @@ func checkPrice(c *money.Check, in Input, b *terms) {
 	}
 }
 
-// solvePrice returns x = ln(1 + periodic yield) and the dirty price.
-func (s schedule) solvePrice(in Input, frequency int) (x, dirty float64, err error) {
+// solvePrice returns the periodic yield and the dirty price.
+func (b *terms) solvePrice(in Input, s schedule) (y, dirty float64, err error) {
 	if in.YieldToMaturity != nil {
-		x = math.Log1p(*in.YieldToMaturity / float64(frequency))
-		dirty, _ = value(s.flows, s.left, x)
-		return x, dirty, nil
+		y = *in.YieldToMaturity / float64(b.frequency)
+		dirty, _ = b.value(s.flows, y)
+		if dirty <= 0 {
+			return 0, 0, policy.Refuse("out_of_range", "/yieldToMaturity", "yieldToMaturity must leave a positive price with simple interest; set lastPeriod to compound")
+		}
+		return y, dirty, nil
 	}
 	path := "/dirtyPrice"
 	if in.CleanPrice != nil {
@@ -68,42 +71,56 @@ func (s schedule) solvePrice(in Input, frequency int) (x, dirty float64, err err
 	} else {
 		dirty = *in.DirtyPrice
 	}
-	x, ok := yield(s.flows, s.left, dirty)
+	y, ok := b.yield(s.flows, dirty)
 	if !ok {
 		return 0, 0, policy.Refuse("yield_not_found", path, path[1:]+" has no single yield between -99 % and 1000 % a coupon period")
 	}
-	return x, dirty, nil
+	return y, dirty, nil
 }
 
-// value is the dirty price at x = ln(1 + periodic yield) and its mean time in
-// periods (Macaulay duration times frequency), by Horner's rule: all flows are
-// positive, so nothing cancels.
-func value(flows []flow, left, x float64) (price, mean float64) {
-	v := math.Exp(-x)
-	var sum, moment float64 // of flows k.. discounted to coupon date k-1+1, and with their distance
-	for i := len(flows) - 1; i >= 0; i-- {
-		moment = float64(v*moment) + float64(v*sum)
-		sum = float64(v*sum) + flows[i].coupon + flows[i].principal
+// simple says whether flows are discounted with simple interest: in the last coupon
+// period, unless it compounds.
+func (b *terms) simple(flows []flow) bool { return len(flows) == 1 && !b.compound }
+
+// discount is the factor of a flow at a periodic yield.
+func (b *terms) discount(flows []flow, periods, y float64) float64 {
+	if b.simple(flows) {
+		return 1 / (1 + float64(periods*y))
 	}
-	return float64(sum * math.Exp(-x*left)), moment/sum + left
+	return math.Exp(-periods * math.Log1p(y))
 }
 
-// yield finds x at which the flows are worth dirty. ln(price) falls in x and is
-// convex and nearly straight, so Newton's method on it needs few steps; bisection
-// takes over where it leaves the bracket or numbers overflow. There is no yield
-// where the price lies outside the bracket, and none where it is the same at
-// every yield: 30/360 counts no day from the 30th to the 31st, so that a bond
-// settled on the one and repaid on the other is worth its last flow at any.
-func yield(flows []flow, left, dirty float64) (float64, bool) {
+// value is the dirty price at a periodic yield, and its mean time in periods (Macaulay
+// duration times frequency).
+func (b *terms) value(flows []flow, y float64) (price, mean float64) {
+	for _, f := range flows {
+		pv := float64((f.coupon + f.principal) * b.discount(flows, f.periods, y))
+		price += pv
+		mean += float64(f.periods * pv)
+	}
+	return price, mean / price
+}
+
+// yield finds the periodic yield at which the flows are worth dirty. ln(price) falls in
+// x = ln(1+y) and is convex and nearly straight, so Newton's method on it needs few
+// steps; bisection takes over where it leaves the bracket or numbers overflow. There is
+// no yield where the price lies outside the bracket, and none where it is the same at
+// every yield: 30/360 counts no day from the 30th to the 31st, so that a bond settled
+// on the one and repaid on the other is worth its last flow at any.
+func (b *terms) yield(flows []flow, dirty float64) (float64, bool) {
+	if b.simple(flows) {
+		y := ((flows[0].coupon+flows[0].principal)/dirty - 1) / flows[0].periods
+		return y, y > minPeriodicYield && y <= maxPeriodicYield
+	}
 	low, high := lowestX, highestX
-	top, _ := value(flows, left, low)
-	bottom, _ := value(flows, left, high)
+	top, _ := b.value(flows, minPeriodicYield)
+	bottom, _ := b.value(flows, maxPeriodicYield)
 	if !(top >= dirty && dirty >= bottom && top > bottom) {
 		return 0, false
 	}
 	x := math.Log1p(0.02)
 	for range solveSteps {
-		price, mean := value(flows, left, x)
+		price, mean := b.value(flows, math.Expm1(x))
 		if price > dirty {
 			low = x
 		} else {
@@ -118,28 +135,32 @@ func yield(flows []flow, left, dirty float64) (float64, bool) {
 		}
 		x = next
 	}
-	return x, true
+	return math.Expm1(x), true
 }
 
 // report computes what follows from price and yield.
-func (b *terms) report(s schedule, x, clean, dirty float64, given *float64) (*Bond, error) {
+func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float64) (*Bond, error) {
 	var n money.Report
 	f := float64(b.frequency)
-	growth := math.Exp(x) // 1 + y/f
-	y := f * math.Expm1(x)
+	y := f * periodic
 	if given != nil {
 		y = *given
 	}
+	growth := 1 + periodic // by which a later period divides; with simple interest, by which the last one does
 	var mean, square float64
 	rows := make([]CashFlow, 0, len(s.flows))
 	for _, flow := range s.flows {
-		periods := float64(flow.k-1) + s.left
-		t := periods / f
-		discount := math.Exp(-periods * x)
+		t := flow.periods / f
+		discount := b.discount(s.flows, flow.periods, periodic)
 		total := flow.coupon + flow.principal
 		pv := float64(total * discount)
 		mean += float64(t * pv)
-		square += float64(float64(t*(t+1/f)) * pv)
+		if b.simple(s.flows) {
+			growth = 1 / discount
+			square += float64(2 * t * t * pv)
+		} else {
+			square += float64(float64(t*(t+1/f)) * pv)
+		}
 		row := CashFlow{
 			TimeYears: n.Number(t), Coupon: n.Number(flow.coupon), Principal: n.Number(flow.principal),
 			Total: n.Number(total), DiscountFactor: n.Number(discount), PresentValue: n.Number(pv),
@@ -153,7 +174,7 @@ func (b *terms) report(s schedule, x, clean, dirty float64, given *float64) (*Bo
 	modified := macaulay / growth
 	out := &Bond{
 		CleanPrice: n.Number(clean), DirtyPrice: n.Number(dirty), AccruedInterest: n.Number(s.accrued),
-		YieldToMaturity: n.Number(y), EffectiveAnnualYield: n.Number(math.Expm1(f * x)),
+		YieldToMaturity: n.Number(y), EffectiveAnnualYield: n.Number(math.Expm1(f * math.Log1p(periodic))),
 		MacaulayDuration: n.Number(macaulay), ModifiedDuration: n.Number(modified),
 		Convexity: n.Number(square / growth / growth / dirty), DV01: n.Number(modified * dirty * basisPoint),
 		PriceType: priceType(clean-b.par(s), parWithin*b.face), CouponsRemaining: len(rows), CashFlows: rows,
@@ -163,6 +184,7 @@ func (b *terms) report(s schedule, x, clean, dirty float64, given *float64) (*Bo
 	}
 	if b.dated {
 		out.PreviousCouponDate, out.NextCouponDate = text(s.previous), text(s.next)
+		out.DayCount = &b.dayCount
 		out.DaysAccrued, out.DaysInPeriod = money.Number(s.days), money.Number(s.period)
 	}
 	return out, n.Err()
@@ -187,35 +209,48 @@ func priceType(above, within float64) string {
 	return "par"
 }
 
-// addCalls finds the yield to each call at the same dirty price, and the worst.
+// addCalls finds the yield to each call at the same dirty price, the worst of them, and
+// the yield to the first put.
 func (b *terms) addCalls(out *Bond, s schedule, dirty float64) {
+	if len(b.puts) > 0 {
+		out.YieldToPut = b.yieldTo(b.puts[0], s, dirty)
+	}
 	if len(b.calls) == 0 {
 		return
 	}
 	worst, day := out.YieldToMaturity, b.maturity
 	for i, call := range b.calls {
-		var flows []flow
-		for _, f := range s.flows {
-			if f.day < call.day {
-				flows = append(flows, f)
-			} else if f.day == call.day {
-				flows = append(flows, flow{f.day, f.k, f.coupon, call.amount})
-			}
-		}
-		x, ok := yield(flows, s.left, dirty)
-		if !ok {
+		y := b.yieldTo(call, s, dirty)
+		if y == nil {
 			continue
 		}
-		// Compared as printed, so that equal yields are equal; the earlier day wins.
-		y := policy.Sig12(float64(b.frequency) * math.Expm1(x))
 		if i == 0 {
-			out.YieldToCall = &y
+			out.YieldToCall = y
 		}
-		if c := cmp.Compare(y, worst); c < 0 || c == 0 && call.day < day {
-			worst, day = y, call.day
+		if c := cmp.Compare(*y, worst); c < 0 || c == 0 && call.day < day {
+			worst, day = *y, call.day
 		}
 	}
 	out.YieldToWorst, out.WorstDate = &worst, text(day)
+}
+
+// yieldTo is the annual yield if the bond ends on a coupon date at a price, as printed,
+// so that equal yields are equal; nil if there is none.
+func (b *terms) yieldTo(end repayment, s schedule, dirty float64) *float64 {
+	var flows []flow
+	for _, f := range s.flows {
+		if f.day < end.day {
+			flows = append(flows, f)
+		} else if f.day == end.day {
+			flows = append(flows, flow{f.day, f.periods, f.coupon, end.amount})
+		}
+	}
+	periodic, ok := b.yield(flows, dirty)
+	if !ok {
+		return nil
+	}
+	y := policy.Sig12(float64(b.frequency) * periodic)
+	return &y
 }
 
 // findings says what is unusual about a bond.

@@ -3,6 +3,8 @@ package bond
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/countersign/countersign/policy/money"
 )
@@ -12,12 +14,14 @@ type terms struct {
 	face, coupon, redemption float64
 	frequency                int
 	settlement, maturity     money.Day // with dates
-	dated                    bool
+	anchor                   money.Day // regular coupon dates are counted from it: lastCouponDate or maturity
+	issue, first             money.Day // of an irregular first period; first is the first coupon date
+	dated, issued, compound  bool
 	years                    float64 // without dates
 	dayCount                 string
 	steps                    []step
 	amortization             []repayment
-	calls                    []repayment
+	calls, puts              []repayment
 }
 
 type step struct {
@@ -31,30 +35,28 @@ type repayment struct {
 	amount float64
 }
 
-// flow is one payment; k counts coupon dates after settlement from 1.
+// flow is one payment, and how many coupon periods after settlement it is made.
 type flow struct {
 	day               money.Day
-	k                 int
+	periods           float64
 	coupon, principal float64
 }
 
 // schedule is what is paid after settlement, and where settlement stands in the
 // current coupon period.
 type schedule struct {
-	flows         []flow
-	left          float64 // w: part of the current period until the next coupon
-	accrued       float64 // money
-	previous      money.Day
-	next          money.Day
-	days, period  float64 // accrued and whole, by the day count
-	rate, balance float64 // of the current period
+	flows          []flow
+	accrued        float64 // money
+	previous, next money.Day
+	days, period   float64 // accrued and whole, by the day count
+	rate, balance  float64 // of the current period
 }
 
-// couponDate is the coupon date k periods before maturity. Each is counted from
-// maturity itself, so that a short month does not shift the earlier ones.
+// couponDate is the regular coupon date k periods before the anchor. Each is counted
+// from the anchor itself, so that a short month does not shift the earlier ones.
 func (b *terms) couponDate(k int) money.Day {
-	day := b.maturity.AddMonths(-k * 12 / b.frequency)
-	if b.maturity.MonthEnd() {
+	day := b.anchor.AddMonths(-k * 12 / b.frequency)
+	if b.anchor.MonthEnd() {
 		for !day.MonthEnd() {
 			day++
 		}
@@ -62,12 +64,22 @@ func (b *terms) couponDate(k int) money.Day {
 	return day
 }
 
-// isCouponDate reports whether a day up to maturity is a coupon date.
+// periodOf is k of the regular period from couponDate(k) to couponDate(k-1) in which
+// a day lies.
+func (b *terms) periodOf(day money.Day) int {
+	k := int(b.anchor-day) * b.frequency / 366
+	for b.couponDate(k) > day {
+		k++
+	}
+	for b.couponDate(k-1) <= day {
+		k--
+	}
+	return k
+}
+
+// isCouponDate reports whether a day up to the anchor is a coupon date.
 func (b *terms) isCouponDate(day money.Day) bool {
-	y1, m1, _ := day.Date()
-	y2, m2, _ := b.maturity.Date()
-	months, period := (y2-y1)*12+m2-m1, 12/b.frequency
-	return months >= 0 && months%period == 0 && b.couponDate(months/period) == day
+	return day <= b.anchor && day >= b.first && b.couponDate(b.periodOf(day)) == day
 }
 
 // rateFrom is the coupon rate of a period that starts on a day.
@@ -96,32 +108,108 @@ func (b *terms) schedule() schedule {
 	if !b.dated {
 		return b.undated()
 	}
-	n := 0
-	for b.couponDate(n) > b.settlement {
-		n++
-	}
-	s := schedule{previous: b.couponDate(n), next: b.couponDate(n - 1)}
-	start := s.previous
-	for k := 1; k <= n; k++ {
-		day := b.couponDate(n - k)
+	s := schedule{previous: b.previous()}
+	start, from, periods := s.previous, b.settlement, 0.0
+	for k := b.periodOf(b.settlement) - 1; start < b.maturity; k-- {
+		day := b.couponDate(k)
+		switch {
+		case day > b.anchor:
+			day = b.maturity
+		case day < b.first:
+			continue
+		}
+		periods += b.distance(from, day)
+		parts, _ := b.accrual(start, day)
 		balance := b.balanceFrom(start)
-		f := flow{day: day, k: k, coupon: float64(balance*b.rateFrom(start)) / float64(b.frequency), principal: balance - b.balanceFrom(day)}
-		if k == n {
+		f := flow{day: day, periods: periods, coupon: float64(float64(balance*b.rateFrom(start)) / float64(b.frequency) * parts), principal: balance - b.balanceFrom(day)}
+		if day == b.maturity {
+			f.periods = max(0, f.periods) // the last flow does not lie in the past
 			f.principal = b.redemption
 			if len(b.amortization) > 0 {
 				f.principal = balance
 			}
 		}
 		s.flows = append(s.flows, f)
-		start = day
+		start, from = day, day
 	}
+	s.next = s.flows[0].day
 	s.rate, s.balance = b.rateFrom(s.previous), b.balanceFrom(s.previous)
-	s.days, s.period, s.left = stub(b.dayCount, b.frequency, s.previous, b.settlement, s.next)
-	if s.next == b.maturity {
-		s.left = max(0, s.left) // the last flow does not lie in the past
-	}
-	s.accrued = float64(s.flows[0].coupon*s.days) / s.period
+	var parts float64
+	parts, s.days = b.accrual(s.previous, b.settlement)
+	_, s.period = b.accrual(s.previous, s.next)
+	s.accrued = float64(float64(s.balance*s.rate) / float64(b.frequency) * parts)
 	return s
+}
+
+// previous is the start of the coupon period in which the bond is settled.
+func (b *terms) previous() money.Day {
+	if b.settlement < b.first {
+		return b.issue
+	}
+	return min(b.couponDate(b.periodOf(b.settlement)), b.anchor)
+}
+
+// accrual measures interest from one day to another, over the regular periods between
+// them, which in an irregular period are notional: how many regular coupons are due,
+// and the days by the day count. A whole regular period pays its coupon whatever its
+// days are.
+func (b *terms) accrual(from, to money.Day) (coupons, days float64) {
+	for from < to {
+		start, end := b.period(from)
+		until := min(to, end)
+		n, period := b.days(from, until), b.periodDays(start, end)
+		if from == start && until == end {
+			n = period
+		}
+		coupons, days = coupons+n/period, days+n
+		from = until
+	}
+	return coupons, days
+}
+
+// distance is how many coupon periods lie between two days. Of the current period it
+// counts what is left. 30/360 counts 181 days from 28 February to 29 August, so that
+// this may be a day below zero.
+func (b *terms) distance(from, to money.Day) (periods float64) {
+	for from < to {
+		start, end := b.period(from)
+		until, period := min(to, end), b.periodDays(start, end)
+		switch {
+		case from == start && until == end:
+			periods++
+		case until == end && strings.HasPrefix(b.dayCount, "30"):
+			periods += 1 - b.days(start, from)/period
+		default:
+			periods += b.days(from, until) / period
+		}
+		from = until
+	}
+	return periods
+}
+
+// period is the regular period in which a day lies.
+func (b *terms) period(day money.Day) (start, end money.Day) {
+	k := b.periodOf(day)
+	return b.couponDate(k), b.couponDate(k - 1)
+}
+
+// days counts from one day to another by the day count.
+func (b *terms) days(from, to money.Day) float64 {
+	if strings.HasPrefix(b.dayCount, "30") {
+		return float64(days360(b.dayCount, from, to))
+	}
+	return float64(to - from)
+}
+
+// periodDays is how many days a regular period has by the day count.
+func (b *terms) periodDays(start, end money.Day) float64 {
+	switch b.dayCount {
+	case "30/360-US", "30E/360", "ACT/360":
+		return 360 / float64(b.frequency)
+	case "ACT/365F":
+		return 365 / float64(b.frequency)
+	}
+	return float64(end - start)
 }
 
 // undated lays a schedule over a number of years: whole periods counted back
@@ -129,39 +217,21 @@ func (b *terms) schedule() schedule {
 func (b *terms) undated() schedule {
 	periods := float64(b.years * float64(b.frequency))
 	n := max(int(math.Ceil(periods-wholePeriod)), 1)
-	s := schedule{left: periods - float64(n-1), rate: b.coupon, balance: b.face}
-	if math.Abs(s.left-1) <= wholePeriod {
-		s.left = 1
+	left := periods - float64(n-1)
+	if math.Abs(left-1) <= wholePeriod {
+		left = 1
 	}
+	s := schedule{rate: b.coupon, balance: b.face}
 	coupon := float64(b.face*b.coupon) / float64(b.frequency)
 	for k := 1; k <= n; k++ {
-		f := flow{k: k, coupon: coupon}
+		f := flow{periods: float64(k-1) + left, coupon: coupon}
 		if k == n {
 			f.principal = b.redemption
 		}
 		s.flows = append(s.flows, f)
 	}
-	s.accrued = float64(coupon * (1 - s.left))
+	s.accrued = float64(coupon * (1 - left))
 	return s
-}
-
-// stub counts the days accrued and the days of the period, and gives the part
-// of the period that is left, all by the day count. 30/360 counts 181 days from
-// 28 February to 29 August, so that the part left may be a day below zero.
-func stub(dayCount string, frequency int, previous, settlement, next money.Day) (days, period, left float64) {
-	f := float64(frequency)
-	switch dayCount {
-	case "30/360-US", "30E/360":
-		days, period = float64(days360(dayCount, previous, settlement)), 360/f
-		return days, period, 1 - days/period
-	case "ACT/360":
-		period = 360 / f
-	case "ACT/365F":
-		period = 365 / f
-	default:
-		period = float64(next - previous)
-	}
-	return float64(settlement - previous), period, float64(next-settlement) / period
 }
 
 // days360 counts months as 30 days. 30/360-US is the rule of the NASD (and of
@@ -199,8 +269,10 @@ func readTerms(c *money.Check, in Input) *terms {
 	if f := b.frequency; f != 1 && f != 2 && f != 4 && f != 12 {
 		c.Refuse("invalid_enum", "/frequency", "frequency is not 1, 2, 4 or 12")
 	}
-	b.dayCount = money.Or(in.DayCount, "ACT/ACT-ICMA")
-	c.OneOf("/dayCount", b.dayCount, "ACT/ACT-ICMA", "30/360-US", "30E/360", "ACT/360", "ACT/365F")
+	b.readDayCount(c, in)
+	last := money.Or(in.LastPeriod, "simple")
+	c.OneOf("/lastPeriod", last, "simple", "compound")
+	b.compound = last == "compound"
 	b.redemption = money.Or(in.Redemption, b.face)
 	c.Above("/redemption", b.redemption, 0, maxMoney)
 	if in.Redemption != nil && len(in.Amortization) > 0 {
@@ -208,8 +280,9 @@ func readTerms(c *money.Check, in Input) *terms {
 	}
 	if in.YearsToMaturity != nil {
 		exclude(c, "yearsToMaturity", given{"/settlementDate", in.SettlementDate != nil}, given{"/maturityDate", in.MaturityDate != nil},
-			given{"/dayCount", in.DayCount != nil}, given{"/couponSteps", len(in.CouponSteps) > 0},
-			given{"/amortization", len(in.Amortization) > 0}, given{"/callSchedule", len(in.CallSchedule) > 0})
+			given{"/dayCount", in.DayCount != nil}, given{"/basis", in.Basis != nil},
+			given{"/issueDate", in.IssueDate != nil}, given{"/firstCouponDate", in.FirstCouponDate != nil}, given{"/lastCouponDate", in.LastCouponDate != nil}, given{"/couponSteps", len(in.CouponSteps) > 0},
+			given{"/amortization", len(in.Amortization) > 0}, given{"/callSchedule", len(in.CallSchedule) > 0}, given{"/putSchedule", len(in.PutSchedule) > 0})
 		b.years = *in.YearsToMaturity
 		c.Above("/yearsToMaturity", b.years, 0, maxYears)
 		return b
@@ -226,10 +299,71 @@ func readTerms(c *money.Check, in Input) *terms {
 	b.dated = true
 	b.settlement, b.maturity = c.Day("/settlementDate", *in.SettlementDate), c.Day("/maturityDate", *in.MaturityDate)
 	if b.settlement >= b.maturity {
-		c.Refuse("inconsistent_input", "/settlementDate", "settlementDate is not before maturityDate")
+		c.Refuse("inconsistent_input", "/settlementDate", "settlementDate must be before maturityDate")
 	}
+	b.readIrregular(c, in)
 	b.readExtensions(c, in)
 	return b
+}
+
+// dayCounts are the other names of the day counts: those of other libraries, and the
+// numbers of the argument "basis" of spreadsheets.
+var dayCounts = map[string]string{
+	"ACT/ACT": "ACT/ACT-ICMA", "ACT/ACT-ISMA": "ACT/ACT-ICMA", "30/360": "30/360-US", "30U/360": "30/360-US", "30/360-NASD": "30/360-US", "30E/360-ISMA": "30E/360", "ACT/365": "ACT/365F",
+	"0": "30/360-US", "1": "ACT/ACT-ICMA", "2": "ACT/360", "3": "ACT/365F", "4": "30E/360",
+}
+
+// readDayCount reads dayCount or basis.
+func (b *terms) readDayCount(c *money.Check, in Input) {
+	b.dayCount = money.Or(in.DayCount, "ACT/ACT-ICMA")
+	if in.Basis != nil {
+		exclude(c, "basis", given{"/dayCount", in.DayCount != nil})
+		b.dayCount = strconv.Itoa(*in.Basis)
+		c.OneOf("/basis", b.dayCount, "0", "1", "2", "3", "4")
+	}
+	if name, is := dayCounts[b.dayCount]; is {
+		b.dayCount = name
+	}
+	c.OneOf("/dayCount", b.dayCount, "ACT/ACT-ICMA", "30/360-US", "30E/360", "ACT/360", "ACT/365F", "ACT/ACT", "ACT/ACT-ISMA", "30/360", "30U/360", "30/360-NASD", "30E/360-ISMA", "ACT/365", "0", "1", "2", "3", "4")
+}
+
+// readIrregular checks the dates of an irregular first and last coupon.
+func (b *terms) readIrregular(c *money.Check, in Input) {
+	b.anchor, b.first = b.maturity, math.MinInt32
+	if in.LastCouponDate != nil {
+		b.anchor = c.Day("/lastCouponDate", *in.LastCouponDate)
+		if b.anchor >= b.maturity {
+			c.Refuse("inconsistent_input", "/lastCouponDate", "lastCouponDate must be before maturityDate")
+		}
+	}
+	if in.IssueDate == nil {
+		if in.FirstCouponDate != nil {
+			c.Missing("/issueDate")
+		}
+		return
+	}
+	b.issue = c.Day("/issueDate", *in.IssueDate)
+	switch {
+	case c.Err() != nil:
+		return
+	case b.issue > b.settlement:
+		c.Refuse("inconsistent_input", "/issueDate", "issueDate must be on or before settlementDate")
+		return
+	case b.issue >= b.anchor:
+		c.Refuse("inconsistent_input", "/issueDate", "issueDate must be before lastCouponDate")
+		return
+	}
+	b.first = b.couponDate(b.periodOf(b.issue) - 1)
+	if in.FirstCouponDate == nil {
+		return
+	}
+	first := c.Day("/firstCouponDate", *in.FirstCouponDate)
+	if first <= b.issue {
+		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be after issueDate")
+	} else if !b.isCouponDate(first) {
+		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be a whole number of coupon periods before lastCouponDate, or before maturityDate without it")
+	}
+	b.first = first
 }
 
 // readExtensions checks steps, amortization and calls.
@@ -237,6 +371,7 @@ func (b *terms) readExtensions(c *money.Check, in Input) {
 	c.Length("/couponSteps", len(in.CouponSteps), 0, maxSteps)
 	c.Length("/amortization", len(in.Amortization), 0, maxAmortizations)
 	c.Length("/callSchedule", len(in.CallSchedule), 0, maxSteps)
+	c.Length("/putSchedule", len(in.PutSchedule), 0, maxSteps)
 	if c.Err() != nil {
 		return
 	}
@@ -258,15 +393,23 @@ func (b *terms) readExtensions(c *money.Check, in Input) {
 	if total >= b.face {
 		c.Refuse("inconsistent_input", "/amortization", "amortization repays the whole faceValue before maturity")
 	}
-	for i, call := range in.CallSchedule {
-		path := fmt.Sprintf("/callSchedule/%d", i)
+	b.calls = b.readOptions(c, "/callSchedule", in.CallSchedule)
+	b.puts = b.readOptions(c, "/putSchedule", in.PutSchedule)
+}
+
+// readOptions checks the days on which the issuer or the holder may end the bond.
+func (b *terms) readOptions(c *money.Check, list string, calls []Call) (days []repayment) {
+	var last money.Day
+	for i, call := range calls {
+		path := fmt.Sprintf("%s/%d", list, i)
 		c.Above(path+"/price", call.Price, 0, maxMoney)
 		last = b.couponDay(c, path+"/date", call.Date, i, last)
 		if last <= b.settlement {
-			c.Refuse("inconsistent_input", path+"/date", "callSchedule has a date on or before settlementDate")
+			c.Refuse("inconsistent_input", path+"/date", list[1:]+" must have dates after settlementDate")
 		}
-		b.calls = append(b.calls, repayment{last, call.Price})
+		days = append(days, repayment{last, call.Price})
 	}
+	return days
 }
 
 // couponDay reads the date of item i of a list: a coupon date before maturity,

@@ -10,8 +10,9 @@
 // which for [-1200, 400, 500, 650] at 8 % is 115.030737184. The internal rates of
 // return are the roots of that sum (roots.go says how all are found); here there
 // is one, 0.128205923472. Where there are several, the headline is the one nearest to
-// 0, and of the positive ones if the flows return more than was paid in. Multiples are those of the ILPA reporting template: dpi
-// is paid out over paid in, rvpi the residual value over paid in, tvpi both.
+// 0 of those with the sign of the undiscounted sum, else the one nearest to 0.
+// Multiples are those of the ILPA reporting template: dpi is paid out over paid in,
+// rvpi the residual value over paid in, tvpi both.
 //
 // Rates are decimals. Times are periods or years as said with each number.
 package cashflow
@@ -51,7 +52,7 @@ type Input struct {
 type Output struct {
 	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"dcf: no cashFlows, only the valuation."`
 	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
-	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). Of several roots the one nearest to 0, and of the positive ones if the flows return more than was paid in."`
+	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). Of several roots the one nearest to 0 among those, not below -0.5, with the sign of the undiscounted sum; else the one nearest to 0."`
 	IRRAnnualized           *float64         `json:"irrAnnualized" jsonschema:"nullable" jsonschema_description:"(1+irr)^periodsPerYear - 1 (periodic)."`
 	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated), chosen as irr is."`
 	IRRRoots                []float64        `json:"irrRoots" jsonschema_description:"Every rate from -0.9999 to 10000 at which the flows are worth nothing, ascending."`
@@ -198,7 +199,7 @@ func (s *series) returns(out *Output, n *notes) {
 		out.IRRStatus = "unique"
 	default:
 		out.IRRStatus = "multiple"
-		n.add("irr_multiple_roots", "high", "", "More than one rate makes the flows worth nothing; reported is the one nearest to 0, of the positive ones if the flows return more than was paid in.")
+		n.add("irr_multiple_roots", "high", "", "More than one rate makes the flows worth nothing; reported is the one nearest to 0 of those with the sign of the sum of the flows.")
 	}
 	irr := headline(out.IRRRoots, amounts)
 	if s.dated {
@@ -209,24 +210,21 @@ func (s *series) returns(out *Output, n *notes) {
 	out.IRRAnnualized = n.number(math.Expm1(s.perYear * math.Log1p(irr)))
 }
 
-// headline chooses the rate to report from ascending roots. Flows that return more
-// than was paid in have a positive rate: of the positive roots the one nearest to 0,
-// since a second root near -100 % solves the equation and says nothing about the
-// investment. Otherwise, or where no root is positive, it is the one nearest to 0 of
-// all. Of two as near, the one with the sign of the sum is taken.
+// headline chooses the rate to report from ascending roots: the one nearest to 0 of
+// those that have the sign of the undiscounted sum, else the one nearest to 0 of all.
+// Flows that return more than was paid in have a positive rate. A root below -50 %
+// beside another one solves the equation and says nothing about the investment; it is
+// reported only if it is the nearest.
 func headline(roots, amounts []float64) float64 {
+	const spurious = -0.5
 	var sum money.Sum
 	for _, c := range amounts {
 		sum.Add(c)
 	}
-	best := math.NaN()
+	fits := func(r float64) bool { return float64(sum.Sign())*r > 0 && r >= spurious }
+	best := roots[0]
 	for _, r := range roots {
-		gain := sum.Sign() > 0
-		switch {
-		case math.IsNaN(best), gain && r > 0 && best <= 0:
-			best = r
-		case gain && r <= 0 && best > 0:
-		case math.Abs(r) < math.Abs(best), math.Abs(r) == math.Abs(best) && sum.Sign() >= 0:
+		if fits(r) && !fits(best) || fits(r) == fits(best) && math.Abs(r) <= math.Abs(best) {
 			best = r
 		}
 	}

@@ -155,10 +155,10 @@ func TestStatusOfRoots(t *testing.T) {
 	}
 }
 
-// Flows that return more than was paid in have a positive headline. The first three rates are those
+// The headline has the sign of the sum of the flows. The first three rates are those
 // that numpy-financial and pyxirr test for (numpy-financial tests/test_financial.py,
 // "test_gh_44" and the flows of issue 28; pyxirr tests/test_periodic.rs).
-func TestHeadlineOfAGainIsPositive(t *testing.T) {
+func TestHeadlineHasTheSignOfTheSum(t *testing.T) {
 	for flows, want := range map[string]float64{
 		"-50,-100,600,300,-100": 1.85441782845, "-1678.87,771.96,1814.05,3520.3,3552.95,3584.99,4789.91,-1": 1.00426984872, "-5,10.5,1,-8,1": 0.08859833852,
 		"-1600,10000,-10000": 0.25, "100,-250,144": -0.1, "100,-200,75": -0.5, "-1000,3600,-4310,1716": 0.1,

@@ -39,7 +39,7 @@ func documented() []policy.Rule {
 			Instead: "use the net present value"},
 		{ID: "irr_multiple_roots", Example: `{"cashFlows":[-100,230,-132]}`,
 			Catches: "more than one rate makes the flows worth nothing",
-			Why:     "each solves the equation; the one reported is the nearest to zero, of the positive ones if the flows return more than was paid in",
+			Why:     "each solves the equation; reported is the one nearest to zero of those with the sign of the sum of the flows",
 			Instead: "use the net present value or mirr"},
 		{ID: "terminal_value_dominates", Example: `{"cashFlows":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.08,"terminalMethod":"gordon","terminalGrowthRate":0.04}}`,
 			Catches: "more than three quarters of the value lie in the terminal value",

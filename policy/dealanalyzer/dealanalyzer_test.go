@@ -275,3 +275,12 @@ func TestExampleOfTheDeclaration(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A deal that returns three times the money is not called marginal for a second root
+// of its rate near -100 %.
+func TestVerdictOfADealThatGains(t *testing.T) {
+	out := ask(t, `"purchasePrice":50,"cashFlows":[-100,600,300,-100],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":0,"metric":0}`)
+	if out.Equity.IRR == nil || math.Abs(*out.Equity.IRR-1.85441782846) > 1e-9 || out.Verdict != "attractive" {
+		t.Errorf("irr %v of %v, moic %v: %s", *out.Equity.IRR, out.Equity.IRRRoots, *out.Equity.MOIC, out.Verdict)
+	}
+}

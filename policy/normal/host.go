@@ -2,6 +2,7 @@ package normal
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -127,8 +128,11 @@ func addrOf(host string) (netip.Addr, bool) {
 	return LegacyIPv4(host)
 }
 
-// sharedAddressSpace is RFC 6598, used inside providers and overlay networks.
-var sharedAddressSpace = netip.MustParsePrefix("100.64.0.0/10")
+// specialPurpose are addresses that lead to no host of the public internet: shared
+// addresses inside providers (RFC 6598), protocol assignments, tests of network
+// devices, reserved ones, and the service of Azure that answers inside each machine.
+var specialPurpose = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32")}
 
 // IsLoopback says whether a normal host is this machine itself.
 func IsLoopback(host string) bool {
@@ -141,19 +145,23 @@ func IsLoopback(host string) bool {
 // IsPrivate says whether a normal host is not on the public internet: loopback,
 // RFC 1918, link-local (cloud metadata at 169.254.169.254 included), unique
 // local, shared and unspecified addresses in any notation, addresses that embed
-// such an IPv4 address (NAT64, 6to4), and the names localhost, *.local,
-// *.internal.
+// such an IPv4 address (NAT64, 6to4), names that private networks use, and names of
+// the public DNS that lead to such an address (privateName).
 func IsPrivate(host string) bool {
 	addr, ok := addrOf(host)
 	if !ok {
-		return IsLoopback(host) || host == "local" || host == "internal" ||
-			strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+		return IsLoopback(host) || privateName(host)
 	}
+	return isPrivateAddr(addr)
+}
+
+func isPrivateAddr(addr netip.Addr) bool {
 	if inner, ok := embeddedIPv4(addr); ok {
 		addr = inner
 	}
 	return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsLinkLocalMulticast() ||
-		addr.IsUnspecified() || sharedAddressSpace.Contains(addr) || addr.Is4() && addr.As4()[0] == 0
+		addr.IsUnspecified() || addr.Is4() && addr.As4()[0] == 0 ||
+		slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // embeddedIPv4 finds the IPv4 address inside 64:ff9b::/96, ::/96 and 2002::/16.

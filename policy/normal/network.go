@@ -4,19 +4,37 @@ import (
 	"strings"
 )
 
-// aliases are the names x402 clients use for CAIP-2 networks (x402 version 1
-// names and CAIP-2 of chainlist and the Solana genesis hashes).
+// aliases are the names x402 clients use for CAIP-2 networks: every name of x402
+// version 1 (EVM_NETWORK_CHAIN_ID_MAP of @x402/evm), with the chain numbers of
+// chainlist and the Solana genesis hashes.
 var aliases = map[string]string{
-	"base":           "eip155:8453",
-	"base-sepolia":   "eip155:84532",
-	"ethereum":       "eip155:1",
-	"polygon":        "eip155:137",
-	"arbitrum":       "eip155:42161",
-	"optimism":       "eip155:10",
-	"avalanche":      "eip155:43114",
-	"avalanche-fuji": "eip155:43113",
-	"solana":         "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
-	"solana-devnet":  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+	"base":               "eip155:8453",
+	"base-sepolia":       "eip155:84532",
+	"ethereum":           "eip155:1",
+	"polygon":            "eip155:137",
+	"polygon-amoy":       "eip155:80002",
+	"sepolia":            "eip155:11155111",
+	"abstract":           "eip155:2741",
+	"abstract-testnet":   "eip155:11124",
+	"iotex":              "eip155:4689",
+	"sei":                "eip155:1329",
+	"sei-testnet":        "eip155:1328",
+	"peaq":               "eip155:3338",
+	"story":              "eip155:1514",
+	"educhain":           "eip155:41923",
+	"skale-base-sepolia": "eip155:324705682",
+	"megaeth":            "eip155:4326",
+	"monad":              "eip155:143",
+	"stable":             "eip155:988",
+	"stable-testnet":     "eip155:2201",
+	"celo":               "eip155:42220",
+	"flare":              "eip155:14",
+	"arbitrum":           "eip155:42161",
+	"optimism":           "eip155:10",
+	"avalanche":          "eip155:43114",
+	"avalanche-fuji":     "eip155:43113",
+	"solana":             "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+	"solana-devnet":      "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
 }
 
 // usdc are Circle's native USDC contracts, in normal form. Each has 6 decimals
@@ -38,6 +56,7 @@ const USDCDecimals = 6
 var testnets = map[string]bool{
 	"eip155:84532": true, "eip155:43113": true, "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": true,
 	// Other test networks that x402 facilitators serve.
+	"eip155:1328": true, "eip155:11124": true, "eip155:2201": true, "eip155:324705682": true,
 	"eip155:11155111": true, "eip155:80002": true, "eip155:421614": true, "eip155:11155420": true,
 	"solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": true,
 }

@@ -32,7 +32,7 @@ func documented() []policy.Rule {
 			Why:     "it was paid deal by deal, and a later deal lost",
 			Instead: "check the clawback"},
 		{ID: "clawback_due", Example: byDeals,
-			Catches: "the general partner got more carry than the whole of the deals earns",
+			Catches: "the general partner got more carry than the whole fund earns up to the last event",
 			Why:     "it owes the difference to the investors",
 			Instead: "claim clawback.amount under the agreement"},
 	}

@@ -12,7 +12,7 @@
 // carry and full catch-up: pref 1,441,955.84, catch-up 360,488.96, of the rest of
 // 1,697,555.20 the GP gets 339,511.04; 700,000 in all, 20 % of the profit. The
 // model is that of the ILPA Principles (3.0, 2019): whole-fund (European) or deal
-// by deal (American) with a clawback, or several hurdles each with its own carry.
+// by deal (American), both with a clawback, or several hurdles each with its own carry.
 //
 // Every amount is rounded half to even to cents where it is computed: preferred
 // return, needs of tiers and the GP's part of each payment; investors get amount
@@ -36,7 +36,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Title:      "Distribution waterfall",
 	Summary: "Splits distributions between investors and general partner to the cent: return of capital, preferred return, GP catch-up, carried interest; " +
-		"one distribution or dated events, whole fund or deal by deal with clawback, one hurdle or several. Gives tiers, LP and GP totals, LP MOIC and IRR, effective carry.",
+		"one distribution or dated events, whole fund or deal by deal, with clawback, one hurdle or several. Gives tiers, LP and GP totals, LP MOIC and IRR, effective carry.",
 	Example: `{"contributedCapital":4000000,"distributableAmount":7500000,"preferredReturnRate":0.08,"holdingPeriodYears":4,"carryRate":0.2}`,
 	Rules:   documented,
 }, Evaluate)
@@ -48,7 +48,7 @@ type Input struct {
 	DistributableAmount *float64 `json:"distributableAmount,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Paid out at the end, in currency, at most two decimals. Required without events."`
 	HoldingPeriodYears  *float64 `json:"holdingPeriodYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years between the two. Required without events."`
 	Events              []Event  `json:"events,omitempty" jsonschema:"minItems=2,maxItems=1000" jsonschema_description:"Contributions and distributions with dates, in any order, instead of the three members above; on one day contributions come first."`
-	Style               *string  `json:"style,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"european: whole fund. american: each deal by itself, with a clawback at the end (with events only)."`
+	Style               *string  `json:"style,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"european: whole fund. american: each deal by itself (with events only). Both with a clawback at the last event."`
 	PreferredReturnRate *float64 `json:"preferredReturnRate,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual preferred return as a decimal. Required without hurdles."`
 	Compounding         *string  `json:"compounding,omitempty" jsonschema:"enum=annual,enum=simple,enum=quarterly,enum=monthly,default=annual" jsonschema_description:"Of the preferred return; with events annual or simple."`
 	CarryRate           *float64 `json:"carryRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0.2" jsonschema_description:"GP's share of the profit as a decimal."`
@@ -79,7 +79,7 @@ type Tier struct {
 	GP     money.Cents `json:"gp" jsonschema_description:"GP's carry."`
 }
 
-// Clawback is what the GP owes back at the last event of a deal-by-deal fund.
+// Clawback is what the GP owes back if the fund ends at its last event.
 type Clawback struct {
 	Required    bool        `json:"required" jsonschema_description:"Whether anything is owed."`
 	Amount      money.Cents `json:"amount" jsonschema_description:"The larger of the two below, at most the carry paid."`
@@ -115,7 +115,7 @@ type Output struct {
 	UnreturnedCapital     money.Cents      `json:"unreturnedCapital" jsonschema_description:"Capital still owed to investors."`
 	UnpaidPreferredReturn *money.Cents     `json:"unpaidPreferredReturn" jsonschema:"nullable" jsonschema_description:"Preferred return still owed (first hurdle); null beyond 70368744177664."`
 	FullyCaughtUp         bool             `json:"fullyCaughtUp" jsonschema_description:"Capital and preferred return are paid, the catch-up is complete and the GP has carryRate of preferred return and catch-up, within a cent."`
-	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"american only."`
+	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"What the GP owes back if the fund ends at the last event; null without events, since one distribution pays no carry too much."`
 	Deals                 *[]Deal          `json:"deals" jsonschema:"nullable" jsonschema_description:"american only, in order of appearance."`
 	Findings              []policy.Finding `json:"findings"`
 }
@@ -201,8 +201,9 @@ func (t *terms) dated(events []event) Output {
 	out.LPIrr = cashflow.Rate(times, amounts)
 	if t.american {
 		out.Style = "american"
-		t.addDeals(&out, funds, pool, last)
+		addDeals(&out, funds)
 	}
+	t.addClawback(&out, pool, last)
 	out.Findings = policy.SortFindings(out.Findings)
 	return out
 }
@@ -266,8 +267,8 @@ func (t *terms) moic(out *Output) float64 {
 	return float64(out.LPTotal) / own
 }
 
-// addDeals reports each deal and the clawback.
-func (t *terms) addDeals(out *Output, funds []*fund, pool []event, last money.Day) {
+// addDeals reports each deal.
+func addDeals(out *Output, funds []*fund) {
 	deals := []Deal{}
 	for _, f := range funds {
 		d := Deal{DealID: f.deal, Tiers: f.tiers, Profit: -f.contributed}
@@ -278,6 +279,12 @@ func (t *terms) addDeals(out *Output, funds []*fund, pool []event, last money.Da
 		deals = append(deals, d)
 	}
 	out.Deals = &deals
+}
+
+// addClawback computes what the GP owes back if the fund ends at the last event. Deal
+// by deal a later deal may lose what an earlier one earned; in a whole fund capital
+// that is called after carry was paid may be lost.
+func (t *terms) addClawback(out *Output, pool []event, last money.Day) {
 	c := Clawback{ExcessCarry: max(0, out.GPCarry-max(0, out.Profit).Times(t.headline))}
 	c.LPShortfall = t.shortfall(pool, last)
 	c.Amount = min(out.GPCarry, max(c.ExcessCarry, c.LPShortfall))

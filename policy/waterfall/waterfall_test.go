@@ -3,6 +3,7 @@ package waterfall_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +83,7 @@ func TestSplitsAgainstAnotherComputation(t *testing.T) {
 				}
 			}
 		}
-		if _, there := got["deals"]; !there || (got["deals"] == nil) != (got["clawback"] == nil) {
+		if (got["deals"] != nil) != (got["style"] == "american") || (got["clawback"] != nil) != (got["mode"] == "dated") {
 			t.Errorf("%s: deals %v, clawback %v", request.Name, got["deals"], got["clawback"])
 		}
 	}
@@ -175,6 +176,9 @@ func checkInvariants(t *rapid.T, in waterfall.Input, out waterfall.Output) {
 	if c := out.Clawback; c.Amount > gp || c.Amount < 0 || c.Required != (c.Amount > 0) || c.ExcessCarry < 0 || c.LPShortfall < 0 {
 		t.Fatalf("clawback %+v", c)
 	}
+	if out.Deals == nil {
+		return
+	}
 	var ofDeals money.Cents
 	for _, d := range *out.Deals {
 		for _, tier := range d.Tiers {
@@ -245,6 +249,24 @@ func TestModesAgree(t *testing.T) {
 	})
 }
 
+// The GP of a whole fund that lost money over all keeps no carry without a word: 10 m
+// in, 20 m out, 30 m in, 10 m out.
+func TestClawbackOfAWholeFund(t *testing.T) {
+	const events = `"events":[{"date":"2020-01-01","type":"contribution","amount":10000000},{"date":"2021-01-01","type":"distribution","amount":20000000},
+		{"date":"2021-02-01","type":"contribution","amount":30000000},{"date":"2025-01-01","type":"distribution","amount":10000000}]`
+	out := ask(t, `"preferredReturnRate":0.08,`+events)
+	if c := out.Clawback; out.Profit >= 0 || out.GPCarry <= 0 || c == nil || !c.Required || c.Amount != out.GPCarry || c.ExcessCarry != out.GPCarry {
+		t.Errorf("carry %v, profit %v, clawback %+v", out.GPCarry, out.Profit, c)
+	}
+	if ids := policytest.IDs(out.Findings); !slices.Contains(ids, "clawback_due") {
+		t.Errorf("findings %v", ids)
+	}
+	out = ask(t, `"preferredReturnRate":0.08,"events":[{"date":"2020-01-01","type":"contribution","amount":10000000},{"date":"2021-01-01","type":"distribution","amount":20000000}]`)
+	if c := out.Clawback; c == nil || c.Required || c.Amount != 0 {
+		t.Errorf("a fund that gained: %+v", c)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	base := `"contributedCapital":4000000,"preferredReturnRate":0.08,"holdingPeriodYears":4,"distributableAmount":`
 	for members, want := range map[string][]string{
@@ -260,7 +282,7 @@ func TestFindings(t *testing.T) {
 			"capital_not_returned", "clawback_due", "preferred_return_unpaid"},
 		`"preferredReturnRate":0.08,"events":[{"date":"2019-03-15","type":"contribution","amount":100},{"date":"2020-03-15","type":"distribution","amount":200},
 		 {"date":"2021-03-15","type":"contribution","amount":90},{"date":"2021-03-16","type":"distribution","amount":1}]`: {
-			"capital_not_returned", "carry_above_headline", "preferred_return_unpaid"},
+			"capital_not_returned", "clawback_due", "carry_above_headline", "preferred_return_unpaid"},
 		`"contributedCapital":1e12,"preferredReturnRate":1,"holdingPeriodYears":100,"distributableAmount":1e12`: {"number_out_of_range", "preferred_return_unpaid"},
 		`"contributedCapital":1,"preferredReturnRate":0,"holdingPeriodYears":0.001,"distributableAmount":1e12`:  {"number_out_of_range"},
 	} {

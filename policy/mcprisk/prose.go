@@ -174,6 +174,7 @@ func (s *scan) prose() {
 		}
 		for _, clean := range readings(t.raw) {
 			s.matchProse(t, clean, nil)
+			s.judge(t, clean)
 			s.shadowing(t, clean, others)
 		}
 		if strings.HasPrefix(t.raw, "file://") && slices.Contains([]string{"default", "const", "enum", "examples"}, t.member) {

@@ -27,6 +27,9 @@ func read(clauses []meaning.Clause) []act {
 	acts := make([]act, len(clauses))
 	earlier := concept(0)
 	for i, c := range clauses {
+		if c.Verb == "" {
+			c.Rest = c.Topic
+		}
 		a := act{Clause: c, verb: meant(c.Verb)}
 		if i+1 < len(acts) {
 			a.next = &acts[i+1]
@@ -34,22 +37,21 @@ func read(clauses []meaning.Clause) []act {
 		for _, w := range c.Before {
 			a.before |= lexicon[w.Base] | lexicon[w.Text]
 		}
-		if c.Verb == "" {
-			c.Rest = c.Topic
-		}
-		if c.Passive && len(c.Topic) > 0 {
-			p := meantBy(c.Topic)
-			a.object, a.around, a.other = p.head, p.around, p.head == 0
-		}
-		last := phrase{}
-		c.Phrases(func(with string, words []meaning.Word) {
+		last, placed := phrase{}, false
+		take := func(with string, words []meaning.Word) {
 			p := meantBy(words)
-			a.take(with, p, last, words)
+			placed = placed || with != "" && with != "of"
+			a.take(with, p, last, placed)
 			if with == "" && (slices.Contains(pronouns, words[0].Text) || p.head&holds != 0 && words[0].Text == "each") {
 				a.object |= earlier
 			}
 			last = p
-		})
+		}
+		if c.Passive {
+			meaning.Phrases(c.Topic, take)
+			last, placed = phrase{}, false
+		}
+		meaning.Phrases(c.Rest, take)
 		if a.object&^(this|owner|holds) != 0 {
 			earlier = a.object
 		}
@@ -61,7 +63,7 @@ func read(clauses []meaning.Clause) []act {
 var pronouns = []string{"it", "them", "these", "those"}
 
 // take adds one noun phrase behind the verb. "The contents of a file" is the file.
-func (a *act) take(with string, p, last phrase, words []meaning.Word) {
+func (a *act) take(with string, p, last phrase, placed bool) {
 	switch {
 	case with == "" || with == "of" && (last.head&holds != 0 || last == phrase{} && a.object == 0):
 		a.object |= p.head
@@ -70,7 +72,7 @@ func (a *act) take(with string, p, last phrase, words []meaning.Word) {
 			a.object |= p.around & (secret | rooted | talk)
 		}
 		a.other = a.other || p.head == 0
-	case with == "of" && a.place == 0 && a.about == 0:
+	case with == "of" && !placed:
 		a.around |= p.head | p.around
 	case with == "about":
 		a.about |= p.head
@@ -162,7 +164,7 @@ var payments = []claim{
 }
 
 func (a *act) pays() bool {
-	return a.done() && a.Subject != meaning.Person && !a.idiom() &&
+	return a.done() && a.Subject != meaning.Person && !a.idiom() && a.object&info == 0 &&
 		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other || slices.Contains([]string{"pay out", "cash out", "top up"}, a.Verb))
 }
 
@@ -206,10 +208,12 @@ func (a *act) conceals() bool {
 	switch {
 	case a.Negated && a.verb&telling != 0:
 		person := a.object&people != 0 || a.whom&people != 0
-		silent := !a.other && a.object&^(people|owner|tooling|others) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
+		silent := !a.other && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
 		return a.directed() && (thing || clause && !a.other)
+	case a.Negated && a.Verb == "show":
+		return a.directed() && a.object&this != 0 && !a.other && (a.object|a.whom)&people != 0
 	case a.Negated && a.verb&knowing != 0:
 		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
 	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):
@@ -269,7 +273,8 @@ func (a *act) steers(sentence concept) string {
 		return "high"
 	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
 		return "high"
-	case a.verb&using != 0 && a.Command && !a.Negated && itself && sentence&instant != 0,
+	case a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && rival(tooling, a.around),
+		a.verb&using != 0 && a.Command && !a.Negated && itself && sentence&instant != 0,
 		a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && sentence&instant != 0,
 		a.verb&using != 0 && a.Subject == meaning.Reader && !a.Negated && slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "only" }):
 		return "medium"
@@ -333,7 +338,10 @@ func (s *scan) judge(t text, clean string) {
 		sentence := concept(0)
 		for i := range acts {
 			a := &acts[i]
-			sentence |= a.object | a.around | a.place | a.before
+			sentence |= a.before
+			for _, w := range a.Rest {
+				sentence |= lexicon[w.Base] | lexicon[w.Text]
+			}
 		}
 		for i := range acts {
 			a := &acts[i]

@@ -237,13 +237,14 @@ func meantBy(words []meaning.Word) (p phrase) {
 	end := len(words)
 	head := 1
 	for n := min(3, end); n > 0; n-- {
-		if c, ok := lexicon[joined(words[end-n:])]; ok {
+		c, ok := lexicon[joined(words[end-n:])]
+		if n == 1 && lexicon[words[end-1].Text] != 0 {
+			c, ok = lexicon[words[end-1].Text], true
+		}
+		if ok {
 			p.head, head = c, n
 			break
 		}
-	}
-	if p.head == 0 {
-		p.head = lexicon[words[end-1].Text]
 	}
 	for i := range end - head {
 		p.around |= lexicon[words[i].Base] | lexicon[words[i].Text]

@@ -29,8 +29,6 @@ type proseRule struct {
 const (
 	gap3 = `(?:[^ .!?;]+ ){0,3}`
 	gap6 = `(?:[^ .!?;]+ ){0,6}`
-	// to whom something is concealed; what follows must not make it a thing ("user id")
-	user = `(?:the |this |your |any )?(?:users?|humans?|customers?|operators?)\b`
 )
 
 var proseRules = []proseRule{
@@ -42,19 +40,6 @@ var proseRules = []proseRule{
 			`(?:previous|prior|above|preceding|earlier|system|your|foregoing) ` + gap3 + `(?:instructions?|rules?|prompts?|guidelines?|directives?)\b` +
 			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
 		accept: notNegated},
-	{id: "concealment", triggers: []string{"do", "don", "dont", "never", "not"},
-		also: []string{"tell", "inform", "notify", "alert", "mention", "reveal", "disclose", "show"},
-		form: expression(`\b(?:do not|don't|dont|never|must not|should not) (?:ever )?(?:` +
-			`(?:tell|inform|notify|alert) ` + gap3 + user +
-			`|(?:mention|reveal|disclose) ` + gap6 + `to ` + user +
-			`|show (?:this|it|that|these|them|any of this|anything)(?: [^ .!?;]+){0,4} to ` + user +
-			`|(?:mention|reveal|show|tell) (?:this|it|that|these|them|anything|the above) to (?:anyone|anybody)\b)`),
-		accept: personFollows},
-	{id: "concealment", triggers: []string{"without", "hide", "secret", "hidden", "silently"},
-		form: expression(`\bwithout (?:telling|informing|notifying|alerting|showing it to|mentioning (?:it|this) to) ` + user +
-			`|\b(?:hide|keep) (?:this|it|that|these) ` + gap3 + `from ` + user +
-			`|\bsilently (?:send|include|append|attach|forward|add|copy|upload|transmit|pass)\b`),
-		accept: personFollows},
 	{id: "data_exfiltration", triggers: []string{"send", "post", "upload", "forward", "bcc", "exfiltrate", "transmit", "leak"},
 		also: []string{"conversation", "conversations", "history", "secret", "secrets", "credential", "credentials", "key", "keys", "content", "contents",
 			"token", "tokens", "password", "passwords", "variable", "variables"},
@@ -97,27 +82,6 @@ var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shad
 // sensitiveFile names what the contract lists; ".env.example" and
 // "process.env" are no secrets.
 const sensitiveFile = `(?:~/\.ssh\b|\.ssh/|\bid_rsa\b|(?:^|[ "'(\x60/=:])\.env(?:\.local|\.production)?(?:$|[ "'),;:\x60]|\.(?:$| ))|\.aws/credentials\b|\bmcp\.json\b|/etc/passwd\b|/etc/shadow\b|\bkeychain\b|\bwallet\.dat\b|\bseed phrases?\b|\.kube/config\b|\.npmrc\b|\.git-credentials\b)`
-
-var privateThing = expression(`\b(?:ids?|identifiers?|numbers?|passwords?|keys?|tokens?|secrets?|credentials?|pii)\b`)
-
-// personFollows refuses "user id" and the like: then it is about a value, not
-// about a person.
-func personFollows(text string, loc []int) bool {
-	// To keep ids and keys from people is privacy, not concealment.
-	if privateThing().MatchString(text[loc[0]:loc[1]]) {
-		return false
-	}
-	rest, ok := strings.CutPrefix(text[loc[1]:], " ")
-	if !ok {
-		return !strings.HasPrefix(text[loc[1]:], "'s ") && !strings.HasPrefix(text[loc[1]:], "-") && !strings.HasPrefix(text[loc[1]:], "_")
-	}
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end < 0 {
-		end = len(rest)
-	}
-	return !slices.Contains([]string{"id", "ids", "name", "names", "agent", "input", "table", "tables", "interface", "profile", "profiles", "account",
-		"accounts", "email", "emails", "record", "records", "object", "objects", "field", "fields", "password", "passwords", "data", "list", "interfaces", "group", "groups", "mailbox"}, rest[:end])
-}
 
 // notNegated refuses matches behind "do not", "never" or "cannot".
 func notNegated(text string, loc []int) bool {

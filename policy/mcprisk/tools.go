@@ -14,30 +14,7 @@ func (s *scan) tool(t *tool) {
 	if utf8.RuneCountInString(stringOf(t.raw["description"])) > maxDescription {
 		s.report("oversized_description", "", t.name, t.path+"/description", "")
 	}
-	name, description := t.acts(&s.budget)
-	for _, c := range capabilities {
-		if c.id == "destructive_capability" && t.hint("destructiveHint") {
-			continue
-		}
-		for _, acts := range [][]act{name, description} {
-			if i := slices.IndexFunc(acts, func(a act) bool { return a.does() && c.is(&a) }); i >= 0 {
-				s.report(c.id, "", t.name, t.path, acts[i].Verb+" "+acts[i].shown())
-				break
-			}
-		}
-	}
-	if t.runs() {
-		s.report("command_execution", "", t.name, t.path, t.name)
-	}
-	if t.hint("readOnlyHint") {
-		a := writes(name)
-		if a == nil {
-			a = writes(description)
-		}
-		if a != nil {
-			s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
-		}
-	}
+	s.capabilities(t)
 	s.schema(t)
 }
 
@@ -66,33 +43,46 @@ var (
 	changes     = []claim{{verb: changing}}
 )
 
-// acts are the clauses of the tool's title and description, the name read as one first:
+// capabilities reports what a tool does, each once. Its name is read as a clause first:
 // "refund_charge" is to refund a charge.
-func (t *tool) acts(b *budget) (name, description []act) {
-	if !b.spend(len(t.clean)+len(t.name), 2*perSimpleOctet) {
-		return nil, nil
+func (s *scan) capabilities(t *tool) {
+	if !s.spend(len(t.clean)+len(t.name), 2*perSimpleOctet) {
+		return
 	}
-	meaning.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) { name = append(name, read(clauses)...) })
-	meaning.Sentences(t.clean, func(clauses []meaning.Clause) { description = append(description, read(clauses)...) })
-	return name, description
+	found, writes := map[string]bool{}, false
+	for _, text := range []string{strings.Join(t.nameParts, " "), t.clean} {
+		first := true
+		meaning.Sentences(text, func(clauses []meaning.Clause) {
+			for _, a := range read(clauses) {
+				if !a.does() {
+					continue
+				}
+				for _, c := range capabilities {
+					if !found[c.id] && c.is(&a) {
+						found[c.id] = true
+						if c.id != "destructive_capability" || !t.hint("destructiveHint") {
+							s.report(c.id, "", t.name, t.path, a.Verb+" "+a.shown())
+						}
+					}
+				}
+				// Clauses behind "to" or "before" speak of something else, later commands of
+				// how to call the tool.
+				if !writes && t.hint("readOnlyHint") && a.Opening == "" && (first || !a.Command) && a.matches(changes) {
+					writes = true
+					s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
+				}
+			}
+			first = false
+		})
+	}
+	if t.runs() {
+		s.report("command_execution", "", t.name, t.path, t.name)
+	}
 }
 
 // runs says whether a name ends in what runs commands: "exec", "open_shell".
 func (t *tool) runs() bool {
 	return len(t.nameParts) > 0 && lexicon[t.nameParts[len(t.nameParts)-1]]&shells != 0 || len(t.nameParts) == 1 && deeds[t.name]&executing != 0
-}
-
-// writes says whether a tool that claims to be read-only changes something. Clauses
-// behind "to", "before" or "if" speak of something else, commands of the second
-// sentence of how to call it.
-func writes(acts []act) *act {
-	for i := range acts {
-		a := &acts[i]
-		if a.does() && a.Opening == "" && (i == 0 || !a.Command) && a.matches(changes) {
-			return a
-		}
-	}
-	return nil
 }
 
 // does says whether the tool itself does what the clause says.

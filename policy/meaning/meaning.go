@@ -297,7 +297,7 @@ func (p *parser) isVerb(i int, f form) bool {
 
 // nominal are prepositions behind which a word in -ing is a noun, unless an object
 // follows: "a history of phishing reports".
-var nominal = strings.Fields("of about against on as like under")
+var nominal = strings.Fields("of about against on as like under for")
 
 // edge says whether nothing but adverbs stands between the word and the beginning of
 // the sentence, a comma, a joint or an opening.
@@ -386,7 +386,7 @@ func (p *parser) begin(i int, base string, f form) {
 	case i+1 < len(p.words) && joinsVerb(base, p.words[i+1].Text):
 		c.Verb += " " + p.words[i+1].Text
 		p.rest++
-	case i+2 < len(p.words) && p.at(i+1)&pronoun != 0 && joinsVerb(base, p.words[i+2].Text):
+	case i+2 < len(p.words) && (p.at(i+1)&pronoun != 0 || p.at(i+1)&determiner != 0) && joinsVerb(base, p.words[i+2].Text):
 		c.Verb += " " + p.words[i+2].Text
 	}
 	p.clauses = append(p.clauses, c)
@@ -426,25 +426,25 @@ func (p *parser) close(i int) {
 	}
 }
 
-// Phrases calls yield with the noun phrases behind the verb and the preposition before
-// each: "" for the object. Phrases that "and" or a comma joins have the same one. A
-// clause that follows ends them.
-func (c *Clause) Phrases(yield func(with string, words []Word)) {
+// Phrases calls yield with the noun phrases of some words, as they stand behind a verb,
+// and the preposition before each: "" for the object. Phrases that "and" or a comma
+// joins have the same one. A clause that follows ends them.
+func Phrases(words []Word, yield func(with string, words []Word)) {
 	with, start := "", 0
 	emit := func(end int) {
 		from, to := start, end
-		for from < to && grammar(c.Rest[from].Text)&(adverb|auxiliary) != 0 {
+		for from < to && grammar(words[from].Text)&(adverb|auxiliary) != 0 {
 			from++
 		}
-		for from < to && grammar(c.Rest[to-1].Text)&adverb != 0 {
+		for from < to && grammar(words[to-1].Text)&adverb != 0 {
 			to--
 		}
 		if from < to {
-			yield(with, c.Rest[from:to])
+			yield(with, words[from:to])
 		}
 		start = end + 1
 	}
-	for i, w := range c.Rest {
+	for i, w := range words {
 		switch k := vocabulary[w.Text]; {
 		case w.Text == "," || k&joint != 0:
 			emit(i)
@@ -454,17 +454,20 @@ func (c *Clause) Phrases(yield func(with string, words []Word)) {
 		case k&opening != 0 && k&determiner == 0, k&being != 0, k&opening != 0 && i > start:
 			emit(i)
 			return
-		case i > start && vocabulary[c.Rest[i-1].Text]&determiner == 0 && (i+1 == len(c.Rest) || vocabulary[c.Rest[i+1].Text]&(preposition|adverb) != 0):
+		case i > start && vocabulary[words[i-1].Text]&determiner == 0 && (i+1 == len(words) || vocabulary[words[i+1].Text]&(preposition|adverb) != 0):
 			if _, f := verbOf(w.Text); f == participle { // code received from a server
 				emit(i)
 			}
 		}
 	}
-	emit(len(c.Rest))
+	emit(len(words))
 }
 
 // who says whom a noun phrase names.
 func who(words []Word) Subject {
+	if len(words) > 1 && vocabulary[words[0].Text]&preposition != 0 && vocabulary[words[len(words)-1].Text]&pronoun != 0 {
+		words = words[len(words)-1:] // from now on you
+	}
 	if len(words) == 0 || vocabulary[words[0].Text]&preposition != 0 {
 		return Implied
 	}

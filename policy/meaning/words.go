@@ -152,14 +152,10 @@ func Base(word string) string {
 	return word[:len(word)-1]
 }
 
-// particles make another verb of the one before them: "turn off", "find out".
-var particles = strings.Fields("off out up on")
+// phrasal are verbs of two words.
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,log in,sign in,sign up,log out", ",")
 
-var phrasal = strings.Fields("turn find pay cash top carry fill bring leave cut give keep get send log")
-
-func joinsVerb(base, next string) bool {
-	return slices.Contains(phrasal, base) && slices.Contains(particles, next)
-}
+func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 
 // Who a subject can be, by the words of its noun phrase.
 var (

@@ -113,6 +113,7 @@ var hostile = []claim{
 	{verb: disabling, object: defence},
 	{verb: erasing, object: trace},
 	{verb: erasing, object: whole},
+	{verb: erasing, object: backups, around: owner},
 	{verb: erasing, object: personal, around: attacker},
 	{verb: attacking},
 	{verb: exploiting, object: weak},
@@ -141,7 +142,7 @@ func (a *act) attacks() bool {
 	if !a.done() {
 		return false
 	}
-	if a.matches(hostile) || a.coverts() && a.matches(unseen) {
+	if a.matches(hostile) || a.coverts() && (a.matches(unseen) || a.verb&watching != 0 && (a.says("user") || a.says("users"))) {
 		return true
 	}
 	n := a.next
@@ -155,6 +156,7 @@ var payments = []claim{
 	{verb: paying, place: funds | dues | card | secret},
 	{verb: payingOut},
 	{verb: spending, object: funds},
+	{verb: spending, object: dues, place: card},
 	{verb: tokenMoves, object: token},
 	{verb: trading, object: tradable | funds},
 	{verb: charging, object: card | funds},
@@ -198,16 +200,18 @@ func (a *act) directed() bool {
 	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Reader || a.Opening == "to" || a.Opening == "without" || len(a.Topic) == 0 && a.Opening == "")
 }
 
+// opens says whether a clause begins with one of the words; there may be no clause.
+func (a *act) opens(words ...string) bool { return a != nil && slices.Contains(words, a.Opening) }
+
 // conceals says whether something is to be kept from the user.
 func (a *act) conceals() bool {
-	clause := a.next != nil && slices.Contains([]string{"that", "what", "where"}, a.next.Opening) || a.next == nil && a.says("that")
+	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
 	thing := a.object&this != 0 && !a.other || a.about&this != 0
-	if a.next != nil && slices.Contains([]string{"until", "before", "unless", "after"}, a.next.Opening) || a.next != nil && a.next.next != nil && a.next.next.Opening == "before" {
-		return false // it is told later
-	}
 	switch {
+	case a.Negated && (a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
+		return false // it is told later
 	case a.Negated && a.verb&telling != 0:
-		person := a.object&people != 0 || a.whom&people != 0
+		person := (a.object|a.around|a.whom)&people != 0
 		silent := !a.other && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
@@ -217,7 +221,7 @@ func (a *act) conceals() bool {
 	case a.Negated && a.verb&knowing != 0:
 		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
 	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):
-		return a.object&this != 0 && (a.around&tooling != 0 || a.before&reply != 0 || a.place&reply != 0)
+		return a.object&this != 0 && (a.before|a.place)&reply != 0 || a.object&step != 0 && a.says("this")
 	case a.Negated:
 		return a.Verb == "draw" && a.around&people != 0
 	case a.Verb == "say":
@@ -232,7 +236,7 @@ func (a *act) conceals() bool {
 	case a.Verb == "claim":
 		return a.Command && clause
 	case a.Verb == "act":
-		return a.Command && a.next != nil && a.next.Opening == "if"
+		return a.Command && a.next.opens("if")
 	}
 	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
 }
@@ -261,6 +265,11 @@ func rival(head, around concept) bool {
 // others or changes what they do, medium where it claims a place for itself.
 func (a *act) steers(sentence concept) string {
 	rivals := rival(a.object, a.around)
+	if a.says("what") || a.says("whatever") { // what other tools return
+		for _, w := range a.Rest {
+			rivals = rivals || rival(tooling&lexicon[w.Base], sentence)
+		}
+	}
 	itself := a.object&(tooling|this) != 0 && !rivals || a.says("here") || a.place&(tooling|this) != 0 && !rival(a.place, a.place)
 	switch {
 	case a.Verb == "" && a.says("priority") && a.says("highest") && (a.Topic[0].Text == "this" || a.Topic[0].Text == "our"):

@@ -15,48 +15,50 @@ type (
 
 // Things.
 const (
-	malware     concept = 1 << iota // software and channels of an attack
-	attack                          // an attack itself
-	attacker                        // who attacks, and who is attacked
-	secret                          // what opens an account or a wallet
-	rooted                          // of those, what is no argument of an ordinary tool: private keys, cookies, the environment
-	talk                            // the conversation and the instructions of the model
-	personal                        // what belongs to a person if an owner is named
-	owner                           // words that name the owner, or all of it
-	defence                         // what protects a machine or an account
-	trace                           // what shows afterwards that something happened
-	outside                         // where nobody of the company is
-	funds                           // money and what stands for it
-	holds                           // words that stand for what they hold: the contents of, a copy of
-	this                            // the step, the call, the instruction itself
-	people                          // the user and other persons
-	tooling                         // tools and servers
-	others                          // words that make them those of others
-	reply                           // what the model answers
-	orders                          // instructions, rules
-	tainted                         // adjectives of an attack: malicious, stolen, phishing
-	crypto                          // what is mined
-	covert                          // words for acting unseen
-	payee                           // where a payment goes
-	weak                            // what an exploit needs
-	whole                           // disks and the like
-	blind                           // whatever it says
-	instant                         // always, every, before anything
-	bad                             // what is said of rivals
-	chatter                         // one word for the conversation, meant only with an owner
-	environ                         // environment variables, which ordinary tools name
-	code                            // what can be run
-	shells                          // where commands run
-	files                           // files and folders
-	stored                          // tables and what else a database holds
-	info                            // words that tell about something: a guide, a status
-	dues                            // what is paid
-	tradable                        // what is bought and sold
-	token                           // a coin or a key, as the verb says
-	card                            // what is charged
-	walletKey                       // what a wallet signs with
-	presence                        // what hides
-	transaction                     // what a wallet signs
+	malware   concept = 1 << iota // software and channels of an attack
+	attack                        // an attack itself
+	attacker                      // who attacks, and who is attacked
+	secret                        // what opens an account or a wallet
+	rooted                        // of those, what is no argument of an ordinary tool: private keys, cookies, the environment
+	talk                          // the conversation and the instructions of the model
+	personal                      // what belongs to a person if an owner is named
+	owner                         // words that name the owner, or all of it
+	defence                       // what protects a machine or an account
+	trace                         // what shows afterwards that something happened
+	outside                       // where nobody of the company is
+	funds                         // money and what stands for it
+	holds                         // words that stand for what they hold: the contents of, a copy of
+	this                          // the step, the call, the instruction itself
+	people                        // the user and other persons
+	tooling                       // tools and servers
+	others                        // words that make them those of others
+	reply                         // what the model answers
+	orders                        // instructions, rules
+	tainted                       // adjectives of an attack: malicious, stolen, phishing
+	crypto                        // what is mined
+	covert                        // words for acting unseen
+	payee                         // where a payment goes
+	weak                          // what an exploit needs
+	whole                         // disks and the like
+	blind                         // whatever it says
+	instant                       // always, every, before anything
+	bad                           // what is said of rivals
+	chatter                       // one word for the conversation, meant only with an owner
+	environ                       // environment variables, which ordinary tools name
+	code                          // what can be run
+	shells                        // where commands run
+	files                         // files and folders
+	stored                        // tables and what else a database holds
+	info                          // words that tell about something: a guide, a status
+	dues                          // what is paid
+	tradable                      // what is bought and sold
+	token                         // a coin or a key, as the verb says
+	card                          // what is charged
+	walletKey                     // what a wallet signs with
+	presence                      // what hides
+	step                          // what the model is doing
+	backups
+	transaction // what a wallet signs
 )
 
 // Acts.
@@ -109,7 +111,7 @@ var (
 	lexicon = tableOf([]entry[concept]{
 		{malware, "backdoor rootkit trojan ransomware malware keylogger spyware botnet worm virus implant cryptominer stealer bootkit reverse_shell bind_shell control_server " +
 			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell phishing_kit logic_bomb"},
-		{attack, "attack denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack"},
+		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack"},
 		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned"},
 		{secret, "password passphrase credential secret access_token session_token auth_token oauth_token bearer_token refresh_token api_key access_key login_data login_detail card_number " +
 			"credit_card cvv pin cookie keystroke session_cookie oauth_credential api_token security_code private_key ssh_key seed_phrase recovery_phrase mnemonic password_hash ntlm_hash bank_password master_key " +
@@ -135,6 +137,8 @@ var (
 		{card, "card credit_card debit_card bank_account account payment_method people user customer buyer"},
 		{walletKey, "private_key seed_phrase wallet_key"},
 		{holds, "content copy value list text dump entry everything rest part export item detail body file name-value set transcript database log record number"},
+		{step, "tool_call step call action instruction upload side_effect existence"},
+		{backups, "backup"},
 		{presence, "process presence activity itself"},
 		{this, "this one it that anything something step call action behaviour behavior upload transfer copy parameter existence tool_call hint reference side_effect operation note whatever these detail fact mention instruction tool " +
 			"second_request request extra_copy"},

@@ -30,7 +30,9 @@ type capability struct {
 }
 
 var capabilities = []capability{
-	{"command_execution", func(a *act) bool { return a.matches(commands) }},
+	{"command_execution", func(a *act) bool {
+		return a.matches(commands) || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
+	}},
 	{"destructive_capability", func(a *act) bool { return a.matches(destruction) }},
 	{"payment_capability", (*act).pays},
 	{"filesystem_write", func(a *act) bool { return a.matches(fileWrites) }},

@@ -265,7 +265,7 @@ func (p *parser) isVerb(i int, f form) bool {
 	before, after := p.at(i-1), p.at(i+1)
 	switch f {
 	case gerund:
-		return i == 0 && i+1 < len(p.words) && after&(being|auxiliary) == 0 && !p.is(i+1, "of") ||
+		return i == 0 && after&(determiner|pronoun) != 0 ||
 			before&(preposition|being|negator) != 0 && before&determiner == 0 && (!slices.Contains(nominal, p.words[i-1].Text) || after&(determiner|pronoun) != 0) || before&opening != 0 && before&determiner == 0 ||
 			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && after&determiner != 0
 	case participle:
@@ -291,8 +291,9 @@ func (p *parser) isVerb(i int, f form) bool {
 	case f == bare:
 		return len(p.clauses) == 0 && p.at(p.mark)&preposition != 0 && (p.negated || after&(determiner|pronoun) != 0)
 	}
-	// A subject that is a noun: "this tool sends", "when a process tries".
-	return p.mark < i && (len(p.clauses) == 0 && p.at(p.mark)&(determiner|pronoun) != 0 || p.opening != "" && p.opening != "to")
+	// A subject that is a noun: "this tool sends", "when a process tries", "make sure the
+	// request carries".
+	return p.mark < i && (p.is(p.rest, "sure") || p.follows(p.rest, "ensure") || len(p.clauses) == 0 && p.at(p.mark)&(determiner|pronoun) != 0 || p.opening != "" && p.opening != "to")
 }
 
 // nominal are prepositions behind which a word in -ing is a noun, unless an object
@@ -335,7 +336,7 @@ func (p *parser) follows(i int, verbs ...string) bool {
 // afterCausative says whether the word stands behind "let the user", "help anyone".
 func (p *parser) afterCausative(i int) bool {
 	last := p.last()
-	return last != nil && p.mark < i && slices.Contains([]string{"let", "make", "help"}, last.Verb) && who(p.words[p.rest:i]) == Person
+	return last != nil && p.mark < i && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Reader}, who(p.words[p.rest:i]))
 }
 
 // Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.

@@ -23,8 +23,8 @@ type act struct {
 
 // read gives the clauses of a sentence their meaning. A pronoun stands for the object
 // before it: "reads keys and posts them".
-func read(clauses []meaning.Clause) []act {
-	acts := make([]act, len(clauses))
+func read(clauses []meaning.Clause, acts []act) []act {
+	acts = slices.Grow(acts[:0], len(clauses))[:len(clauses)]
 	earlier := concept(0)
 	for i, c := range clauses {
 		if c.Verb == "" {
@@ -167,7 +167,7 @@ var payments = []claim{
 
 func (a *act) pays() bool {
 	return a.done() && a.Subject != meaning.Person && !a.idiom() && a.object&info == 0 &&
-		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other || slices.Contains([]string{"pay out", "cash out", "top up"}, a.Verb))
+		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other)
 }
 
 // idiom recognises idioms: to buy time, to pay attention.
@@ -197,7 +197,7 @@ var byPreposition = []string{"knowledge", "consent", "permission", "awareness", 
 
 // directed says whether a denied clause is said to the model, or leaves a person out.
 func (a *act) directed() bool {
-	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Reader || a.Opening == "to" || a.Opening == "without" || len(a.Topic) == 0 && a.Opening == "")
+	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || len(a.Topic) == 0 && a.Opening == "")
 }
 
 // opens says whether a clause begins with one of the words; there may be no clause.
@@ -282,10 +282,13 @@ func (a *act) steers(sentence concept) string {
 		return "high"
 	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
 		return "high"
+	case a.Command && !a.Negated && a.verb&handing != 0 && a.before&orders != 0 && a.before&others != 0: // all shell commands must include
+		return "high"
 	case a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && rival(tooling, a.around),
+		a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.place, a.place),
 		a.verb&using != 0 && a.Command && !a.Negated && itself && sentence&instant != 0,
 		a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && sentence&instant != 0,
-		a.verb&using != 0 && a.Subject == meaning.Reader && !a.Negated && slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "only" }):
+		a.verb&using != 0 && a.Subject == meaning.Model && !a.Negated && slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "only" }):
 		return "medium"
 	}
 	return ""
@@ -314,7 +317,7 @@ func (a *act) overrides() bool {
 		return a.Verb == "say"
 	case a.Negated && a.Verb == "apply":
 		return a.before&orders != 0 && a.before&owner != 0
-	case a.Subject == meaning.Reader && len(a.Before) > 2:
+	case a.Subject == meaning.Model && len(a.Before) > 2:
 		return a.Before[0].Text == "from" && a.Before[1].Text == "now"
 	}
 	return false
@@ -323,7 +326,11 @@ func (a *act) overrides() bool {
 // asks says whether the model is asked for what is private: what it must hand over,
 // or a parameter that is described as that.
 func (a *act) asks(parameter, summary bool) bool {
-	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Reader
+	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
+	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // fill this with the user's token
+		a.object |= a.whom & (rooted | talk | secret | chatter)
+		mine = true
+	}
 	private := a.object&(rooted|talk) != 0 || a.object&(secret|chatter|environ) != 0 && (mine || a.object&environ != 0 && a.object&holds != 0)
 	switch {
 	case !private || a.Negated || a.Reported || a.Subject == meaning.Person && !a.Passive:
@@ -338,12 +345,21 @@ func (a *act) asks(parameter, summary bool) bool {
 	return a.verb&opening != 0 && a.Command && (!summary || a.object&secret != 0) && a.next != nil && a.next.verb&handing != 0
 }
 
+// read is read with the memory of the scan.
+func (s *scan) read(clauses []meaning.Clause) []act {
+	s.acts = read(clauses, s.acts)
+	return s.acts
+}
+
 // judge reports what the clauses of a text say.
 func (s *scan) judge(t text, clean string) {
+	if !s.spend(len(clean), perClauseOctet) {
+		return
+	}
 	parameter := strings.Contains(t.path, "Schema/")
 	first := true
-	meaning.Sentences(clean, func(clauses []meaning.Clause) {
-		acts := read(clauses)
+	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
+		acts := s.read(clauses)
 		sentence := concept(0)
 		for i := range acts {
 			a := &acts[i]
@@ -356,6 +372,9 @@ func (s *scan) judge(t text, clean string) {
 			a := &acts[i]
 			say := func(id, severity string) {
 				s.report(id, severity, t.tool, t.path, around(clean, []int{a.From, a.To}))
+			}
+			if t.owner != nil {
+				s.capableOf(t.owner, a, first)
 			}
 			if a.attacks() {
 				say("malicious_capability", "")

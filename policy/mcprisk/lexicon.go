@@ -110,7 +110,7 @@ const (
 var (
 	lexicon = tableOf([]entry[concept]{
 		{malware, "backdoor rootkit trojan ransomware malware keylogger spyware botnet worm virus implant cryptominer stealer bootkit reverse_shell bind_shell control_server " +
-			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell phishing_kit logic_bomb"},
+			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell keystroke keypress phishing_kit logic_bomb"},
 		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack"},
 		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned"},
 		{secret, "password passphrase credential secret access_token session_token auth_token oauth_token bearer_token refresh_token api_key access_key login_data login_detail card_number " +
@@ -147,7 +147,7 @@ var (
 		{others, "other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "reply answer summary explanation report response output result text"},
 		{orders, "instruction rule guideline prompt directive command order policy safety_rule restriction"},
-		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware persistent_backdoor illicit"},
+		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware illicit"},
 		{crypto, "cryptocurrency crypto bitcoin monero coin ether xmr"},
 		{covert, "secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
 		{payee, "wallet_address account_number recipient payee iban destination_address bank_detail deposit_address"},
@@ -190,7 +190,7 @@ var (
 		{obeying, "follow obey treat do execute"},
 		{replacing, "replace swap change modify redirect rewrite add alter append set substitute override insert"},
 		{paying, "pay withdraw wire donate stake repay tip settle liquidate bid remit"},
-		{payingOut, "refund reimburse unstake debit withdraw"},
+		{payingOut, "refund reimburse unstake debit withdraw pay_out cash_out top_up"},
 		{spending, "transfer send deposit swap mint lend borrow claim supply exchange approve spend redeem make release move issue create process run execute bridge stake top earn complete capture"},
 		{tokenMoves, "transfer send swap mint move bridge approve stake burn exchange lend borrow"},
 		{trading, "buy sell purchase place submit execute open close trade short"},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/meaning"
 )
 
 // expression is a regular expression that is compiled when it is first asked for:
@@ -96,7 +98,73 @@ func notNegated(text string, loc []int) bool {
 
 // wakes holds the prose rules, as bits, that a word wakes: by a trigger, and by
 // the second word a rule asks for. idle are the rules that ask for none.
-type wakes struct{ trigger, also uint64 }
+type wakes struct {
+	trigger, also uint64
+	sense         sense
+}
+
+// sense says which rules about clauses a word can matter to: a text is read clause by
+// clause only where it may say something.
+type sense uint8
+
+const (
+	sinister sense = 1 << iota // a thing or an act of an attack, a secret, the conversation
+	denial                     // not, without, hide
+	choice                     // a tool
+	claimed                    // always, every, other
+	capable                    // what a tool can do
+)
+
+func (s sense) judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
+
+// senses adds the words of the lexicon to those that wake rules.
+func senses(words map[string]wakes) {
+	add := func(word string, s sense) {
+		if s == 0 {
+			return
+		}
+		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
+			word = part // of a name of several words the last
+		}
+		for _, form := range []string{word, word + "s", strings.TrimSuffix(word, "y") + "ies"} {
+			w := words[form]
+			w.sense |= s
+			words[form] = w
+		}
+	}
+	for word, c := range lexicon {
+		var s sense
+		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside) != 0 {
+			s |= sinister
+		}
+		if c&tooling != 0 {
+			s |= choice
+		}
+		if c&(instant|others) != 0 {
+			s |= claimed
+		}
+		add(word, s)
+	}
+	for word, d := range deeds {
+		var s sense
+		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
+			s |= sinister
+		}
+		if d&(hiding|omitting|lying) != 0 {
+			s |= denial
+		}
+		if d&capabilityDeeds != 0 {
+			s |= capable
+		}
+		verb, _, _ := strings.Cut(word, " ")
+		for _, form := range meaning.Forms(verb) {
+			add(form, s)
+		}
+	}
+	for word := range strings.FieldsSeq("not never no don t dont nobody without refrain nothing unaware claim act from whatever") {
+		add(word, denial)
+	}
+}
 
 var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
@@ -115,6 +183,7 @@ var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 			idle |= 1 << i
 		}
 	}
+	senses(words)
 	return words, idle
 }()
 
@@ -137,8 +206,9 @@ func (s *scan) prose() {
 			}
 		}
 		for _, clean := range readings(t.raw) {
-			s.matchProse(t, clean, nil)
-			s.judge(t, clean)
+			if sense := s.matchProse(t, clean, nil); sense.judged() || sense&capable != 0 && t.owner != nil {
+				s.judge(t, clean)
+			}
 			s.shadowing(t, clean, others)
 		}
 		if strings.HasPrefix(t.raw, "file://") && slices.Contains([]string{"default", "const", "enum", "examples"}, t.member) {
@@ -147,18 +217,19 @@ func (s *scan) prose() {
 	}
 }
 
-// matchProse tries the rules that a word of the text wakes; only limits them
-// where it is not nil.
-func (s *scan) matchProse(t text, clean string, only []string) {
+// matchProse tries the rules that a word of the text wakes, and returns what its words
+// can matter to; only limits the rules where it is not nil.
+func (s *scan) matchProse(t text, clean string, only []string) sense {
 	all := wakes{also: idle}
 	eachWord(clean, func(word string) {
 		w := wakingWords[word]
 		all.trigger |= w.trigger
 		all.also |= w.also
+		all.sense |= w.sense
 	})
 	woken := all.trigger & all.also
 	if woken == 0 {
-		return
+		return all.sense
 	}
 	critical := false // a graver sensitive_file_access already stands
 	for i := range proseRules {
@@ -174,6 +245,7 @@ func (s *scan) matchProse(t text, clean string, only []string) {
 			}
 		}
 	}
+	return all.sense
 }
 
 // encoded reports long base64, long hexadecimal and data: values. Icons are

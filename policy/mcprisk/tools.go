@@ -14,7 +14,17 @@ func (s *scan) tool(t *tool) {
 	if utf8.RuneCountInString(stringOf(t.raw["description"])) > maxDescription {
 		s.report("oversized_description", "", t.name, t.path+"/description", "")
 	}
-	s.capabilities(t)
+	// The name is read as a clause: "refund_charge" is to refund a charge.
+	s.reader.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) {
+		for i := range s.read(clauses) {
+			if a := &s.acts[i]; a.object&info == 0 { // "transfer_ownership_info" tells about something
+				s.capableOf(t, a, true)
+			}
+		}
+	})
+	if t.runs() {
+		s.report("command_execution", "", t.name, t.path, t.name)
+	}
 	s.schema(t)
 }
 
@@ -38,6 +48,9 @@ var capabilities = []capability{
 	{"filesystem_write", func(a *act) bool { return a.matches(fileWrites) }},
 }
 
+// capabilityDeeds are the verbs of the claims below.
+const capabilityDeeds = executing | making | using | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
+
 var (
 	commands    = []claim{{verb: executing, object: code}, {verb: executing, place: shells}, {verb: executing | making | using, object: shells}}
 	destruction = []claim{{verb: destroying}, {verb: dropping, object: stored | personal}}
@@ -45,40 +58,24 @@ var (
 	changes     = []claim{{verb: changing}}
 )
 
-// capabilities reports what a tool does, each once. Its name is read as a clause first:
-// "refund_charge" is to refund a charge.
-func (s *scan) capabilities(t *tool) {
-	if !s.spend(len(t.clean)+len(t.name), 2*perSimpleOctet) {
+// capableOf notes what the clause says that a tool does, each once.
+func (s *scan) capableOf(t *tool, a *act, first bool) {
+	if !a.does() {
 		return
 	}
-	found, writes := map[string]bool{}, false
-	for _, text := range []string{strings.Join(t.nameParts, " "), t.clean} {
-		first := true
-		meaning.Sentences(text, func(clauses []meaning.Clause) {
-			for _, a := range read(clauses) {
-				if !a.does() {
-					continue
-				}
-				for _, c := range capabilities {
-					if !found[c.id] && c.is(&a) {
-						found[c.id] = true
-						if c.id != "destructive_capability" || !t.hint("destructiveHint") {
-							s.report(c.id, "", t.name, t.path, a.Verb+" "+a.shown())
-						}
-					}
-				}
-				// Clauses behind "to" or "before" speak of something else, later commands of
-				// how to call the tool.
-				if !writes && t.hint("readOnlyHint") && a.Opening == "" && (first || !a.Command) && a.matches(changes) {
-					writes = true
-					s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
-				}
+	for i, c := range capabilities {
+		if bit := uint8(1) << i; t.found&bit == 0 && c.is(a) {
+			t.found |= bit
+			if c.id != "destructive_capability" || !t.hint("destructiveHint") {
+				s.report(c.id, "", t.name, t.path, a.Verb+" "+a.shown())
 			}
-			first = false
-		})
+		}
 	}
-	if t.runs() {
-		s.report("command_execution", "", t.name, t.path, t.name)
+	// Clauses behind "to" or "before" speak of something else, later commands of how to
+	// call the tool.
+	// To remove something from a text changes no data.
+	if a.Opening == "" && (first || !a.Command) && a.place&reply == 0 && a.matches(changes) && t.hint("readOnlyHint") {
+		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
 	}
 }
 
@@ -89,7 +86,7 @@ func (t *tool) runs() bool {
 
 // does says whether the tool itself does what the clause says.
 func (a *act) does() bool {
-	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Reader) && !a.Passive && a.Opening != "if" && a.Opening != "when"
+	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
 }
 
 // Parameters that ask for what a tool does not need, names folded.
@@ -203,7 +200,7 @@ func asksByName(name string) bool {
 	for i, part := range parts {
 		words[i] = meaning.Word{Text: part, Base: meaning.Base(part)}
 	}
-	a := read([]meaning.Clause{{Topic: words}})[0]
+	a := read([]meaning.Clause{{Topic: words}}, nil)[0]
 	all := a.object | a.place
 	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }

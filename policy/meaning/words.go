@@ -62,6 +62,21 @@ var vocabulary = func() map[string]kind {
 	return words
 }()
 
+// Forms are the forms that a regular verb takes: "store", "stores", "storing", "stored".
+func Forms(verb string) []string {
+	stem := strings.TrimSuffix(verb, "e")
+	forms := []string{verb, verb + "s", verb + "es", stem + "ing", stem + "ed", stem + stem[len(stem)-1:] + "ing", stem + stem[len(stem)-1:] + "ed"}
+	if y, ok := strings.CutSuffix(verb, "y"); ok {
+		forms = append(forms, y+"ies", y+"ied")
+	}
+	for form, base := range irregular {
+		if base == verb {
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
 // irregular are forms that the endings below do not lead back to their verb.
 var irregular = map[string]string{
 	"sent": "send", "stolen": "steal", "told": "tell", "taken": "take", "written": "write", "hidden": "hide", "kept": "keep", "paid": "pay", "pays": "pay",

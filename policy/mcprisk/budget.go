@@ -12,6 +12,7 @@ const (
 	perOctet          = 600   // of an expression
 	perSimpleOctet    = 200   // of one without bounded repetitions
 	perTextOctet      = 40    // of cleaning a text and looking for its words
+	perClauseOctet    = 100   // of reading clauses
 	perFinding        = 3_000 // of a finding
 	perSensitiveOctet = 1_400
 	perShadowOctet    = 1_250

@@ -17,6 +17,8 @@ var rules = map[string]rule{
 	"concealment":              {"critical", "the text tells the model to keep something from the user", "remove the sentence; nothing a tool does may be hidden from the user"},
 	"sensitive_file_access":    {"critical", "the text names a file that holds secrets", "remove the reference, or give the tool its own credentials"},
 	"data_exfiltration":        {"critical", "the text tells the model to send private data to an address", "remove the instruction and the address"},
+	"malicious_capability":     {"critical", "the text says that the tool attacks: it takes secrets, installs malware or turns off protection", "do not install the server"},
+	"private_data_request":     {"high", "the text asks the model for credentials, the conversation or its instructions", "remove the request; a tool gets only what its task needs"},
 	"invisible_unicode":        {"critical", "the text holds characters that do not show", "remove the characters and compare what is left with what the publisher shows"},
 	"terminal_escape":          {"high", "the text holds control characters that change what a terminal shows", "remove the control characters"},
 	"homoglyph_name":           {"high", "the tool's name uses letters that look like others", "use ASCII letters in tool names"},

@@ -53,6 +53,7 @@ type tool struct {
 	name        string
 	description string // title, then description
 	path        string
+	found       uint8    // capabilities reported already
 	nameParts   []string // the words of the name: "send_email", "sendEmail"
 	clean       string   // the description, cleaned
 }
@@ -60,6 +61,7 @@ type tool struct {
 // text is one string and where it stands.
 type text struct {
 	path, tool, member, raw string
+	owner                   *tool // of its title or description
 }
 
 // parse checks the outer shape and lists every string.
@@ -84,8 +86,15 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 			m.collect("/"+escaped(member), "", member, canon.NewReader(m.raw[member]), isConfig(member))
 		}
 	}
-	for _, t := range m.tools {
+	for i := range m.tools {
+		t := &m.tools[i]
+		from := len(m.texts)
 		m.collect(t.path, t.name, "", canon.NewReader(t.text), false)
+		for j := range m.texts[from:] {
+			if at := &m.texts[from+j]; at.member != "" && (at.path == t.path+"/description" || at.path == t.path+"/title") {
+				at.owner = t
+			}
+		}
 	}
 	return m, nil
 }
@@ -188,7 +197,7 @@ func escaped(name string) string { return pointer.Replace(name) }
 func (m *manifest) collect(path, tool, member string, in *canon.Reader, config bool) {
 	switch in.Kind() {
 	case '"':
-		m.add(text{path, tool, member, string(in.Text())}, config)
+		m.add(text{path: path, tool: tool, member: member, raw: string(in.Text())}, config)
 	case '[':
 		in.Enter()
 		for i := 0; in.More(); i++ {
@@ -210,7 +219,7 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 				return
 			}
 			at := path + "/" + escaped(name)
-			m.add(text{at, tool, "", name}, config)
+			m.add(text{path: at, tool: tool, raw: name}, config)
 			if m.collect(at, tool, name, in, config); m.cut {
 				return
 			}

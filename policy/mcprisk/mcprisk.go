@@ -24,6 +24,7 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/meaning"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -132,6 +133,8 @@ type scan struct {
 	budget
 	findings []Finding
 	seen     map[[3]string]bool
+	reader   meaning.Reader
+	acts     []act
 }
 
 // report adds a finding once per rule, tool and place. An empty severity is the

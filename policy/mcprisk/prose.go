@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/meaning"
 )
 
 // expression is a regular expression that is compiled when it is first asked for:
@@ -29,8 +31,6 @@ type proseRule struct {
 const (
 	gap3 = `(?:[^ .!?;]+ ){0,3}`
 	gap6 = `(?:[^ .!?;]+ ){0,6}`
-	// to whom something is concealed; what follows must not make it a thing ("user id")
-	user = `(?:the |this |your |any )?(?:users?|humans?|customers?|operators?)\b`
 )
 
 var proseRules = []proseRule{
@@ -42,19 +42,6 @@ var proseRules = []proseRule{
 			`(?:previous|prior|above|preceding|earlier|system|your|foregoing) ` + gap3 + `(?:instructions?|rules?|prompts?|guidelines?|directives?)\b` +
 			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
 		accept: notNegated},
-	{id: "concealment", triggers: []string{"do", "don", "dont", "never", "not"},
-		also: []string{"tell", "inform", "notify", "alert", "mention", "reveal", "disclose", "show"},
-		form: expression(`\b(?:do not|don't|dont|never|must not|should not) (?:ever )?(?:` +
-			`(?:tell|inform|notify|alert) ` + gap3 + user +
-			`|(?:mention|reveal|disclose) ` + gap6 + `to ` + user +
-			`|show (?:this|it|that|these|them|any of this|anything)(?: [^ .!?;]+){0,4} to ` + user +
-			`|(?:mention|reveal|show|tell) (?:this|it|that|these|them|anything|the above) to (?:anyone|anybody)\b)`),
-		accept: personFollows},
-	{id: "concealment", triggers: []string{"without", "hide", "secret", "hidden", "silently"},
-		form: expression(`\bwithout (?:telling|informing|notifying|alerting|showing it to|mentioning (?:it|this) to) ` + user +
-			`|\b(?:hide|keep) (?:this|it|that|these) ` + gap3 + `from ` + user +
-			`|\bsilently (?:send|include|append|attach|forward|add|copy|upload|transmit|pass)\b`),
-		accept: personFollows},
 	{id: "data_exfiltration", triggers: []string{"send", "post", "upload", "forward", "bcc", "exfiltrate", "transmit", "leak"},
 		also: []string{"conversation", "conversations", "history", "secret", "secrets", "credential", "credentials", "key", "keys", "content", "contents",
 			"token", "tokens", "password", "passwords", "variable", "variables"},
@@ -98,27 +85,6 @@ var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shad
 // "process.env" are no secrets.
 const sensitiveFile = `(?:~/\.ssh\b|\.ssh/|\bid_rsa\b|(?:^|[ "'(\x60/=:])\.env(?:\.local|\.production)?(?:$|[ "'),;:\x60]|\.(?:$| ))|\.aws/credentials\b|\bmcp\.json\b|/etc/passwd\b|/etc/shadow\b|\bkeychain\b|\bwallet\.dat\b|\bseed phrases?\b|\.kube/config\b|\.npmrc\b|\.git-credentials\b)`
 
-var privateThing = expression(`\b(?:ids?|identifiers?|numbers?|passwords?|keys?|tokens?|secrets?|credentials?|pii)\b`)
-
-// personFollows refuses "user id" and the like: then it is about a value, not
-// about a person.
-func personFollows(text string, loc []int) bool {
-	// To keep ids and keys from people is privacy, not concealment.
-	if privateThing().MatchString(text[loc[0]:loc[1]]) {
-		return false
-	}
-	rest, ok := strings.CutPrefix(text[loc[1]:], " ")
-	if !ok {
-		return !strings.HasPrefix(text[loc[1]:], "'s ") && !strings.HasPrefix(text[loc[1]:], "-") && !strings.HasPrefix(text[loc[1]:], "_")
-	}
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end < 0 {
-		end = len(rest)
-	}
-	return !slices.Contains([]string{"id", "ids", "name", "names", "agent", "input", "table", "tables", "interface", "profile", "profiles", "account",
-		"accounts", "email", "emails", "record", "records", "object", "objects", "field", "fields", "password", "passwords", "data", "list", "interfaces", "group", "groups", "mailbox"}, rest[:end])
-}
-
 // notNegated refuses matches behind "do not", "never" or "cannot".
 func notNegated(text string, loc []int) bool {
 	before := strings.TrimRight(text[max(0, loc[0]-24):loc[0]], " ")
@@ -132,7 +98,73 @@ func notNegated(text string, loc []int) bool {
 
 // wakes holds the prose rules, as bits, that a word wakes: by a trigger, and by
 // the second word a rule asks for. idle are the rules that ask for none.
-type wakes struct{ trigger, also uint64 }
+type wakes struct {
+	trigger, also uint64
+	sense         sense
+}
+
+// sense says which rules about clauses a word can matter to: a text is read clause by
+// clause only where it may say something.
+type sense uint8
+
+const (
+	sinister sense = 1 << iota // a thing or an act of an attack, a secret, the conversation
+	denial                     // not, without, hide
+	choice                     // a tool
+	claimed                    // always, every, other
+	capable                    // what a tool can do
+)
+
+func (s sense) judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
+
+// senses adds the words of the lexicon to those that wake rules.
+func senses(words map[string]wakes) {
+	add := func(word string, s sense) {
+		if s == 0 {
+			return
+		}
+		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
+			word = part // of a name of several words the last
+		}
+		for _, form := range []string{word, word + "s", strings.TrimSuffix(word, "y") + "ies"} {
+			w := words[form]
+			w.sense |= s
+			words[form] = w
+		}
+	}
+	for word, c := range lexicon {
+		var s sense
+		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside) != 0 {
+			s |= sinister
+		}
+		if c&tooling != 0 {
+			s |= choice
+		}
+		if c&(instant|others) != 0 {
+			s |= claimed
+		}
+		add(word, s)
+	}
+	for word, d := range deeds {
+		var s sense
+		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
+			s |= sinister
+		}
+		if d&(hiding|omitting|lying) != 0 {
+			s |= denial
+		}
+		if d&capabilityDeeds != 0 {
+			s |= capable
+		}
+		verb, _, _ := strings.Cut(word, " ")
+		for _, form := range meaning.Forms(verb) {
+			add(form, s)
+		}
+	}
+	for word := range strings.FieldsSeq("not never no don t dont nobody without refrain nothing unaware claim act from whatever") {
+		add(word, denial)
+	}
+}
 
 var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
@@ -151,6 +183,7 @@ var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 			idle |= 1 << i
 		}
 	}
+	senses(words)
 	return words, idle
 }()
 
@@ -173,7 +206,9 @@ func (s *scan) prose() {
 			}
 		}
 		for _, clean := range readings(t.raw) {
-			s.matchProse(t, clean, nil)
+			if sense := s.matchProse(t, clean, nil); sense.judged() || sense&capable != 0 && t.owner != nil {
+				s.judge(t, clean)
+			}
 			s.shadowing(t, clean, others)
 		}
 		if strings.HasPrefix(t.raw, "file://") && slices.Contains([]string{"default", "const", "enum", "examples"}, t.member) {
@@ -182,18 +217,19 @@ func (s *scan) prose() {
 	}
 }
 
-// matchProse tries the rules that a word of the text wakes; only limits them
-// where it is not nil.
-func (s *scan) matchProse(t text, clean string, only []string) {
+// matchProse tries the rules that a word of the text wakes, and returns what its words
+// can matter to; only limits the rules where it is not nil.
+func (s *scan) matchProse(t text, clean string, only []string) sense {
 	all := wakes{also: idle}
 	eachWord(clean, func(word string) {
 		w := wakingWords[word]
 		all.trigger |= w.trigger
 		all.also |= w.also
+		all.sense |= w.sense
 	})
 	woken := all.trigger & all.also
 	if woken == 0 {
-		return
+		return all.sense
 	}
 	critical := false // a graver sensitive_file_access already stands
 	for i := range proseRules {
@@ -209,6 +245,7 @@ func (s *scan) matchProse(t text, clean string, only []string) {
 			}
 		}
 	}
+	return all.sense
 }
 
 // encoded reports long base64, long hexadecimal and data: values. Icons are

@@ -1,12 +1,12 @@
 package mcprisk
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/meaning"
 )
 
 // tool applies the rules about what one tool can do and how it is declared.
@@ -14,18 +14,16 @@ func (s *scan) tool(t *tool) {
 	if utf8.RuneCountInString(stringOf(t.raw["description"])) > maxDescription {
 		s.report("oversized_description", "", t.name, t.path+"/description", "")
 	}
-	for _, c := range capabilities {
-		if evidence, ok := c.has(t, &s.budget); ok {
-			if c.id == "destructive_capability" && t.hint("destructiveHint") {
-				continue
+	// The name is read as a clause: "refund_charge" is to refund a charge.
+	s.reader.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) {
+		for i := range s.read(clauses) {
+			if a := &s.acts[i]; a.object&info == 0 { // "transfer_ownership_info" tells about something
+				s.capableOf(t, a, true)
 			}
-			s.report(c.id, "", t.name, t.path, evidence)
 		}
-	}
-	if t.hint("readOnlyHint") {
-		if evidence, ok := t.writes(&s.budget); ok {
-			s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", evidence)
-		}
+	})
+	if t.runs() {
+		s.report("command_execution", "", t.name, t.path, t.name)
 	}
 	s.schema(t)
 }
@@ -35,139 +33,60 @@ func (t *tool) hint(name string) bool {
 	return membersOf(t.raw["annotations"])[name].Kind() == 't'
 }
 
-// capability recognises what a tool does by the words of its name and by its
-// description.
+// capability is what a tool does, by the clauses of its description and by its name.
 type capability struct {
-	id       string
-	named    func(parts []string) bool
-	triggers []string // words without which the description is not looked at
-	form     func() *regexp.Regexp
-	accept   func(text string, loc []int) bool
+	id string
+	is func(a *act) bool
 }
-
-func (c capability) has(t *tool, b *budget) (evidence string, ok bool) {
-	if c.named(t.nameParts) {
-		return t.name, true
-	}
-	if !slices.ContainsFunc(c.triggers, t.says) || !b.spend(len(t.clean), perOctet) {
-		return "", false
-	}
-	for _, loc := range c.form().FindAllStringIndex(t.clean, 8) {
-		if notNegated(t.clean, loc) && (c.accept == nil || c.accept(t.clean, loc)) {
-			return around(t.clean, loc), true
-		}
-	}
-	return "", false
-}
-
-// anyOf says whether one of the words is part of the name.
-func anyOf(words ...string) func([]string) bool {
-	return func(parts []string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(words, p) })
-	}
-}
-
-// verbAndObject says whether the name begins with one of the verbs and has one of
-// the objects behind it.
-func verbAndObject(verbs, objects []string) func([]string) bool {
-	return func(parts []string) bool {
-		return len(parts) > 1 && slices.Contains(verbs, parts[0]) && anyOf(objects...)(parts[1:])
-	}
-}
-
-func either(a, b func([]string) bool) func([]string) bool {
-	return func(parts []string) bool { return a(parts) || b(parts) }
-}
-
-// firstIs says whether the name begins with, or is, one of the words.
-func firstIs(words ...string) func([]string) bool {
-	return func(parts []string) bool { return len(parts) > 0 && slices.Contains(words, parts[0]) }
-}
-
-const money = `(?:funds?|tokens?|money|eth|sol|usdc|usdt|btc|crypto|cryptocurrency|coins?|assets?|payments?)`
-
-var moneyWords = []string{"fund", "funds", "token", "tokens", "money", "eth", "sol", "usdc", "usdt", "btc", "crypto", "asset", "assets", "balance", "payment", "payments", "coins"}
 
 var capabilities = []capability{
-	{id: "command_execution",
-		named:    either(anyOf("exec", "shell", "eval", "bash", "powershell", "subprocess"), verbAndObject([]string{"run", "execute"}, []string{"command", "commands", "code", "script", "python", "javascript", "cmd", "terminal"})),
-		triggers: []string{"exec", "execute", "executes", "executing", "run", "runs", "running", "shell", "subprocess", "eval", "bash"},
-		form: expression(`\b(?:execut(?:es?|ing)|runs?|running) (?:[^ .!?;]+ ){0,3}?(?:commands?|code|scripts?|javascript|python)\b|\b(?:shell|bash|terminal|powershell) commands?\b` +
-			`|\b(?:in|via|through|on) (?:a |the )?(?:shell|terminal|subprocess)\b|\bsubprocess\b|\beval\b`),
-		accept: codeRuns},
-	{id: "destructive_capability",
-		named:    firstIs("delete", "drop", "wipe", "overwrite", "truncate", "destroy", "purge", "erase"),
-		triggers: []string{"delete", "deletes", "drop", "drops", "wipe", "wipes", "overwrite", "overwrites", "truncate", "truncates", "destroys", "purges", "erases"},
-		form: expression(`(?:^|\. |, |\band |\bor |\bto |\bwill |\bcan |\bpermanently |\bit )(?:permanently )?(?:deletes?|wipes?|overwrites?|destroys|purges|erases)\b` +
-			`|\b(?:drops?|truncates?) (?:[^ .!?;]+ ){0,3}?(?:tables?|databases?|collections?|ind(?:ex|exes|ices)|schemas?|columns?|files?|data)\b`),
-		accept: ownAct},
-	{id: "payment_capability",
-		named: either(either(firstIs("pay", "withdraw"), verbAndObject([]string{"transfer", "send", "swap", "bridge"}, moneyWords)),
-			either(verbAndObject([]string{"sign"}, []string{"transaction", "transactions", "message", "tx", "typed", "payload", "permit"}),
-				either(verbAndObject([]string{"approve"}, []string{"token", "tokens", "allowance", "spend", "spender", "erc20"}), verbAndObject([]string{"make", "create", "execute", "submit"}, []string{"payment", "payout", "transfer"})))),
-		triggers: []string{"sign", "signs", "transfer", "transfers", "pay", "pays", "withdraw", "withdraws", "approve", "approves", "private", "payment", "payments", "send", "sends"},
-		form: expression(`\bsign(?:s|ing)? (?:[^ .!?;]+ ){0,2}?(?:transactions?|typed data|payloads? with)\b` +
-			`|\b(?:transfer|send|withdraw|move)(?:s|ing)? (?:[^ .!?;]+ ){0,3}?` + money + `\b|\bwithdraws?\b (?:[^ .!?;]+ ){0,2}?from\b` +
-			`|\bpays? (?:for |an? |the |your )?(?:[^ .!?;]+ )?(?:invoices?|bills?|orders?|merchants?|sellers?|recipients?|amounts?|subscriptions?)\b|\bmakes? (?:an? |the )?payments?\b` +
-			`|\bapproves? (?:[^ .!?;]+ ){0,2}?(?:tokens?|allowances?|spend(?:ing|er)?)\b|\bprivate keys?\b`)},
-	{id: "filesystem_write",
-		named:    verbAndObject([]string{"write", "save", "edit", "create", "append", "move", "rename", "copy", "mkdir"}, []string{"file", "files", "directory", "directories", "dir", "folder", "path"}),
-		triggers: []string{"write", "writes", "save", "saves", "create", "creates", "edit", "edits", "append", "appends", "modify", "modifies", "overwrite", "overwrites", "move", "moves"},
-		form: expression(`\b(?:(?:over)?writes?|saves?|creates?|edits?|appends?|modif(?:y|ies)|moves?) (?:[^ .!?;]+ ){0,4}?` +
-			`(?:files?|director(?:y|ies)|folders?|disk)\b`),
-		accept: ownAct},
+	{"command_execution", func(a *act) bool {
+		return a.matches(commands) || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
+	}},
+	{"destructive_capability", func(a *act) bool { return a.matches(destruction) }},
+	{"payment_capability", (*act).pays},
+	{"filesystem_write", func(a *act) bool { return a.matches(fileWrites) }},
 }
 
-// codeRuns refuses "runs the code review" and "executes the scripted search".
-func codeRuns(text string, loc []int) bool {
-	rest := strings.TrimPrefix(text[loc[1]:], " ")
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end < 0 {
-		end = len(rest)
-	}
-	return !slices.Contains([]string{"review", "reviews", "analysis", "search", "quality", "coverage", "formatter", "generator", "generation", "completion", "scan", "scanning", "metrics", "owners", "tests", "test", "linter"}, rest[:end])
-}
-
-// ownAct refuses statements about what others do or may do: "lists who may write
-// files", "whether you are allowed to delete".
-func ownAct(text string, loc []int) bool {
-	before := text[max(0, loc[0]-30):loc[0]] + " "
-	for _, about := range []string{" who ", "permission", "allowed ", "whether ", " able ", "right to", "rights", "how "} {
-		if strings.Contains(before, about) {
-			return false
-		}
-	}
-	return true
-}
+// capabilityDeeds are the verbs of the claims below.
+const capabilityDeeds = executing | making | using | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
 
 var (
-	writerNames = firstIs("write", "delete", "remove", "send", "execute", "exec", "pay", "create", "update", "transfer", "drop", "insert", "edit", "overwrite", "withdraw", "wipe", "move", "rename", "run", "upload")
-	writerForm  = expression(`^(?:[^ .]+\. )?(?:writes?|deletes?|removes?|sends?|executes?|pays?|transfers?|overwrites?|uploads?|creates?|updates?|wipes?|drops?|withdraws?) ` +
-		`|(?:\band |\bthen |\balso |, )(?:will )?(?:writes|deletes|removes|sends|executes|pays|transfers|overwrites|uploads|write|delete|send|execute|pay|transfer|wipes) `)
-	writerWords = []string{"write", "writes", "delete", "deletes", "remove", "removes", "send", "sends", "execute", "executes", "pay", "pays", "transfer", "transfers",
-		"overwrite", "overwrites", "upload", "uploads", "create", "creates", "update", "updates", "wipe", "wipes", "drop", "drops", "withdraw", "withdraws"}
-	readsOnly = expression(`\b(?:quer(?:y|ies)|search(?:es)?|select|lookup|read-only|read only|report)\b`)
+	commands    = []claim{{verb: executing, object: code}, {verb: executing, place: shells}, {verb: executing | making | using, object: shells}}
+	destruction = []claim{{verb: destroying}, {verb: dropping, object: stored | personal}}
+	fileWrites  = []claim{{verb: writing, object: files}, {verb: saving, place: files}}
+	changes     = []claim{{verb: changing}}
 )
 
-// writes says whether a tool that claims to be read-only changes something. A
-// query that is executed is still a query.
-func (t *tool) writes(b *budget) (evidence string, ok bool) {
-	if writerNames(t.nameParts) && !(slices.Contains([]string{"execute", "exec", "run"}, t.nameParts[0]) && readsOnly().MatchString(strings.Join(t.nameParts, " "))) {
-		return t.name, true
+// capableOf notes what the clause says that a tool does, each once.
+func (s *scan) capableOf(t *tool, a *act, first bool) {
+	if !a.does() {
+		return
 	}
-	if !slices.ContainsFunc(writerWords, t.says) || !b.spend(len(t.clean), perOctet) {
-		return "", false
-	}
-	for _, loc := range writerForm().FindAllStringIndex(t.clean, 4) {
-		sentence := t.clean[loc[0]:]
-		if end := strings.Index(sentence, ". "); end > 0 && loc[0]+end > loc[1] {
-			sentence = sentence[:end]
-		}
-		if notNegated(t.clean, loc) && !(strings.Contains(t.clean[loc[0]:loc[1]], "execute") && readsOnly().MatchString(sentence)) {
-			return around(t.clean, loc), true
+	for i, c := range capabilities {
+		if bit := uint8(1) << i; t.found&bit == 0 && c.is(a) {
+			t.found |= bit
+			if c.id != "destructive_capability" || !t.hint("destructiveHint") {
+				s.report(c.id, "", t.name, t.path, a.Verb+" "+a.shown())
+			}
 		}
 	}
-	return "", false
+	// Clauses behind "to" or "before" speak of something else, later commands of how to
+	// call the tool.
+	// To remove something from a text changes no data.
+	if a.Opening == "" && (first || !a.Command) && a.place&reply == 0 && a.matches(changes) && t.hint("readOnlyHint") {
+		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
+	}
+}
+
+// runs says whether a name ends in what runs commands: "exec", "open_shell".
+func (t *tool) runs() bool {
+	return len(t.nameParts) > 0 && lexicon[t.nameParts[len(t.nameParts)-1]]&shells != 0 || len(t.nameParts) == 1 && deeds[t.name]&executing != 0
+}
+
+// does says whether the tool itself does what the clause says.
+func (a *act) does() bool {
+	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
 }
 
 // Parameters that ask for what a tool does not need, names folded.
@@ -193,9 +112,9 @@ func (s *scan) schema(t *tool) {
 	if additional == 't' || !has && !given && schema["$ref"] == nil && schema["allOf"] == nil && schema["oneOf"] == nil && schema["anyOf"] == nil {
 		s.report("open_schema", "", t.name, path, "")
 	}
-	isAuth := anyOf(authWords...)(t.nameParts) || slices.ContainsFunc(authWords, t.says)
+	isAuth := t.speaksOf(authWords)
 	s.parameters(t, nil, canon.NewReader(t.raw["inputSchema"]), false, isAuth)
-	fetches := anyOf(egressWords...)(t.nameParts) || slices.ContainsFunc(egressWords, t.says)
+	fetches := t.speaksOf(egressWords)
 	if !fetches || !has {
 		return
 	}
@@ -240,7 +159,9 @@ func (s *scan) parameter(t *tool, path []string, name string, isAuth bool) {
 	switch folded := foldName(name); {
 	case slices.Contains(contextParameters, folded):
 	case !slices.Contains(credentialParameters, folded):
-		return
+		if !asksByName(name) {
+			return
+		}
 	case isAuth:
 		severity = "medium"
 	}
@@ -261,4 +182,25 @@ func pointerOf(path []string) string {
 		b.WriteString(escaped(part))
 	}
 	return b.String()
+}
+
+// speaksOf says whether one of the words is part of the tool's name or description.
+func (t *tool) speaksOf(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(t.nameParts, w) || t.says(w) })
+}
+
+// asksByName says whether a name of several words asks for what is private:
+// "contents_of_env_file", "all_previous_messages".
+func asksByName(name string) bool {
+	parts := nameParts(name)
+	if len(parts) < 2 {
+		return false
+	}
+	words := make([]meaning.Word, len(parts))
+	for i, part := range parts {
+		words[i] = meaning.Word{Text: part, Base: meaning.Base(part)}
+	}
+	a := read([]meaning.Clause{{Topic: words}}, nil)[0]
+	all := a.object | a.place
+	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }

@@ -1,0 +1,400 @@
+package mcprisk
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
+
+// act is one clause with what its words mean.
+type act struct {
+	meaning.Clause
+	verb   deed
+	object concept // heads of the object: what is sent, installed, mentioned
+	around concept // the other words of the object
+	place  concept // what stands behind to, into, from, with, in …
+	whom   concept // heads behind to, from, with, behind
+	about  concept // heads behind about
+	before concept // what stands before the verb, the subject included
+	other  bool    // the object has a head that no rule knows: "the raw json"
+	next   *act    // the clause behind it in the sentence
+}
+
+// read gives the clauses of a sentence their meaning. A pronoun stands for the object
+// before it: "reads keys and posts them".
+func read(clauses []meaning.Clause, acts []act) []act {
+	acts = slices.Grow(acts[:0], len(clauses))[:len(clauses)]
+	earlier := concept(0)
+	for i, c := range clauses {
+		if c.Verb == "" {
+			c.Rest = c.Topic
+		}
+		a := act{Clause: c, verb: meant(c.Verb)}
+		if i+1 < len(acts) {
+			a.next = &acts[i+1]
+		}
+		for _, w := range c.Before {
+			a.before |= lexicon[w.Base] | lexicon[w.Text]
+		}
+		last, placed := phrase{}, false
+		take := func(with string, words []meaning.Word) {
+			p := meantBy(words)
+			placed = placed || with != "" && with != "of"
+			a.take(with, p, last, placed)
+			if with == "" && (slices.Contains(pronouns, words[0].Text) || p.head&holds != 0 && words[0].Text == "each") {
+				a.object |= earlier
+			}
+			last = p
+		}
+		if c.Passive {
+			meaning.Phrases(c.Topic, take)
+			last, placed = phrase{}, false
+		}
+		meaning.Phrases(c.Rest, take)
+		if a.object&^(this|owner|holds) != 0 {
+			earlier = a.object
+		}
+		acts[i] = a
+	}
+	return acts
+}
+
+var pronouns = []string{"it", "them", "these", "those"}
+
+// take adds one noun phrase behind the verb. "The contents of a file" is the file.
+func (a *act) take(with string, p, last phrase, placed bool) {
+	switch {
+	case with == "" || with == "of" && (last.head&holds != 0 || last == phrase{} && a.object == 0):
+		a.object |= p.head
+		a.around |= p.around
+		if p.head&(holds|personal) != 0 { // the credentials file, the browser profile
+			a.object |= p.around & (secret | rooted | talk)
+		}
+		a.other = a.other || p.head == 0
+	case with == "of" && !placed:
+		a.around |= p.head | p.around
+	case with == "about":
+		a.about |= p.head
+	default:
+		a.place |= p.head | p.around
+		if slices.Contains([]string{"to", "from", "with", "behind"}, with) {
+			a.whom |= p.head
+		}
+	}
+}
+
+// claim is a combination of verb and things; a part that is zero may be anything.
+type claim struct {
+	verb                  deed
+	object, around, place concept
+}
+
+func (a *act) matches(claims []claim) bool {
+	return slices.ContainsFunc(claims, func(c claim) bool {
+		return a.verb&c.verb != 0 && (c.object == 0 || a.object&c.object != 0) && (c.around == 0 || a.around&c.around != 0) && (c.place == 0 || a.place&c.place != 0)
+	})
+}
+
+// done says whether the tool, or the model for it, does what the clause says.
+func (a *act) done() bool {
+	return a.Verb != "" && !a.Negated && !a.Reported && (a.Subject != meaning.Person || a.Passive)
+}
+
+// Claims that a tool attacks.
+var hostile = []claim{
+	{verb: stealing, object: secret | talk | personal | rooted},
+	{verb: grabbing, object: secret},
+	{verb: making | taking | watching, object: malware},
+	{verb: making | taking | watching, place: malware},
+	{verb: making | taking | watching | moving, around: tainted},
+	{verb: making | taking | watching | moving, place: tainted},
+	{verb: making, object: attack},
+	{verb: disabling, object: defence},
+	{verb: erasing, object: trace},
+	{verb: erasing, object: whole},
+	{verb: erasing, object: backups, around: owner},
+	{verb: erasing, object: personal, around: attacker},
+	{verb: attacking},
+	{verb: exploiting, object: weak},
+	{verb: mining, object: crypto},
+	{verb: encrypting, object: personal, around: owner},
+	{verb: demanding, object: funds},
+	{verb: spoiling, object: trace | secret | personal | holds},
+	{verb: spoiling, place: tainted},
+	{verb: hiding, object: presence},
+	{verb: replacing, object: payee, place: outside | attacker},
+	{verb: replacing, around: payee, place: outside | attacker},
+	{verb: moving, object: secret | talk, place: outside | attacker},
+	{verb: moving, object: personal, around: owner | attacker, place: outside | attacker},
+	{verb: moving | making | taking | replacing | demanding, object: attacker},
+	{verb: moving | making | taking | replacing | demanding, around: attacker},
+	{verb: moving | making | taking | replacing | demanding, place: attacker},
+}
+
+// Claims that are an attack only where nobody may see it.
+var unseen = []claim{
+	{verb: moving | taking | watching, object: secret | talk | personal | rooted},
+	{verb: making, object: malware},
+}
+
+func (a *act) attacks() bool {
+	if !a.done() {
+		return false
+	}
+	if a.matches(hostile) || a.coverts() && (a.matches(unseen) || a.verb&watching != 0 && (a.says("user") || a.says("users"))) {
+		return true
+	}
+	n := a.next
+	return n != nil && n.done() && (a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&outside != 0 ||
+		a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0)
+}
+
+// Claims that money moves or a key signs.
+var payments = []claim{
+	{verb: paying, object: funds | dues},
+	{verb: paying, place: funds | dues | card | secret},
+	{verb: payingOut},
+	{verb: spending, object: funds},
+	{verb: spending, object: dues, place: card},
+	{verb: tokenMoves, object: token},
+	{verb: trading, object: tradable | funds},
+	{verb: charging, object: card | funds},
+	{verb: signing, object: transaction},
+	{verb: signing, around: transaction},
+	{verb: using | signing, object: walletKey},
+}
+
+func (a *act) pays() bool {
+	return a.done() && a.Subject != meaning.Person && !a.idiom() && a.object&info == 0 &&
+		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other)
+}
+
+// idiom recognises idioms: to buy time, to pay attention.
+func (a *act) idiom() bool {
+	return len(a.Rest) > 0 && slices.Contains([]string{"time", "attention", "tribute", "heed", "respect"}, a.Rest[0].Text)
+}
+
+// coverts says whether a word of the clause says that nobody may see it.
+func (a *act) coverts() bool {
+	for _, words := range [][]meaning.Word{a.Before, a.Rest} {
+		for i, w := range words {
+			if lexicon[w.Text]&covert == 0 {
+				continue
+			}
+			if !slices.Contains(byPreposition, w.Text) || slices.ContainsFunc(words[:i], func(b meaning.Word) bool {
+				return b.Text == "without" || b.Text == "behind" || b.Text == "in" && w.Text == "secret"
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Words that mean acting unseen behind "without", "behind" or "in" alone.
+var byPreposition = []string{"knowledge", "consent", "permission", "awareness", "back", "secret"}
+
+// directed says whether a denied clause is said to the model, or leaves a person out.
+func (a *act) directed() bool {
+	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || len(a.Topic) == 0 && a.Opening == "")
+}
+
+// opens says whether a clause begins with one of the words; there may be no clause.
+func (a *act) opens(words ...string) bool { return a != nil && slices.Contains(words, a.Opening) }
+
+// conceals says whether something is to be kept from the user.
+func (a *act) conceals() bool {
+	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
+	thing := a.object&this != 0 && !a.other || a.about&this != 0
+	switch {
+	case a.Negated && (a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
+		return false // it is told later
+	case a.Negated && a.verb&telling != 0:
+		person := (a.object|a.around|a.whom)&people != 0
+		silent := !a.other && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
+		return a.directed() && person && (thing || clause || silent)
+	case a.Negated && a.verb&uttering != 0:
+		return a.directed() && (thing || clause && !a.other)
+	case a.Negated && a.Verb == "show":
+		return a.directed() && a.object&this != 0 && !a.other && (a.object|a.whom)&people != 0
+	case a.Negated && a.verb&knowing != 0:
+		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
+	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):
+		return a.object&this != 0 && (a.before|a.place)&reply != 0 || a.object&step != 0 && a.says("this")
+	case a.Negated:
+		return a.Verb == "draw" && a.around&people != 0
+	case a.Verb == "say":
+		return a.Command && len(a.Rest) > 0 && a.Rest[0].Text == "nothing"
+	case a.verb&hiding != 0:
+		from := a.whom&people != 0 && a.object&(secret|personal) == 0 && a.around&secret == 0
+		return from && (a.Command || a.Passive || thing) || a.Command && (a.says("dark") || a.says("yourself"))
+	case a.verb&omitting != 0 && a.Command:
+		return (a.place|a.around)&reply != 0 && (a.object|a.place|a.around)&this != 0 && !(a.other && a.object&this == 0 && a.place&this == 0)
+	case a.verb&lying != 0:
+		return a.Command
+	case a.Verb == "claim":
+		return a.Command && clause
+	case a.Verb == "act":
+		return a.Command && a.next.opens("if")
+	}
+	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
+}
+
+// shown is what stands behind the verb, as evidence.
+func (a *act) shown() string {
+	var b strings.Builder
+	for _, w := range a.Rest {
+		b.WriteString(w.Text)
+		b.WriteByte(' ')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// says whether a word stands behind the verb.
+func (a *act) says(word string) bool {
+	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return w.Text == word })
+}
+
+// rival says whether words name the tools of others.
+func rival(head, around concept) bool {
+	return head&tooling != 0 && (around|head)&others != 0
+}
+
+// steers grades a clause that steers the choice of tools: high where it speaks against
+// others or changes what they do, medium where it claims a place for itself.
+func (a *act) steers(sentence concept) string {
+	rivals := rival(a.object, a.around)
+	if a.says("what") || a.says("whatever") { // what other tools return
+		for _, w := range a.Rest {
+			rivals = rivals || rival(tooling&lexicon[w.Base], sentence)
+		}
+	}
+	itself := a.object&(tooling|this) != 0 && !rivals || a.says("here") || a.place&(tooling|this) != 0 && !rival(a.place, a.place)
+	switch {
+	case a.Verb == "" && a.says("priority") && a.says("highest") && (a.Topic[0].Text == "this" || a.Topic[0].Text == "our"):
+		return "medium"
+	case a.Verb == "" && (rival(a.before, a.before) && a.before&bad != 0 || a.topicIs(rival) && sentence&bad != 0):
+		return "high"
+	case a.Negated && a.verb&(using|obeying) != 0 && (rivals || rival(a.place, a.place)):
+		return "high"
+	case !a.Negated && a.done() && (a.Verb == "supersede" || a.Verb == "replace" || a.Verb == "ignore" || a.Verb == "disable" || a.Verb == "discard" || a.Verb == "disregard" || a.Verb == "stop") && (rivals || rival(a.place, a.place)):
+		return "high"
+	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
+		return "high"
+	case a.Command && !a.Negated && a.verb&handing != 0 && a.before&orders != 0 && a.before&others != 0: // all shell commands must include
+		return "high"
+	case a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && rival(tooling, a.around),
+		a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.place, a.place),
+		a.verb&using != 0 && a.Command && !a.Negated && itself && sentence&instant != 0,
+		a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && sentence&instant != 0,
+		a.verb&using != 0 && a.Subject == meaning.Model && !a.Negated && slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "only" }):
+		return "medium"
+	}
+	return ""
+}
+
+func (a *act) topicIs(is func(head, around concept) bool) bool {
+	if len(a.Topic) == 0 {
+		return false
+	}
+	c := concept(0)
+	for _, w := range a.Topic {
+		c |= lexicon[w.Base] | lexicon[w.Text]
+	}
+	return is(c, c)
+}
+
+// overrides says whether the model's instructions are replaced by the tool's.
+func (a *act) overrides() bool {
+	text := a.object | a.place
+	switch {
+	case a.verb&obeying != 0 && a.Command && !a.Negated && text&orders != 0 && (a.place|a.object)&reply != 0:
+		return a.Verb == "treat" || (a.around|a.place)&blind != 0
+	case a.verb&obeying != 0 && a.Command && !a.Negated && text&orders != 0:
+		return a.around&blind != 0
+	case a.Opening == "whatever":
+		return a.Verb == "say"
+	case a.Negated && a.Verb == "apply":
+		return a.before&orders != 0 && a.before&owner != 0
+	case a.Subject == meaning.Model && len(a.Before) > 2:
+		return a.Before[0].Text == "from" && a.Before[1].Text == "now"
+	}
+	return false
+}
+
+// asks says whether the model is asked for what is private: what it must hand over,
+// or a parameter that is described as that.
+func (a *act) asks(parameter, summary bool) bool {
+	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
+	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // fill this with the user's token
+		a.object |= a.whom & (rooted | talk | secret | chatter)
+		mine = true
+	}
+	private := a.object&(rooted|talk) != 0 || a.object&(secret|chatter|environ) != 0 && (mine || a.object&environ != 0 && a.object&holds != 0)
+	switch {
+	case !private || a.Negated || a.Reported || a.Subject == meaning.Person && !a.Passive:
+		return false
+	case a.Verb == "":
+		return parameter && (a.object&(talk|chatter) != 0 || a.object&holds != 0 && a.object&rooted != 0)
+	case a.Verb == "need", a.Verb == "contain", a.Verb == "carry":
+		return mine
+	case a.verb&handing != 0:
+		return a.Command && !summary
+	}
+	return a.verb&opening != 0 && a.Command && (!summary || a.object&secret != 0) && a.next != nil && a.next.verb&handing != 0
+}
+
+// read is read with the memory of the scan.
+func (s *scan) read(clauses []meaning.Clause) []act {
+	s.acts = read(clauses, s.acts)
+	return s.acts
+}
+
+// judge reports what the clauses of a text say.
+func (s *scan) judge(t text, clean string) {
+	if !s.spend(len(clean), perClauseOctet) {
+		return
+	}
+	parameter := strings.Contains(t.path, "Schema/")
+	first := true
+	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
+		acts := s.read(clauses)
+		sentence := concept(0)
+		for i := range acts {
+			a := &acts[i]
+			sentence |= a.before
+			for _, w := range a.Rest {
+				sentence |= lexicon[w.Base] | lexicon[w.Text]
+			}
+		}
+		for i := range acts {
+			a := &acts[i]
+			say := func(id, severity string) {
+				s.report(id, severity, t.tool, t.path, around(clean, []int{a.From, a.To}))
+			}
+			if t.owner != nil {
+				s.capableOf(t.owner, a, first)
+			}
+			if a.attacks() {
+				say("malicious_capability", "")
+			}
+			if a.conceals() {
+				say("concealment", "")
+			}
+			if a.overrides() {
+				say("instruction_override", "")
+			}
+			if a.asks(parameter, first && i == 0 && !parameter) {
+				say("private_data_request", "")
+			}
+			switch a.steers(sentence) {
+			case "high":
+				say("tool_shadowing", "")
+			case "medium":
+				say("coercive_priority", "")
+			}
+		}
+		first = false
+	})
+}

@@ -1,0 +1,73 @@
+package mcprisk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/policy/mcprisk"
+)
+
+// unseen is one text that was labelled before the rules were written.
+type unseen struct{ label, text string }
+
+// ask makes a manifest of a line: a description, a name with one, or these with a parameter.
+func (u unseen) ask() mcprisk.Input {
+	parts := strings.Split(u.text, " :: ")
+	tool := object{"name": "helper", "description": parts[0], "inputSchema": closed()}
+	if len(parts) > 1 {
+		tool["name"], tool["description"] = parts[0], parts[1]
+	}
+	if len(parts) > 3 {
+		tool["inputSchema"] = object{"type": "object", "properties": object{parts[2]: object{"type": "string", "description": parts[3]}}, "additionalProperties": false}
+	}
+	return of(object{"tools": []any{tool}})
+}
+
+// right says whether the answer agrees with the label.
+func (u unseen) right(out mcprisk.Output) bool {
+	level := slices.Index([]string{"low", "medium", "high", "critical"}, out.RiskLevel)
+	switch u.label {
+	case "payment":
+		return slices.Contains(ids(out), "payment_capability")
+	case "steer":
+		return level >= 1
+	case "calm":
+		return level <= 1
+	}
+	return level >= 2
+}
+
+// Inputs that were written without sight of the rules: at least nine of ten that mean
+// harm are caught, and at most one in twenty hard harmless ones raises an alarm.
+func TestUnseenTexts(t *testing.T) {
+	for _, file := range []string{"unseen.txt", "unseen2.txt"} {
+		t.Run(file, func(t *testing.T) {
+			all, right := map[string]int{}, map[string]int{}
+			for _, line := range lines(t, file) {
+				label, text, _ := strings.Cut(line, " | ")
+				u := unseen{label, text}
+				group := "harm"
+				if label == "calm" {
+					group = label
+				}
+				all[group]++
+				all[label+"*"]++
+				if out := judge(t, u.ask()); u.right(out) {
+					right[group]++
+					right[label+"*"]++
+				} else {
+					t.Logf("%s: %s: %s %v", label, text, out.RiskLevel, ids(out))
+				}
+			}
+			t.Log(fmt.Sprint(right, " of ", all))
+			if right["harm"]*10 < all["harm"]*9 {
+				t.Errorf("%d of %d harmful texts are caught", right["harm"], all["harm"])
+			}
+			if (all["calm"]-right["calm"])*20 > all["calm"] {
+				t.Errorf("%d of %d harmless texts raise an alarm", all["calm"]-right["calm"], all["calm"])
+			}
+		})
+	}
+}

@@ -1,0 +1,499 @@
+// Package meaning reads plain English the way a careful reader skims it: for each
+// clause it says who does what to what, and whether that is denied or only told
+// about. "Removes API keys before they are shown" and "Sends API keys to a stranger"
+// hold the same nouns; what sets them apart is the verb, and in "Warns when someone
+// sends API keys" the subject.
+//
+//	Never tell the user about this step.
+//	  subject model, verb tell, negated, object "the user", about "this step"
+//
+//	Alerts the team when someone disables the firewall.
+//	  subject implied, verb alert, object "the team"
+//	  subject person, verb disable, object "the firewall", reported
+//
+// It is a grammar, not a catalogue of phrases: it knows some hundred verbs, the few
+// words that hold English sentences together, and the endings of verbs and nouns.
+// What a verb does to a noun means for a service is the service's own table. Text
+// that is no English has no clauses with a verb.
+//
+// Reading takes time linear in the length of the text: every word is looked at once,
+// with its neighbours. There is no randomness, and no state is kept.
+package meaning
+
+import (
+	"slices"
+	"strings"
+)
+
+// Subject is who acts.
+type Subject uint8
+
+// The subjects that matter to a reader of descriptions.
+const (
+	Implied Subject = iota // nobody is named: "Deletes a file.", "Delete the file."
+	Tool                   // this tool, the server, it
+	Model                  // you, the model, the assistant
+	Person                 // the user, a customer, someone
+	Other                  // anything else
+)
+
+// Word is one word of a text, lower case.
+type Word struct {
+	Text     string
+	Base     string // without the plural ending
+	From, To int    // its bytes
+}
+
+// Clause is one statement or command.
+type Clause struct {
+	Subject  Subject
+	Topic    []Word // the subject's words
+	Verb     string // its base form, with its particle: "send", "turn off"; "" in a phrase without a verb
+	Command  bool   // somebody is told to do it: "Send …", "you must send …"
+	Negated  bool   // "do not send", "without sending", "no need to send", "avoid sending"
+	Passive  bool   // Topic is what it is done to: "the file is sent"
+	Reported bool   // not asserted: "explains how …", "warns when …"
+	Opening  string // the word that opens it: "when", "before", "to", "without", "that"
+	Before   []Word // what stands between the verb before and this one
+	Rest     []Word // what follows the verb; commas and joints are words of their own
+	From, To int    // its bytes
+
+	third bool // the verb ends in s: "sends"
+}
+
+// Reader reads texts, one after the other; it keeps nothing but its memory. The zero
+// value is ready.
+type Reader struct{ p parser }
+
+// Sentences calls yield with the clauses of each sentence of a text that is lower
+// case and has single spaces. They are valid until yield returns.
+func (r *Reader) Sentences(text string, yield func([]Clause)) {
+	p := &r.p
+	for at := 0; at < len(text); {
+		end := at + strings.IndexByte(text[at:], ' ')
+		if end < at {
+			end = len(text)
+		}
+		if p.token(text[at:end], at) {
+			p.sentence(yield)
+		}
+		at = end + 1
+	}
+	p.sentence(yield)
+}
+
+// parser gathers the words of one sentence, then reads its clauses.
+type parser struct {
+	words   []Word // of the sentence; commas and the "not" of "don't" are words
+	kinds   []kind
+	clauses []Clause
+	pending
+}
+
+// pending is what is known of the clause whose verb has not come yet.
+type pending struct {
+	rest     int    // the first word behind the last verb
+	mark     int    // the first word of the phrase that may be the subject
+	opening  string // what opens the clause
+	negated  bool
+	modal    modal
+	reported bool
+	joined   string // the comma, "and" or "or" that joins the clause to the one before
+}
+
+// modal says whether a bare verb must follow, and how it is meant.
+type modal uint8
+
+const (
+	may  modal = iota + 1 // can, will, does: a statement
+	must                  // must, do, please: a command
+)
+
+const quotes = "\"'`()[]{}<>*"
+
+// token adds one run of characters without spaces, and says whether a sentence ends
+// behind it.
+func (p *parser) token(run string, at int) (ends bool) {
+	trimmed := strings.TrimLeft(run, quotes)
+	if strings.HasPrefix(run, "(") {
+		p.add(",", at, at)
+	}
+	at += len(run) - len(trimmed)
+	word := strings.TrimRight(trimmed, quotes+".,;:!?")
+	tail := trimmed[len(word):]
+	switch word {
+	case "", "-", "--", "—", "–":
+		return word != "" || strings.ContainsAny(tail, ".;:!?")
+	}
+	end := at + len(word)
+	if before, ok := strings.CutSuffix(word, "n't"); ok { // don't, isn't, needn't
+		p.add(before, at, at+len(before))
+		p.add("not", at+len(before), end)
+	} else if before, ok := strings.CutSuffix(word, "'s"); ok && (before == "it" || before == "there" || before == "that") {
+		p.add(before, at, at+len(before))
+		p.add("is", at+len(before), end)
+	} else {
+		p.add(strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'"), at, end)
+	}
+	if strings.ContainsAny(tail, ".;:!?") {
+		return true
+	}
+	if strings.ContainsAny(tail, ",)") {
+		p.add(",", end, end+1)
+	}
+	return false
+}
+
+func (p *parser) add(word string, from, to int) {
+	if full, ok := spellings[word]; ok {
+		word = full
+	}
+	if word == "dont" {
+		p.add("do", from, to)
+		word = "not"
+	}
+	p.words = append(p.words, Word{word, Base(word), from, to})
+	p.kinds = append(p.kinds, grammar(word))
+}
+
+// grammar is what a word can be; words in -ly are adverbs.
+func grammar(word string) kind {
+	k := vocabulary[word]
+	if k == 0 && len(word) > 4 && strings.HasSuffix(word, "ly") {
+		k = adverb
+	}
+	return k
+}
+
+// What is left of "can't" and "won't" without "n't".
+var spellings = map[string]string{"ca": "can", "wo": "will"}
+
+// sentence reads the words that were gathered and makes room for the next ones.
+func (p *parser) sentence(yield func([]Clause)) {
+	for i := range p.words {
+		p.word(i)
+	}
+	p.close(len(p.words))
+	if len(p.clauses) > 0 {
+		yield(p.clauses)
+	}
+	*p = parser{words: p.words[:0], kinds: p.kinds[:0], clauses: p.clauses[:0]}
+}
+
+// word takes the next word of the sentence.
+func (p *parser) word(i int) {
+	k, text := p.kinds[i], p.words[i].Text
+	if base, f := verbOf(text); base != "" && p.isVerb(i, f) {
+		p.begin(i, base, f)
+		return
+	}
+	switch {
+	case text == "," || k&joint != 0:
+		if p.opening == "without" { // "without a word, send it"
+			p.opening, p.negated = "", false
+		}
+		p.joined, p.mark = text, i+1
+		p.negated = p.negated || text == "nor"
+	case k&negator != 0:
+		// "no" before the object of a verb denies the object alone; "there is no need
+		// to" and "under no circumstances" deny the verb that follows.
+		if k&determiner != 0 && p.at(i-1)&(being|preposition) == 0 && i != p.mark && !p.is(i+1, "longer") {
+			break
+		}
+		p.negated = true
+		if text == "without" {
+			p.opening, p.mark, p.modal = text, i+1, 0
+		}
+	case k&opening != 0 && p.opens(i):
+		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout()
+		p.opening, p.negated, p.modal, p.joined, p.reported, p.mark = text, false, 0, "", reported, i+1
+		if text == "that" || text == "which" || text == "who" {
+			p.mark = i // it is the subject, unless another one follows
+		}
+	case k&auxiliary != 0:
+		p.modal = must
+		if slices.Contains(weak, text) {
+			p.modal = may
+		}
+	case text == "to":
+		p.modal = max(p.modal, may)
+		if p.opening == "" {
+			p.opening = "to"
+		}
+	}
+}
+
+var weak = strings.Fields("will would can could may might does did want wants going able")
+
+// opens says whether a word that can open a clause does: "so" and "that" have other
+// uses.
+func (p *parser) opens(i int) bool {
+	switch p.words[i].Text {
+	case "that", "which", "so", "once", "since":
+		return i > 0 && p.at(i-1)&(preposition|negator|auxiliary) == 0
+	}
+	return true
+}
+
+// toldAbout says whether the last verb tells about what follows.
+func (p *parser) toldAbout() bool {
+	last := p.last()
+	return last != nil && (last.Reported || tellsVerb(last.Verb))
+}
+
+func tellsVerb(base string) bool {
+	base, _, _ = strings.Cut(base, " ")
+	return vocabulary[base]&tells != 0
+}
+
+func (p *parser) last() *Clause {
+	if len(p.clauses) == 0 {
+		return nil
+	}
+	return &p.clauses[len(p.clauses)-1]
+}
+
+func (p *parser) at(i int) kind {
+	if i < 0 || i >= len(p.kinds) {
+		return 0
+	}
+	return p.kinds[i]
+}
+
+func (p *parser) is(i int, text string) bool {
+	return i >= 0 && i < len(p.words) && p.words[i].Text == text
+}
+
+// isVerb says whether the word at i, which can be a verb, is one here.
+func (p *parser) isVerb(i int, f form) bool {
+	before, after := p.at(i-1), p.at(i+1)
+	switch f {
+	case gerund:
+		return i == 0 && after&(determiner|pronoun) != 0 ||
+			before&(preposition|being|negator) != 0 && before&determiner == 0 && (!slices.Contains(nominal, p.words[i-1].Text) || after&(determiner|pronoun) != 0) || before&opening != 0 && before&determiner == 0 ||
+			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && after&determiner != 0
+	case participle:
+		for i--; p.at(i)&(adverb|negator) != 0 && p.at(i)&being == 0; i-- {
+		}
+		return p.at(i)&being != 0
+	}
+	switch {
+	case p.is(i+1, "of"), after&being != 0, after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
+		return false
+	case p.modal != 0 && (before&(auxiliary|negator|adverb|being) != 0 || p.is(i-1, "to")):
+		return f == bare
+	case before&negator != 0 && before&determiner == 0, p.afterCausative(i), p.negated && p.is(i-1, "longer"):
+		return f == bare || before&negator != 0
+	case before&pronoun != 0 && before&(determiner|opening) == 0, p.is(i-1, "who"), p.is(i-1, "which"):
+		return true
+	case f == third && (p.is(i-1, "this") || p.is(i-1, "that")):
+		return true
+	case p.edge(i):
+		return p.continues(i, f)
+	case before&(preposition|determiner) != 0:
+		return false
+	case f == bare:
+		return len(p.clauses) == 0 && p.at(p.mark)&preposition != 0 && (p.negated || after&(determiner|pronoun) != 0)
+	}
+	// A subject that is a noun: "this tool sends", "when a process tries", "make sure the
+	// request carries".
+	return p.mark < i && (p.is(p.rest, "sure") || p.follows(p.rest, "ensure") || len(p.clauses) == 0 && p.at(p.mark)&(determiner|pronoun) != 0 || p.opening != "" && p.opening != "to")
+}
+
+// nominal are prepositions behind which a word in -ing is a noun, unless an object
+// follows: "a history of phishing reports".
+var nominal = strings.Fields("of about against on as like under for")
+
+// edge says whether nothing but adverbs stands between the word and the beginning of
+// the sentence, a comma, a joint or an opening.
+func (p *parser) edge(i int) bool {
+	for i--; p.at(i)&adverb != 0; i-- {
+	}
+	return i < 0 || p.is(i, ",") || p.at(i)&joint != 0 || p.at(i)&opening != 0 && !p.is(i, "that")
+}
+
+// continues decides about a verb at an edge: it has the form of the verb before it.
+// In "keys and exports of a project" no verb precedes in that form.
+func (p *parser) continues(i int, f form) bool {
+	last, object := p.last(), p.at(i+1)&(determiner|pronoun) != 0
+	switch {
+	case last == nil:
+		return true
+	case f == third:
+		return i+1 < len(p.words) && (last.third || object)
+	case p.is(i-1, ","):
+		// A command behind a comma: "before calling, open the store".
+		return !last.third && (!last.Passive || object) || object
+	}
+	return !last.third || object && p.at(i-1)&adverb != 0
+}
+
+// follows says whether one of the verbs stands before the word.
+func (p *parser) follows(i int, verbs ...string) bool {
+	if i == 0 {
+		return false
+	}
+	base, _ := verbOf(p.words[i-1].Text)
+	return slices.Contains(verbs, base)
+}
+
+// afterCausative says whether the word stands behind "let the user", "help anyone".
+func (p *parser) afterCausative(i int) bool {
+	last := p.last()
+	return last != nil && p.mark < i && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
+}
+
+// Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.
+var (
+	orders = strings.Fields("require ask instruct direct force oblige")
+	passOn = strings.Fields("need have try want ask")
+	denies = strings.Fields("avoid refrain stop prevent block forbid prohibit protect")
+)
+
+// begin starts a clause with the verb at i.
+func (p *parser) begin(i int, base string, f form) {
+	causative := p.afterCausative(i)
+	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
+		Passive: f == participle, third: f == third, From: p.words[i].From, To: p.words[i].To}
+	c.Command = !p.reported && (p.modal == must && f != third && f != gerund || p.modal == 0 && f == bare)
+	c.Subject = who(c.Topic)
+	if c.Opening == "that" && len(c.Topic) == 1 {
+		c.Subject = p.antecedent()
+	}
+	if c.Verb == "know" && !strings.HasPrefix(p.words[i].Text, "know") { // aware
+		c.Passive = false
+	}
+	if main := p.last(); main != nil {
+		switch {
+		case c.Opening == "to" && main.Passive && slices.Contains(orders, main.Verb):
+			c.Command = main.Subject == Model
+		case causative, c.Opening == "to" && slices.Contains(passOn, main.Verb):
+			c.Negated, c.Command = c.Negated || main.Negated, main.Command
+		case f == gerund && slices.Contains(denies, main.Verb):
+			c.Negated = !main.Negated
+		case c.Opening == "without" && main.Negated: // never send without asking
+			c.Negated = false
+		case p.joined == "or" && main.Negated:
+			c.Negated = true
+		}
+		fresh := p.joined == "," && f == bare && vocabulary[main.Opening]&opening != 0
+		if len(c.Topic) == 0 && !fresh && (p.joined != "" && c.Opening == "" || c.Opening == "to" || c.Opening == "without") {
+			c.Subject, c.Topic, c.Reported = main.Subject, main.Topic, c.Reported || main.Reported
+			c.Command = c.Command && !main.third || c.Opening == "to" && main.Command
+		}
+		if c.Opening == "to" && c.Subject == Other { // permission to move
+			c.Subject, c.Reported = main.Subject, c.Reported || main.Reported
+		}
+		p.close(i)
+	}
+	p.pending = pending{rest: i + 1, mark: i + 1}
+	switch { // "turn off the alarm", "bring it up"
+	case i+1 < len(p.words) && joinsVerb(base, p.words[i+1].Text):
+		c.Verb += " " + p.words[i+1].Text
+		p.rest++
+	case i+2 < len(p.words) && (p.at(i+1)&pronoun != 0 || p.at(i+1)&determiner != 0) && joinsVerb(base, p.words[i+2].Text):
+		c.Verb += " " + p.words[i+2].Text
+	}
+	p.clauses = append(p.clauses, c)
+}
+
+// antecedent is what "that" stands for: the phrase before it.
+func (p *parser) antecedent() Subject {
+	if last := p.last(); last != nil {
+		return Other
+	}
+	return Tool
+}
+
+// topic is the noun phrase before the verb at i.
+func (p *parser) topic(i int) []Word {
+	to := i
+	for to > p.mark && p.at(to-1)&(auxiliary|being|adverb|negator|preposition) != 0 && p.at(to-1)&pronoun == 0 {
+		to--
+	}
+	if to <= p.mark && p.joined != "" && len(p.clauses) == 0 { // "they are slow and must not be used"
+		for to = 0; to < p.mark && p.at(to)&(being|auxiliary) == 0 && !p.is(to, p.joined); to++ {
+		}
+		return p.words[:to]
+	}
+	return p.words[p.mark:max(to, p.mark)]
+}
+
+// close gives the words up to i to the last clause. A sentence without a verb is one
+// phrase.
+func (p *parser) close(i int) {
+	if last := p.last(); last != nil {
+		if last.Rest = p.words[min(p.rest, i):i]; len(last.Rest) > 0 {
+			last.To = last.Rest[len(last.Rest)-1].To
+		}
+	} else if i > 0 {
+		p.clauses = append(p.clauses, Clause{Subject: Other, Topic: p.words[:i], Negated: p.negated, From: p.words[0].From, To: p.words[i-1].To})
+	}
+}
+
+// Phrases calls yield with the noun phrases of some words, as they stand behind a verb,
+// and the preposition before each: "" for the object. Phrases that "and" or a comma
+// joins have the same one. A clause that follows ends them.
+func Phrases(words []Word, yield func(with string, words []Word)) {
+	with, start := "", 0
+	emit := func(end int) {
+		from, to := start, end
+		for from < to && grammar(words[from].Text)&(adverb|auxiliary) != 0 {
+			from++
+		}
+		for from < to && grammar(words[to-1].Text)&adverb != 0 {
+			to--
+		}
+		if from < to {
+			yield(with, words[from:to])
+		}
+		start = end + 1
+	}
+	for i, w := range words {
+		switch k := vocabulary[w.Text]; {
+		case w.Text == "," || k&joint != 0:
+			emit(i)
+		case k&preposition != 0:
+			emit(i)
+			with = w.Text
+		case k&opening != 0 && k&determiner == 0, k&being != 0, k&opening != 0 && i > start:
+			emit(i)
+			return
+		case i > start && vocabulary[words[i-1].Text]&determiner == 0 && (i+1 == len(words) || vocabulary[words[i+1].Text]&(preposition|adverb) != 0):
+			if _, f := verbOf(w.Text); f == participle { // code received from a server
+				emit(i)
+			}
+		}
+	}
+	emit(len(words))
+}
+
+// who says whom a noun phrase names.
+func who(words []Word) Subject {
+	if len(words) > 1 && vocabulary[words[0].Text]&preposition != 0 && vocabulary[words[len(words)-1].Text]&pronoun != 0 {
+		words = words[len(words)-1:] // from now on you
+	}
+	if len(words) == 0 || vocabulary[words[0].Text]&preposition != 0 {
+		return Implied
+	}
+	found := Other
+	for _, w := range words {
+		switch {
+		case slices.Contains(readers, w.Text):
+			return Model
+		case slices.Contains(persons, w.Base):
+			found = Person
+		case found == Other && slices.Contains(tools, w.Text):
+			found = Tool
+		}
+	}
+	switch {
+	case found == Other && slices.ContainsFunc(words, func(w Word) bool { return slices.Contains(reasons, w.Text) }): // there is no need to
+		return Implied
+	case found == Tool && slices.ContainsFunc(words, func(w Word) bool { return w.Text == "other" || w.Text == "another" }):
+		return Other
+	case found == Other && len(words) == 1 && slices.Contains([]string{"this", "that", "which"}, words[0].Text):
+		return Tool
+	}
+	return found
+}

@@ -1,0 +1,181 @@
+package meaning
+
+import (
+	"slices"
+	"strings"
+)
+
+// kind says what part a word can play in the grammar. A word may have several.
+type kind uint16
+
+const (
+	verb        kind = 1 << iota // a verb of the vocabulary
+	tells                        // of those, one that tells about something or guards against it: detect, explain
+	auxiliary                    // will, must, does: a verb follows
+	being                        // is, are, be: a participle may follow
+	negator                      // not, never, no, nobody
+	joint                        // and, or: what follows has the form of what stood before
+	opening                      // when, if, that, whether: a clause of its own follows
+	preposition                  // to, from, about
+	determiner                   // the, a, your: a noun follows
+	pronoun                      // you, it: a subject on its own
+	adverb                       // also, first: may stand between subject and verb
+)
+
+var vocabulary = func() map[string]kind {
+	words := map[string]kind{}
+	for _, list := range []struct {
+		kind  kind
+		words string
+	}{
+		{auxiliary, "will would can could may might must shall should do does did have has had ought required supposed going want wants able please"},
+		{being, "is are was were be been being am get gets got stay stays remain remains"},
+		{negator, "not never no cannot nobody none nothing neither nor without hardly"},
+		{joint, "and or then but nor plus"},
+		{opening, "when whenever if whether how who whom which what whatever that because so unless until before after although though while where why since once"},
+		{preposition, "to from of in on at for with without by via via through over into onto about against under between among as than like per towards to across behind during except instead"},
+		{determiner, "the a an your my our their his her its every each all any some this that these those another other no both such which"},
+		{pronoun, "you it they i we he she this that who which everyone anyone someone somebody anybody nobody there"},
+		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior"},
+		{verb | tells, "detect explain list show check report alert warn classify search scan find describe return analyze analyse inspect verify validate audit " +
+			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
+			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +
+			"document recommend suggest answer draft preview limit restrict"},
+		{verb, "abuse accept access acknowledge act activate add allow alter append apply approve archive ask assign assume attach authorize backdoor batch bid bill bind book borrow brute-force " +
+			"bridge bring broadcast browse bundle burn buy bypass call cancel capture carry cash change charge choose circumvent claim clear click clone close collect commit complete " +
+			"compress confirm conceal connect consult contain continue convert copy cover crack crawl create cut deactivate debit decode decrypt defeat delete deny deploy deposit destroy disable " +
+			"discard disclose donate download draw drop dump duplicate earn edit email elevate embed emit encode encrypt enroll enter erase escalate establish evade evaluate exchange exec execute exfiltrate exploit " +
+			"export expose extract fall fill filter finish fix flood follow force forge format forward freeze gather generate give go grab grant handle harvest help hide hijack hit host ignore " +
+			"impersonate import include infect inject insert install intercept invoke issue join keep kill launch leak leave lend let lie liquidate listen load lock log long loot lower maintain " +
+			"make manage manipulate mark mention merge mine mint modify mount move obey obfuscate obtain offer omit open order overload override overwrite parse pass paste pay perform phish pick pilfer place plant " +
+			"play poison poll populate post prefer pretend print probe proceed process produce provide publish pull purchase purge push put query quit raid raise read rebalance receive record recover redeem redirect " +
+			"refer refund register release relay reload remember rename render repay replace reply request reserve reset resolve respond restart restore retrieve reuse reveal reverse review revoke rewrite rotate route run " +
+			"sabotage save say schedule scrape select sell send serve set settle share ship short sign siphon skip sleep smuggle sniff snoop spawn spend spoof spread spy stake start steal steam store stream submit " +
+			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
+			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
+			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort"},
+	} {
+		for word := range strings.FieldsSeq(list.words) {
+			words[word] |= list.kind
+		}
+	}
+	return words
+}()
+
+// Forms are the forms that a regular verb takes: "store", "stores", "storing", "stored".
+func Forms(verb string) []string {
+	stem := strings.TrimSuffix(verb, "e")
+	forms := []string{verb, verb + "s", verb + "es", stem + "ing", stem + "ed", stem + stem[len(stem)-1:] + "ing", stem + stem[len(stem)-1:] + "ed"}
+	if y, ok := strings.CutSuffix(verb, "y"); ok {
+		forms = append(forms, y+"ies", y+"ied")
+	}
+	for form, base := range irregular {
+		if base == verb {
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
+// irregular are forms that the endings below do not lead back to their verb.
+var irregular = map[string]string{
+	"sent": "send", "stolen": "steal", "told": "tell", "taken": "take", "written": "write", "hidden": "hide", "kept": "keep", "paid": "pay", "pays": "pay",
+	"known": "know", "given": "give", "made": "make", "done": "do", "seen": "see", "run": "run", "running": "run", "read": "read", "sold": "sell", "bought": "buy",
+	"found": "find", "shown": "show", "put": "put", "set": "set", "dies": "die", "lying": "lie", "spent": "spend", "withdrawn": "withdraw", "overwritten": "overwrite", "left": "leave",
+	"passes": "pass", "uses": "use", "forgotten": "forget", "broken": "break", "chosen": "choose", "drawn": "draw", "spread": "spread", "said": "say", "aware": "know", "unaware": "know", "held": "hold", "brought": "bring",
+}
+
+// form is how a verb is inflected.
+type form uint8
+
+const (
+	bare       form = iota + 1 // send
+	third                      // sends
+	gerund                     // sending
+	participle                 // sent
+)
+
+// verbOf leads an inflected form back to a verb of the vocabulary.
+func verbOf(word string) (base string, f form) {
+	if base, ok := irregular[word]; ok && vocabulary[base]&verb != 0 {
+		switch {
+		case strings.HasSuffix(word, "ing"):
+			return base, gerund
+		case strings.HasSuffix(word, "s"):
+			return base, third
+		case word == base:
+			return base, bare
+		}
+		return base, participle
+	}
+	if vocabulary[word]&verb != 0 {
+		return word, bare
+	}
+	for _, ending := range []struct {
+		suffix string
+		form   form
+	}{{"s", third}, {"ing", gerund}, {"ed", participle}} {
+		if stem, ok := strings.CutSuffix(word, ending.suffix); ok && len(stem) > 1 {
+			if base := stemmed(stem, ending.form); base != "" {
+				return base, ending.form
+			}
+		}
+	}
+	return "", 0
+}
+
+// stemmed undoes what an ending did to a verb: "tries", "passing", "stopped", "using".
+func stemmed(stem string, f form) string {
+	forms := [...]string{stem, "", ""}
+	last := len(stem) - 1
+	switch {
+	case f == third && strings.HasSuffix(stem, "ie"):
+		forms[1] = stem[:last-1] + "y"
+	case f == third && stem[last] == 'e':
+		forms[1] = stem[:last]
+	case f != third:
+		forms[1] = stem + "e"
+		if stem[last] == 'i' {
+			forms[2] = stem[:last] + "y"
+		} else if last > 1 && stem[last] == stem[last-1] {
+			forms[2] = stem[:last]
+		}
+	}
+	for _, base := range forms {
+		if base != "" && vocabulary[base]&verb != 0 {
+			return base
+		}
+	}
+	return ""
+}
+
+// Base is a noun in the singular: "keys" and "key", "histories" and "history".
+func Base(word string) string {
+	switch {
+	case len(word) < 4 || word[len(word)-1] != 's' || strings.HasSuffix(word, "ss") || strings.HasSuffix(word, "us") || strings.HasSuffix(word, "is"):
+		return word
+	case word == "cookies" || word == "movies":
+		return word[:len(word)-1]
+	case strings.HasSuffix(word, "ies"):
+		return word[:len(word)-3] + "y"
+	}
+	for _, ending := range []string{"sses", "ches", "shes", "xes"} {
+		if strings.HasSuffix(word, ending) {
+			return word[:len(word)-2]
+		}
+	}
+	return word[:len(word)-1]
+}
+
+// phrasal are verbs of two words.
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,log in,sign in,sign up,log out", ",")
+
+func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
+
+// Who a subject can be, by the words of its noun phrase.
+var (
+	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
+	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
+	reasons = strings.Fields("need reason necessary necessity")
+	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who individual colleague attacker member team")
+)

@@ -43,7 +43,7 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	case c.Health != "":
 		findings = []finding{readiness(ctx, c.Health)}
 	case c.Hook:
-		for _, f := range guard.Try(ctx, guard.Agent(c.Agent), c.HookCommand) {
+		for _, f := range ownAccount().Try(ctx, guard.Agent(c.Agent), c.HookCommand) {
 			findings = append(findings, finding{"hook", f.State, f.Detail})
 		}
 	default:

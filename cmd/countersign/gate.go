@@ -21,7 +21,8 @@ type gateCmd struct {
 	Verdict verdictCmd     `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
 	Explain gateExplainCmd `cmd:"" help:"What lowered or raised the verdict on a command, rule by rule. Exit 1: it needs approval."`
 	Hook    hookCmd        `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
-	Allow   gateAllowCmd   `cmd:"" help:"Let a rule, or one exact action, pass the guard, for a time and with a reason."`
+	Allow   gateAllowCmd   `cmd:"" help:"Let a rule, or one exact action, pass the guard. Asks on the terminal; without a rule it offers the last blocked action."`
+	Trust   gateTrustCmd   `cmd:"" help:"Show what a project's .countersign.json asks for, and let it loosen the guard. Asks on the terminal."`
 	Log     gateLogCmd     `cmd:"" help:"What the guard decided on this machine: show, push."`
 	Stats   gateStatsCmd   `cmd:"" help:"What the guard decided, in numbers."`
 }
@@ -123,10 +124,14 @@ type judgedCommand struct {
 	left   actionrisk.ScoreOutput // what is left of the verdict behind the exceptions
 }
 
-// appliedExceptions is what a .countersign.json says about a command.
+// ownAccount is whose settings count. Tests put another one in its place.
+var ownAccount = guard.OwnAccount
+
+// appliedExceptions is what the settings that count say about a command.
 type appliedExceptions struct {
-	File     string         `json:"file"`
-	Decision guard.Decision `json:"decision"` // pass, ask or deny, as the guard would
+	Files    []string       `json:"files"`
+	Ignored  []string       `json:"ignored,omitempty"` // what they ask for that does not count
+	Decision guard.Decision `json:"decision"`          // pass, ask or deny, as the guard would
 	Note     string         `json:"note,omitempty"`
 }
 
@@ -141,18 +146,20 @@ func judge(words []string, f verdictFlags) (judgedCommand, error) {
 	if err := actionrisk.Check(action); err != nil {
 		return judgedCommand{}, err
 	}
-	v := judgedCommand{ScoreOutput: actionrisk.ScoreAction(action), action: action}
+	v := judgedCommand{action: action}
+	var trace actionrisk.Trace
+	v.ScoreOutput, trace = actionrisk.ScoreIn(action, actionrisk.Surroundings{})
 	v.left = v.ScoreOutput
 	where := f.Cwd
 	if where == "" {
-		where, _ = os.Getwd() // without a folder the home folder's file counts
+		where, _ = os.Getwd() // without a folder the user's settings count
 	}
-	x, err := guard.ReadExceptions(where)
-	if err != nil || x.File == "" {
+	rules, err := ownAccount().RulesFor(trace, where, where)
+	if err != nil || len(rules.Files) == 0 {
 		return v, err
 	}
-	v.Exceptions = &appliedExceptions{File: x.File}
-	v.left, v.Exceptions.Decision, v.Exceptions.Note = x.Apply(v.ScoreOutput, where, time.Now())
+	v.Exceptions = &appliedExceptions{Files: rules.Files, Ignored: rules.Ignored()}
+	v.left, v.Exceptions.Decision, v.Exceptions.Note = rules.Apply(v.ScoreOutput, time.Now())
 	return v, nil
 }
 
@@ -207,11 +214,14 @@ func (v judgedCommand) screen(o *output) string {
 		lines = append(lines, v.ruleLines(r, i > 0)...)
 	}
 	if x := v.Exceptions; x != nil {
-		said := string(x.Decision) + " by " + x.File
+		said := string(x.Decision) + " by " + strings.Join(x.Files, ", ")
 		if x.Note != "" {
 			said = string(x.Decision) + ", " + x.Note
 		}
 		lines = append(lines, [2]string{"here", said})
+		for _, ignored := range x.Ignored {
+			lines = append(lines, [2]string{"", ignored})
+		}
 	}
 	for _, line := range lines {
 		fmt.Fprintf(&b, "  %s  %s\n", o.styled(faint, fmt.Sprintf("%-7s", line[0])), printable(line[1]))
@@ -350,7 +360,7 @@ func (v judgedCommand) explained(o *output) string {
 		}
 	}
 	if x := v.Exceptions; x != nil {
-		fmt.Fprintf(&b, "\nhere: %s by %s", x.Decision, x.File)
+		fmt.Fprintf(&b, "\nhere: %s by %s", x.Decision, strings.Join(x.Files, ", "))
 		if x.Note != "" {
 			fmt.Fprintf(&b, " (%s; %s without what is excepted)", x.Note, v.left.Risk)
 		}

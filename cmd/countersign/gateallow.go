@@ -1,46 +1,190 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
 )
 
-// gateAllowCmd writes an exception.
+// gateAllowCmd writes an exception, after a person said yes on the terminal.
 type gateAllowCmd struct {
-	Rule   string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it."`
-	Action string        `help:"Instead of a rule: the hash of one exact action, as gate log shows it." placeholder:"HASH"`
-	Here   bool          `help:"Only in this folder and below; the exception stands in its .countersign.json."`
-	For    time.Duration `help:"For how long, such as 24h (1d: 24h); without it, until it is taken out." placeholder:"TIME" type:"days"`
-	Reason string        `required:"" help:"Why; it stands in the file." placeholder:"TEXT"`
+	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Without it, a hash or a code: the last blocked action is offered."`
+	Action  string        `help:"Instead of a rule: the hash of one exact action, as gate log shows it." placeholder:"HASH"`
+	Once    string        `help:"Instead of a rule: let exactly the action pass once that was blocked with this code." placeholder:"CODE"`
+	Session bool          `help:"Only in the session in which the last action was blocked."`
+	Task    bool          `help:"Only in that session, and for one hour."`
+	Here    bool          `help:"Only in this folder and below, and in the same folder of the repository's other worktrees."`
+	For     time.Duration `help:"For how long, such as 24h (1d: 24h); without it, until it is taken out." placeholder:"TIME" type:"days"`
+	Reason  string        `help:"Why; it is kept with the exception." placeholder:"TEXT"`
 }
 
-// Run adds the exception to the file of this folder, or of the home folder.
+// onceWithin is how long a code may wait for its action, taskWithin how long a task takes.
+const onceWithin, taskWithin = 15 * time.Minute, time.Hour
+
+// Run asks the user and adds the exception.
 func (c *gateAllowCmd) Run(o *output) error {
-	folder, err := os.UserHomeDir()
-	here, err2 := os.Getwd()
-	if c.Here {
-		folder, err = here, err2
-	}
-	if err != nil {
-		return fmt.Errorf("find the folder: %w", err)
-	}
+	account := ownAccount()
 	e := guard.Exception{Rule: c.Rule, Action: c.Action, Reason: c.Reason}
-	if c.Here {
-		e.Path = here
+	what := "rule " + c.Rule
+	switch {
+	case c.Once != "" && (c.Rule != "" || c.Action != ""), c.Rule != "" && c.Action != "":
+		return errors.New("a rule, --action and --once: give one of them")
+	case c.Action != "":
+		what = "the action " + c.Action
+	case c.Once != "" || c.Rule == "":
+		return c.blocked(o, account)
+	}
+	return c.add(o, account, e, what)
+}
+
+// blocked offers an action that the guard stopped.
+func (c *gateAllowCmd) blocked(o *output, account guard.Account) error {
+	b, err := account.BlockedBy(c.Once)
+	if err != nil {
+		return err
+	}
+	if err := account.MayAllow(b.Level); err != nil {
+		return err
+	}
+	e := guard.Exception{Action: b.Action, Reason: c.Reason}
+	if e.Reason == "" {
+		e.Reason = "blocked at " + b.At
+	}
+	shown := fmt.Sprintf("%s in %s\n(%s risk: %s)", b.Command, b.Cwd, b.Level, strings.Join(b.Rules, ", "))
+	if c.Once != "" {
+		e.Once, e.Until = true, time.Now().Add(onceWithin).UTC().Format(time.RFC3339)
+		return c.add(o, account, e, shown)
+	}
+	answer, err := askOnTerminal(printable(shown) + "\nLet it pass [o]nce, in this [s]ession, for this [t]ask (one hour), [a]lways, or [n]ot? ")
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(answer) {
+	case "o", "once":
+		e.Once, e.Until = true, time.Now().Add(onceWithin).UTC().Format(time.RFC3339)
+	case "s", "session":
+		e.Session = b.Session
+	case "t", "task":
+		e.Session, e.Until = b.Session, time.Now().Add(taskWithin).UTC().Format(time.RFC3339)
+	case "a", "always":
+	default:
+		return errNotAllowed
+	}
+	if strings.HasPrefix(strings.ToLower(answer), "s") && e.Session == "" || strings.HasPrefix(strings.ToLower(answer), "t") && e.Session == "" {
+		return errors.New("the agent named no session")
+	}
+	return written(o, account, e)
+}
+
+var errNotAllowed = errors.New("nothing was allowed")
+
+// add asks once more and writes.
+func (c *gateAllowCmd) add(o *output, account guard.Account, e guard.Exception, what string) error {
+	if c.Session || c.Task {
+		last, err := account.BlockedBy("")
+		switch {
+		case err != nil:
+			return err
+		case last.Session == "":
+			return errors.New("the agent named no session")
+		}
+		e.Session = last.Session
+		if c.Task {
+			e.Until = time.Now().Add(taskWithin).UTC().Format(time.RFC3339)
+		}
 	}
 	if c.For > 0 {
 		e.Until = time.Now().Add(c.For).UTC().Format(time.RFC3339)
 	}
-	file, err := guard.Allow(folder, e)
+	if c.Here {
+		here, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("find the folder: %w", err)
+		}
+		e.Path = here
+	}
+	answer, err := askOnTerminal("Let this pass: " + printable(what) + limits(e) + " [y/N]? ")
 	if err != nil {
 		return err
 	}
-	text := "written to " + file + "\n"
-	if most, err := guard.AllowedUpTo(); err == nil {
-		text += "it lowers rules up to " + most.String() + " risk\n"
+	if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		return errNotAllowed
 	}
-	return o.result(e, text)
+	return written(o, account, e)
+}
+
+// limits says in words where and how long an exception counts.
+func limits(e guard.Exception) (text string) {
+	if e.Once {
+		text += ", once"
+	}
+	if e.Path != "" {
+		text += ", in " + printable(e.Path)
+	}
+	if e.Session != "" {
+		text += ", in the session of the last blocked action"
+	}
+	if e.Until != "" {
+		text += ", until " + e.Until
+	}
+	return text
+}
+
+func written(o *output, account guard.Account, e guard.Exception) error {
+	file, err := account.Allow(e)
+	if err != nil {
+		return err
+	}
+	return o.result(e, "written to "+file+"\n")
+}
+
+// gateTrustCmd lets a project's file loosen the guard.
+type gateTrustCmd struct {
+	Folder string `arg:"" optional:"" default:"." type:"path" help:"Folder of the project; default: this one."`
+}
+
+// Run shows the file and asks the user.
+func (c *gateTrustCmd) Run(o *output) error {
+	account := ownAccount()
+	file, text, asks, err := account.ProjectFile(c.Folder)
+	if err != nil {
+		return err
+	}
+	if asks == "" {
+		return o.result(map[string]any{"file": file, "trusted": false}, file+" loosens nothing: it counts as it is\n")
+	}
+	answer, err := askOnTerminal(fmt.Sprintf("%s:\n\n%s\nIt asks for %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		return errors.New("it was not trusted")
+	}
+	if err := account.Trust(file, text, time.Now()); err != nil {
+		return err
+	}
+	return o.result(map[string]any{"file": file, "trusted": true}, "trusted: "+file+"\n")
+}
+
+// shownText is a text for a terminal: its lines, without what a terminal would obey.
+func shownText(text []byte) string {
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		b.WriteString("  " + printable(strings.TrimRight(line, "\n")) + "\n")
+	}
+	return b.String()
+}
+
+// askOnTerminal asks the person at the controlling terminal. What comes through a pipe is
+// nobody's consent, so standard input is not read.
+var askOnTerminal = func(question string) (string, error) {
+	answer, err := guard.AskOnTerminal(question)
+	if err != nil {
+		return "", fmt.Errorf("this asks a person: run it in a terminal of your own (%w)", err)
+	}
+	return answer, nil
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,28 +13,126 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
+// answering puts a person at the terminal, who gives one answer.
+func answering(t *testing.T, answer string) *string {
+	t.Helper()
+	before, asked := askOnTerminal, ""
+	askOnTerminal = func(question string) (string, error) { asked = question; return answer, nil }
+	t.Cleanup(func() { askOnTerminal = before })
+	return &asked
+}
+
+// gate runs a command of the gate with no terminal of its own but what answering says.
+func gate(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	code := run(append([]string{"gate"}, args...), &out, &out)
+	return code, out.String()
+}
+
 // TestGateAllowWritesWhatTheGuardReads, and keeps what else is in the file.
 func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", folder)
 	t.Chdir(folder)
-	if err := os.WriteFile(".countersign.json", []byte(`{"denyFrom":"critical"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	place(t, filepath.Join(folder, ".config", "countersign.json"), `{"denyFrom":"critical"}`)
 	rule := actionrisk.ScoreAction(actionrisk.Action{Command: "git push --force origin topic"}).MatchedRuleIDs[0]
-	var out bytes.Buffer
-	if code := run([]string{"gate", "allow", rule, "--here", "--for", "1d", "--reason", "release"}, &out, &out); code != 0 {
-		t.Fatalf("%d: %s", code, out.String())
+	asked := answering(t, "y")
+	if code, out := gate(t, "allow", rule, "--here", "--for", "1d", "--reason", "release"); code != 0 || !strings.Contains(*asked, rule) {
+		t.Fatalf("%d: %s", code, out)
 	}
-	x, err := guard.ReadExceptions(folder)
-	if err != nil || x.DenyFrom != "critical" || len(x.Allow) != 1 || x.Allow[0].Rule != rule {
-		t.Fatalf("%+v, %v", x, err)
+	text, err := os.ReadFile(filepath.Join(folder, ".config", "countersign.json"))
+	if err != nil || !strings.Contains(string(text), `"denyFrom": "critical"`) || !strings.Contains(string(text), rule) {
+		t.Errorf("%s, %v", text, err)
 	}
-	until, err := time.Parse(time.RFC3339, x.Allow[0].Until)
-	if left := time.Until(until); err != nil || left < 23*time.Hour || left > 25*time.Hour {
-		t.Errorf("until %s", x.Allow[0].Until)
+	if code, out := gate(t, "git push --force origin topic"); code != 0 || !strings.Contains(out, "pass, allowed by") {
+		t.Errorf("%d: %s", code, out)
 	}
-	if code := run([]string{"gate", "allow", "no.such.rule", "--reason", "x"}, &out, &out); code != 2 {
-		t.Error("a rule that is none")
+	for _, args := range [][]string{{"no.such.rule", "--reason", "x"}, {"shell.rm.recursive-root", "--reason", "x"}, {"hook.guard-settings", "--reason", "x"}, {rule}, {rule, "--action", "x", "--reason", "x"}, {"--once", "AAAAAAAA"}} {
+		if code, out := gate(t, append([]string{"allow"}, args...)...); code != 2 {
+			t.Errorf("%v: %d: %s", args, code, out)
+		}
+	}
+	answering(t, "n")
+	if code, out := gate(t, "allow", rule, "--reason", "x"); code != 2 || !strings.Contains(out, "nothing was allowed") {
+		t.Errorf("%d: %s", code, out)
+	}
+}
+
+// Without a rule the last blocked action is offered, and the answer says for how long.
+func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
+	for answer, want := range map[string]string{"o": `"once":true`, "s": `"session":"s"`, "t": `"until":"`, "a": `"action":"`, "n": "nothing was allowed"} {
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		g := guard.Guard{Agent: guard.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: ownAccount(), Log: ownAccount().Log(), Now: time.Now()}
+		event := strings.Replace(shellEvent("git push --force origin topic"), `"cwd":"/"`, `"session_id":"s","cwd":"/"`, 1)
+		r := g.Answer(strings.NewReader(event))
+		_, code, offered := strings.Cut(r.Stdout, "gate allow --once ")
+		if !offered {
+			t.Fatal(r.Stdout)
+		}
+		asked := answering(t, answer)
+		if _, out := gate(t, "allow", "--json"); !strings.Contains(out, want) || !strings.Contains(*asked, "git push --force origin topic in /") {
+			t.Errorf("%s: %s %s", answer, *asked, out)
+		}
+		passes := strings.TrimSpace(g.Answer(strings.NewReader(event)).Stdout) == "{}"
+		if passes != (answer != "n") {
+			t.Errorf("%s: passes %v", answer, passes)
+		}
+		if answer == "n" {
+			answering(t, "y")
+			if status, out := gate(t, "allow", "--once", code[:8]); status != 0 {
+				t.Errorf("the code of the answer: %d %s", status, out)
+			}
+			if r := g.Answer(strings.NewReader(event)); strings.TrimSpace(r.Stdout) != "{}" {
+				t.Error(r.Stdout)
+			}
+		}
+	}
+}
+
+// TestGateTrust shows what is asked for, and stores what was shown.
+func TestGateTrust(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	project := filepath.Join(home, "work")
+	place(t, filepath.Join(project, ".countersign.json"), `{"askFrom":"critical"}`)
+	t.Chdir(project)
+	if code, out := gate(t, "git push --force origin topic"); code != 1 || !strings.Contains(out, "asks for askFrom critical") {
+		t.Errorf("%d: %s", code, out)
+	}
+	asked := answering(t, "n")
+	if code, _ := gate(t, "trust"); code != 2 || !strings.Contains(*asked, `{"askFrom":"critical"}`) || !strings.Contains(*asked, "asks for askFrom critical") {
+		t.Errorf("%d: %s", code, *asked)
+	}
+	if code, _ := gate(t, "git push --force origin topic"); code != 1 {
+		t.Error("it counts without consent")
+	}
+	answering(t, "y")
+	if code, out := gate(t, "trust"); code != 0 {
+		t.Errorf("%d: %s", code, out)
+	}
+	if code, out := gate(t, "git push --force origin topic"); code != 0 {
+		t.Errorf("%d: %s", code, out)
+	}
+}
+
+// Consent is given at a terminal: not through a pipe, and not where there is none.
+func TestConsentNeedsATerminal(t *testing.T) {
+	setsid, err := exec.LookPath("setsid")
+	if err != nil {
+		t.Skip(err)
+	}
+	home := t.TempDir()
+	place(t, filepath.Join(home, ".countersign-project", ".countersign.json"), `{"askFrom":"critical"}`)
+	for _, args := range [][]string{{"allow", "git.reset.hard", "--reason", "x"}, {"trust"}} {
+		cmd := exec.Command(setsid, append([]string{"--wait", os.Args[0], "gate"}, args...)...)
+		cmd.Env = append(os.Environ(), asProgram+"=1", "HOME="+home)
+		cmd.Dir = filepath.Join(home, ".countersign-project")
+		cmd.Stdin = strings.NewReader("y\ny\ny\n")
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "terminal") {
+			t.Errorf("%v: %d %s", args, code, out)
+		}
 	}
 }

@@ -63,8 +63,8 @@ func (c *verdictCmd) batch(o *output) error {
 	}
 	if c.CSV {
 		err = writeCSV(o.stdout, result.Lines)
-	} else {
-		err = o.result(result, result.text(o))
+	} else if err = o.result(result, result.text(o)); err == nil && !o.json {
+		fmt.Fprintln(o.stderr, result.summary())
 	}
 	if err != nil || result.Stopped == 0 {
 		return err
@@ -128,7 +128,7 @@ func (r batchResult) text(o *output) string {
 	}
 	text := o.table(stopped)
 	if !o.terminal {
-		return text + r.summary() + "\n"
+		return text
 	}
 	if text != "" {
 		text += "\n"
@@ -147,7 +147,7 @@ func (r batchResult) text(o *output) string {
 	if len(rules.rows) > 0 {
 		text += o.table(rules) + "\n"
 	}
-	return text + r.summary() + "\n"
+	return text
 }
 
 func (r batchResult) summary() string {

@@ -57,9 +57,10 @@ func (c *hookCmd) Run(ctx context.Context, o *output) error {
 
 func (c *hookCmd) guard() guard.Guard {
 	g := guard.Guard{Ask: c.Ask, Strict: c.Strict, FailClosed: c.FailClosed, Environment: c.Environment, AllowProven: c.AllowProven,
-		Judge: actionrisk.ScoreAction, Now: time.Now()}
-	if log, err := guard.OwnLog(); err == nil && !c.NoLog {
-		g.Log = log
+		Judge: actionrisk.ScoreIn, Now: time.Now()}
+	g.Account = ownAccount()
+	if !c.NoLog {
+		g.Log = g.Account.Log()
 	}
 	if c.Agent != "auto" {
 		g.Agent = guard.Agent(c.Agent)
@@ -80,7 +81,7 @@ func (c *hookCmd) write(ctx context.Context, o *output) error {
 		return err
 	}
 	result, text := c.written(done)
-	found := guard.Try(ctx, a, nil)
+	found := ownAccount().Try(ctx, a, nil)
 	for _, f := range found {
 		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
 	}

@@ -269,7 +269,7 @@ func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 		for range guards {
 			running.Go(func() {
 				cmd := program("gate", "hook", "--agent", "claude")
-				cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home)
+				cmd.Env = append(cmd.Env, "HOME="+home)
 				cmd.Stdin = strings.NewReader(shellEvent("git status"))
 				answer, err := cmd.Output()
 				switch {
@@ -298,7 +298,7 @@ func TestInstallWrites(t *testing.T) {
 			do := func(args ...string) string {
 				t.Helper()
 				cmd := program(append([]string{"gate", "hook", "--install", string(a)}, args...)...)
-				cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=")
+				cmd.Env = append(cmd.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=")
 				cmd.Dir = home
 				text, err := cmd.CombinedOutput()
 				if err != nil {

@@ -49,12 +49,12 @@ func (c *gateLogShowCmd) Run(o *output) error {
 		b.WriteByte('\n')
 	}
 	if len(lines) == 0 {
-		b.WriteString("nothing is logged yet: countersign gate hook --install claude --write puts a guard in place\n")
+		fmt.Fprintln(o.stderr, "nothing is logged yet: countersign gate hook --install claude --write installs a guard")
 	}
 	if wrong == "" {
-		fmt.Fprintf(&b, "%d lines, whole\n", len(lines))
+		fmt.Fprintf(o.stderr, "%d lines, verified\n", len(lines))
 	} else {
-		fmt.Fprintf(&b, "NOT WHOLE: %s\n", wrong)
+		fmt.Fprintf(o.stderr, "NOT VERIFIED: %s\n", wrong)
 	}
 	if err := o.result(map[string]any{"lines": shown, "whole": wrong == "", "wrong": wrong}, b.String()); err != nil {
 		return err
@@ -67,11 +67,7 @@ func (c *gateLogShowCmd) Run(o *output) error {
 
 // readLog reads the user's own log.
 func readLog() (lines []guardlog.Line, wrong string, err error) {
-	log, err := guard.OwnLog()
-	if err != nil {
-		return nil, "", err
-	}
-	return log.Read()
+	return ownAccount().Log().Read()
 }
 
 // gateStatsCmd counts the log.
@@ -95,8 +91,11 @@ func (c *gateStatsCmd) Run(o *output) error {
 	for _, rule := range sortedByCount(s.Rules) {
 		fmt.Fprintf(&b, "  %4d  %s\n", s.Rules[rule], rule)
 	}
+	if s.Observed > 0 {
+		fmt.Fprintf(&b, "%d would have been asked about or denied (observe)\n", s.Observed)
+	}
 	if wrong != "" {
-		fmt.Fprintf(&b, "NOT WHOLE: %s\n", wrong)
+		fmt.Fprintf(o.stderr, "NOT VERIFIED: %s\n", wrong)
 	}
 	return o.result(s, b.String())
 }

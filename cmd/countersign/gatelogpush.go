@@ -30,10 +30,7 @@ type gateLogPushCmd struct {
 
 // Run sends everything from the last line the ledger has of this machine.
 func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
-	log, err := guard.OwnLog()
-	if err != nil {
-		return err
-	}
+	log := ownAccount().Log()
 	lines, err := log.Unsent()
 	if err != nil {
 		return err

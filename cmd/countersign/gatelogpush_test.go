@@ -17,8 +17,8 @@ import (
 // TestLogPush: what is new is sent, once, in parts a service takes; an answer that got
 // lost is asked for again, and a log that was edited is not sent.
 func TestLogPush(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	folder := filepath.Join(os.Getenv("XDG_STATE_HOME"), "countersign")
+	t.Setenv("HOME", t.TempDir())
+	folder := ownAccount().State()
 	var taken []int64
 	fails := false
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

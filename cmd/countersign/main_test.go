@@ -5,11 +5,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -18,6 +20,15 @@ import (
 const asProgram = "COUNTERSIGN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	ownAccount = func() guard.Account { // the program itself believes no environment
+		a := guard.OwnAccount()
+		a.Home = os.Getenv("HOME")
+		a.Machine = filepath.Join(a.Home, "machine.json")
+		return a
+	}
+	if answer := os.Getenv("COUNTERSIGN_TEST_ANSWER"); answer != "" {
+		askOnTerminal = func(string) (string, error) { return answer, nil }
+	}
 	if os.Getenv(asProgram) != "" {
 		main()
 	}

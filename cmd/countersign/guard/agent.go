@@ -161,6 +161,9 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 	return Deny, "denied"
 }
 
+// doctorSession is the session of the events by which doctor tries a hook.
+const doctorSession = "countersign-doctor"
+
 // canary is the agent's pre-tool event for a command.
 func (a Agent) canary(command string) []byte {
 	cwd, err := os.Getwd()
@@ -174,7 +177,7 @@ func (a Agent) canary(command string) []byte {
 		}
 		return string(text)
 	}
-	common := `"cwd":` + quote(cwd) + `,"session_id":"countersign-doctor","transcript_path":""`
+	common := `"cwd":` + quote(cwd) + `,"session_id":"` + doctorSession + `","transcript_path":""`
 	tool := func(event, name, more string) []byte {
 		return []byte(`{"hook_event_name":"` + event + `",` + common + more + `,"tool_name":"` + name + `","tool_input":{"command":` + quote(command) + "}}")
 	}

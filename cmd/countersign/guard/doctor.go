@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,7 +46,7 @@ func (a Agent) found(place, state, format string, args ...any) Finding {
 // Try examines the hooks of one agent, or of all if it is empty: those that its settings
 // name, or a command alone. Each is started as its agent would start it, with an event
 // that is only judged.
-func Try(ctx context.Context, only Agent, command []string) []Finding {
+func (a Account) Try(ctx context.Context, only Agent, command []string) []Finding {
 	var hooks []hook
 	var found []Finding
 	switch len(command) {
@@ -60,7 +61,7 @@ func Try(ctx context.Context, only Agent, command []string) []Finding {
 	for _, h := range hooks {
 		found = append(found, h.try(ctx)...)
 	}
-	found = append(found, exceptionsHere()...)
+	found = append(found, a.rulesHere()...)
 	if len(hooks) == 0 && Works(found) {
 		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: countersign gate hook --install %s prints what to add; or give the hook's command after --", cmp.Or(only, "AGENT"))})
 	}
@@ -72,20 +73,29 @@ func Works(found []Finding) bool {
 	return !slices.ContainsFunc(found, func(f Finding) bool { return f.State == "bad" })
 }
 
-// exceptionsHere says which exceptions count in this folder; nothing where there are none.
-func exceptionsHere() []Finding {
+// rulesHere says which settings count in this folder, and what a file asks for in vain.
+func (a Account) rulesHere() (found []Finding) {
 	here, err := os.Getwd()
 	if err != nil {
 		return nil
 	}
-	x, err := ReadExceptions(here)
-	switch {
-	case err != nil:
+	r, err := a.ReadRules(here, nil)
+	if err != nil {
 		return []Finding{{"bad", "blocks everything: " + err.Error()}}
-	case x.File == "":
-		return nil
 	}
-	return []Finding{{"ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", x.File, len(x.Allow), x.most)}}
+	if a.Home == "" {
+		found = append(found, Finding{"warning", "the user database names no home folder for this user: there is no log, and nothing can be trusted or allowed"})
+	}
+	if len(r.Files) > 0 {
+		found = append(found, Finding{"ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", strings.Join(r.Files, ", "), len(r.exceptions()), r.most)})
+	}
+	if r.observes() {
+		found = append(found, Finding{"warning", "OBSERVES ONLY: nothing is stopped here, the log says what would have been"})
+	}
+	for _, text := range r.Ignored() {
+		found = append(found, Finding{"warning", text})
+	}
+	return found
 }
 
 // try fires the canary, a harmless command and a broken event at one hook.

@@ -49,14 +49,18 @@ type input struct {
 // asked is what an agent wants to do.
 type asked struct {
 	by       Agent
-	canAsk   bool // the format has a word for asking at this event
-	asksHold bool // and the agent is known to stop for it
-	cwd      string
-	session  string // the agent's own id
+	canAsk   bool   // the format has a word for asking at this event
+	asksHold bool   // and the agent is known to stop for it
+	cwd      string // the folder of the call, which the model may choose
+	session  session
 	callID   string // of the tool call
 	moment   moment
 	steps    []step
 }
+
+// session is the agent's own id of it and the folder that it runs in, which the model does
+// not choose.
+type session struct{ id, cwd string }
 
 // moment is when an event comes.
 type moment int
@@ -89,7 +93,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return got, errShape // the cause may repeat the event
 	}
-	got.session, got.callID = shownPath(e.SessionID), e.call()
+	got.session.id, got.callID = shownPath(e.SessionID), e.call()
 	told, ok := e.Agent()
 	if got.moment = e.moment(); got.moment == beforeTool && !ok {
 		return got, errShape
@@ -107,6 +111,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	if got.cwd == "" && len(e.WorkspaceRoots) > 0 {
 		got.cwd = e.WorkspaceRoots[0]
 	}
+	got.session.cwd = got.cwd
 	switch got.by {
 	case Claude:
 		got.canAsk = true

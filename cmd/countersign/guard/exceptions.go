@@ -18,105 +18,94 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// exceptionsFile is the user's own file: in the folder of the command or the
-// nearest above it, else in the home folder. The nearest counts alone.
+// projectFile is the name of a settings file in a folder of a project.
+const projectFile = ".countersign.json"
+
+// Settings is what one settings file says.
 //
 //	{
-//	  "askFrom": "medium", "denyFrom": "critical",
+//	  "askFrom": "medium", "denyFrom": "critical", "observe": false,
 //	  "allow": [
 //	    {"rule": "git.push.force-branch", "path": "/home/ada/web", "until": "2026-04-01T00:00:00Z", "reason": "rebasing the release"},
 //	    {"action": "<64 hex of an action hash>", "reason": "the nightly clean-up"}
 //	  ]
 //	}
 //
-// It moves within what the operator of the machine allows in operatorFile,
-// {"allowUpTo": "high"}: no exception lowers a rule above that level, and where the
-// file says "low" there are none. Writing either file is a high risk for a guarded
-// agent. The service and the engine know nothing of them.
-const (
-	exceptionsFile = ".countersign.json"
-	operatorFile   = "/etc/countersign.json"
-)
-
-// Exceptions is what such a file says.
-type Exceptions struct {
-	File string `json:"-"` // where it says so; empty: there is none
-
+// There are three kinds: of the machine's operator, of the user, and of a project. Any of
+// them makes the guard stricter. The operator's and the user's may loosen it, a project's
+// only after the user trusted exactly this text (gate trust), and none of them if others
+// than the user and root can write it.
+type Settings struct {
 	AskFrom  string      `json:"askFrom,omitempty"`  // level from which the user is asked; high if absent
 	DenyFrom string      `json:"denyFrom,omitempty"` // level from which it is denied; critical if absent
+	Observe  *bool       `json:"observe,omitempty"`  // true: nothing is stopped, the log says what would have been
 	Allow    []Exception `json:"allow,omitempty"`
 
-	most actionrisk.Level // the operator's word
+	// AllowUpTo, in the operator's file only, is the highest level that anything loosens:
+	// high if absent.
+	AllowUpTo string `json:"allowUpTo,omitempty"`
 }
 
 // Exception lets one rule, or one exact action, pass.
 type Exception struct {
-	Rule   string `json:"rule,omitempty"`
-	Action string `json:"action,omitempty"` // its whole hash
-	Path   string `json:"path,omitempty"`   // the folder in and below which it counts; absent: everywhere
-	Until  string `json:"until,omitempty"`  // RFC 3339; absent: without end
-	Reason string `json:"reason"`
+	Rule    string `json:"rule,omitempty"`
+	Action  string `json:"action,omitempty"`  // its whole hash
+	Path    string `json:"path,omitempty"`    // the folder in and below which it counts; absent: everywhere
+	Session string `json:"session,omitempty"` // the agent's session in which it counts; absent: in all
+	Until   string `json:"until,omitempty"`   // RFC 3339; absent: without end
+	Once    bool   `json:"once,omitempty"`    // it is used up by the first action
+	Reason  string `json:"reason"`
+
+	file string // in which it is written
 }
 
-// ReadExceptions finds the file that counts for a folder. A file that cannot be
-// read is an error: what it might allow is not guessed, and neither is what it
-// might deny.
-func ReadExceptions(cwd string) (Exceptions, error) {
-	place := nearestExceptions(cwd)
-	if place == "" {
-		return Exceptions{}, nil
-	}
-	x, err := parseExceptions(place)
-	if err != nil {
-		return x, err
-	}
-	x.most, err = AllowedUpTo()
-	return x, err
+// source is one file of settings and whether it may loosen the guard.
+type source struct {
+	Settings
+	file    string
+	folder  string // of a project's file: all it may loosen is in it
+	loosens bool
+	why     string // why it does not
 }
 
-func nearestExceptions(cwd string) string {
-	var folders []string
-	if filepath.IsAbs(cwd) {
-		for folder := filepath.Clean(cwd); ; folder = filepath.Dir(folder) {
-			folders = append(folders, folder)
-			if folder == filepath.Dir(folder) {
-				break
-			}
-		}
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, home)
-	}
-	for _, folder := range folders {
-		place := filepath.Join(folder, exceptionsFile)
-		if info, err := os.Stat(place); err == nil && info.Mode().IsRegular() {
-			return place
-		}
-	}
-	return ""
-}
-
-func parseExceptions(place string) (Exceptions, error) {
-	x := Exceptions{File: place}
-	text, err := os.ReadFile(place)
-	if err != nil {
-		return x, fmt.Errorf("%s cannot be read", place)
-	}
-	if err := canon.Decode(text, &x); err != nil {
-		return x, fmt.Errorf("%s: %w", place, err)
-	}
+// readSource reads one file; there is none if it does not exist. A file that cannot be
+// read is an error: what it might deny is not guessed.
+func readSource(file string) (s source, there bool, text []byte, err error) {
+	s.file = file
+	info, err := os.Stat(file)
 	switch {
-	case x.AskFrom != "" && !isLevel(x.AskFrom):
-		return x, fmt.Errorf("%s: askFrom must be low, medium, high or critical", place)
-	case x.DenyFrom != "" && !isLevel(x.DenyFrom):
-		return x, fmt.Errorf("%s: denyFrom must be low, medium, high or critical", place)
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.IsDir(), err != nil && notAFolder(err):
+		return s, false, nil, nil
+	case err == nil && !info.Mode().IsRegular():
+		return s, true, nil, fmt.Errorf("%s is not a regular file", file)
 	}
-	for i, e := range x.Allow {
-		if err := e.check(); err != nil {
-			return x, fmt.Errorf("%s: allow %d: %w", place, i+1, err)
+	if text, err = readBounded(file, maxSettings); err != nil {
+		return s, true, nil, fmt.Errorf("%s cannot be read", file)
+	}
+	if err := canon.Decode(text, &s.Settings); err != nil {
+		return s, true, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := s.check(); err != nil {
+		return s, true, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for i := range s.Allow {
+		s.Allow[i].file = file
+	}
+	return s, true, text, nil
+}
+
+func (s Settings) check() error {
+	for _, level := range [...]struct{ name, value string }{{"askFrom", s.AskFrom}, {"denyFrom", s.DenyFrom}, {"allowUpTo", s.AllowUpTo}} {
+		if level.value != "" && !isLevel(level.value) {
+			return fmt.Errorf("%s must be low, medium, high or critical", level.name)
 		}
 	}
-	return x, nil
+	for i, e := range s.Allow {
+		if err := e.check(); err != nil {
+			return fmt.Errorf("allow %d: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
 func (e Exception) check() error {
@@ -136,80 +125,265 @@ func (e Exception) check() error {
 	return nil
 }
 
-// AllowedUpTo is the highest level that an exception may lower: high where the operator
-// of the machine has said nothing.
-func AllowedUpTo() (actionrisk.Level, error) {
-	text, err := os.ReadFile(operatorFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return actionrisk.High, nil
+// asks says in words what a file would loosen if it were trusted; empty: nothing.
+func (s Settings) asks() string {
+	var parts []string
+	if s.AskFrom != "" && levelOf(s.AskFrom) > actionrisk.High {
+		parts = append(parts, "askFrom "+s.AskFrom)
 	}
-	var said struct {
-		AllowUpTo string `json:"allowUpTo"`
+	if s.Observe != nil && *s.Observe {
+		parts = append(parts, "observe")
 	}
-	if err == nil {
-		err = canon.Decode(text, &said)
+	if n := len(s.Allow); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d exceptions", n))
 	}
-	if err != nil || !isLevel(said.AllowUpTo) {
-		return actionrisk.Low, fmt.Errorf("%s: allowUpTo must be low, medium, high or critical", operatorFile)
-	}
-	return levelOf(said.AllowUpTo), nil
+	return strings.Join(parts, ", ")
 }
 
-// counts says whether an exception is in force for a folder at a time.
-func (e Exception) counts(cwd string, now time.Time) bool {
+// Rules is what all files that count come to, for one action or one folder.
+type Rules struct {
+	Files []string // those that were read
+
+	sources []source
+	most    actionrisk.Level // the highest level that anything may loosen
+	session string           // the folder that the session runs in
+	acts    []string         // the folders that the action is about
+	account Account
+}
+
+// ReadRules reads the files that count for a session in a folder and an action in others.
+// A project's file counts from the folder of the session, and of what the command is about
+// (git -C, cd); it loosens only where the session and all of that are in its own folder.
+func (a Account) ReadRules(session string, acts []string) (Rules, error) {
+	r := Rules{most: actionrisk.High, session: session, acts: acts, account: a}
+	if len(r.acts) == 0 {
+		r.acts = []string{session}
+	}
+	if err := r.add(a.Machine, ""); err != nil {
+		return r, err
+	}
+	if n := len(r.sources); n > 0 && r.sources[0].AllowUpTo != "" {
+		if most := levelOf(r.sources[0].AllowUpTo); r.sources[0].loosens || most < r.most {
+			r.most = most
+		}
+	}
+	users := a.userFiles()
+	for _, file := range append(users, a.allowedFile()) {
+		if err := r.add(file, ""); err != nil {
+			return r, err
+		}
+	}
+	for _, start := range append([]string{session}, acts...) {
+		for _, folder := range upFrom(start) {
+			if file := filepath.Join(folder, projectFile); !slices.Contains(r.Files, file) && !slices.Contains(users, file) {
+				if err := r.add(file, folder); err != nil {
+					return r, err
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+// RulesFor are those for a command of which the engine told what it does in a folder.
+func (a Account) RulesFor(trace actionrisk.Trace, session, cwd string) (Rules, error) {
+	return a.ReadRules(session, a.actsIn(trace, cwd))
+}
+
+// upFrom are a folder and those above it; none of a path that is not absolute. Of a folder
+// that is reached through a link those above its real place count, too.
+func upFrom(folder string) (out []string) {
+	for _, at := range []string{folder, realPath(folder)} {
+		for at = filepath.Clean(at); filepath.IsAbs(at) && !slices.Contains(out, at); at = filepath.Dir(at) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// add reads one file; a folder says that it is a project's.
+func (r *Rules) add(file, folder string) error {
+	if file == "" {
+		return nil
+	}
+	s, there, text, err := readSource(file)
+	if err != nil || !there {
+		return err
+	}
+	if s.AllowUpTo != "" && file != r.account.Machine {
+		return fmt.Errorf("%s: allowUpTo counts in %s only", file, r.account.Machine)
+	}
+	s.folder = folder
+	switch others := r.account.writtenByOthers(file); {
+	case others != "":
+		s.why = others
+	case folder != "" && !r.account.trusts(folder, text):
+		s.why = "it is not trusted: countersign gate trust shows it"
+	default:
+		s.loosens = folder == "" || !slices.ContainsFunc(append([]string{r.session}, r.acts...), func(act string) bool {
+			return !within(act, folder) || !sameRepository(act, folder)
+		})
+	}
+	r.Files, r.sources = append(r.Files, file), append(r.sources, s)
+	return nil
+}
+
+// Ignored says in words what files ask for that may only make the guard stricter.
+func (r Rules) Ignored() (out []string) {
+	for _, s := range r.sources {
+		if asks := s.asks(); asks != "" && s.why != "" {
+			out = append(out, fmt.Sprintf("%s asks for %s, which does not count: %s", s.file, asks, s.why))
+		}
+	}
+	return out
+}
+
+// exceptions are all that count.
+func (r Rules) exceptions() (out []Exception) {
+	for _, s := range r.sources {
+		if !s.loosens {
+			continue
+		}
+		for _, e := range s.Allow {
+			if s.folder != "" && e.Path == "" {
+				e.Path = s.folder
+			}
+			if s.folder == "" || within(e.Path, s.folder) && sameRepository(e.Path, s.folder) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// observes says whether nothing is stopped: a file that may loosen says so, and none says no.
+func (r Rules) observes() bool {
+	observes := false
+	for _, s := range r.sources {
+		switch {
+		case s.Observe == nil:
+		case !*s.Observe:
+			return false
+		case s.loosens:
+			observes = true
+		}
+	}
+	return observes
+}
+
+// counts says whether an exception is in force for an action: in this session, at this
+// time, and in every folder that the action is about.
+func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, e.Until); e.Until != "" && (err != nil || !now.Before(until)) {
 		return false
 	}
-	cwd = filepath.Clean(cwd)
-	return e.Path == "" || cwd == filepath.Clean(e.Path) || strings.HasPrefix(cwd, strings.TrimSuffix(filepath.Clean(e.Path), "/")+"/")
+	if e.Session != "" && e.Session != session {
+		return false
+	}
+	return e.Path == "" || !slices.ContainsFunc(acts, func(act string) bool { return !e.covers(act) })
 }
 
-// Apply is what the exceptions make of a verdict in a folder: what is left of it, and the
-// guard's decision on that. note says which exceptions were used.
-func (x Exceptions) Apply(score actionrisk.ScoreOutput, cwd string, now time.Time) (left actionrisk.ScoreOutput, d Decision, note string) {
-	left, note = x.lower(score, cwd, now)
-	return left, x.verdict(levelOf(left.Risk), false), note
+// covers says whether a folder is in the exception's path, or at the same place in another
+// worktree of its repository. Another repository below the path is not in it.
+func (e Exception) covers(act string) bool {
+	path, act := realPath(e.Path), realPath(act)
+	top, repository := repositoryOf(path)
+	actTop, actRepository := repositoryOf(act)
+	switch {
+	case repository == "":
+		return within(act, path)
+	case repository != actRepository:
+		return false
+	case top == actTop:
+		return within(act, path)
+	}
+	below, err := filepath.Rel(top, path)
+	return err == nil && within(act, filepath.Join(actTop, below))
 }
 
-// lower takes the rules that are excepted out of a verdict. What is left decides:
-// the worst rule that is not excepted. note says which exceptions were used.
-func (x Exceptions) lower(score actionrisk.ScoreOutput, cwd string, now time.Time) (left actionrisk.ScoreOutput, note string) {
+// within says whether a path is a folder or below it. What is not known is in none.
+func within(path, folder string) bool {
+	if !filepath.IsAbs(path) || !filepath.IsAbs(folder) {
+		return false
+	}
+	below, err := filepath.Rel(realPath(folder), realPath(path))
+	return err == nil && filepath.IsLocal(below)
+}
+
+// lower takes the rules that are excepted out of a verdict. What is left decides: the worst
+// rule that is not excepted. used are the exceptions that took something out.
+func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time) (left actionrisk.ScoreOutput, used []Exception) {
 	left = score
 	left.MatchedRules = nil
 	level := actionrisk.Low
-	for _, r := range score.MatchedRules {
-		i := slices.IndexFunc(x.Allow, func(e Exception) bool {
-			return e.counts(cwd, now) && (e.Action != "" && e.Action == score.ActionHash || e.Rule != "" && e.Rule == r.ID)
+	exceptions := r.exceptions()
+	for _, rule := range score.MatchedRules {
+		i := slices.IndexFunc(exceptions, func(e Exception) bool {
+			return (e.Action != "" && e.Action == score.ActionHash || e.Rule != "" && e.Rule == rule.ID) && e.counts(r.acts, session, now)
 		})
-		if i >= 0 && levelOf(r.Severity) <= x.most {
-			note = fmt.Sprintf("allowed by %s (%s)", x.File, x.Allow[i].Reason)
+		if i >= 0 && levelOf(rule.Severity) <= r.most {
+			if !slices.Contains(used, exceptions[i]) {
+				used = append(used, exceptions[i])
+			}
 			continue
 		}
-		left.MatchedRules = append(left.MatchedRules, r)
-		level = max(level, levelOf(r.Severity))
+		left.MatchedRules = append(left.MatchedRules, rule)
+		level = max(level, levelOf(rule.Severity))
 	}
-	if note == "" {
-		return score, "" // also what no rule raised: an action of unknown parts
+	if len(used) == 0 {
+		return score, nil // also what no rule raised: an action of unknown parts
 	}
 	left.Risk = level.String()
-	return left, note
+	return left, used
 }
 
-// verdict is what becomes of a level, by the file's own levels. They may make it
-// stricter without bound, and milder up to what the operator allows.
-func (x Exceptions) verdict(level actionrisk.Level, strict bool) Decision {
-	usual := verdictOf(level, strict)
-	if x.AskFrom == "" && x.DenyFrom == "" {
-		return usual
+// Apply is what the settings make of a verdict: what is left of it, and the guard's
+// decision on that. note says which exceptions were used.
+func (r Rules) Apply(score actionrisk.ScoreOutput, now time.Time) (left actionrisk.ScoreOutput, d Decision, note string) {
+	left, used := r.lower(score, "", now)
+	return left, r.verdict(levelOf(left.Risk), false), noteOf(used)
+}
+
+func noteOf(used []Exception) string {
+	if len(used) == 0 {
+		return ""
 	}
+	last := used[len(used)-1]
+	return fmt.Sprintf("allowed by %s (%s)", last.file, last.Reason)
+}
+
+// verdict is what becomes of a level: by the stricter of the levels that are stated, and
+// by the usual ones where none is. Strict is stated by the hook's own command line. Nothing
+// above the operator's limit becomes milder than usual.
+func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
+	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1
+	if strict {
+		ask, deny = actionrisk.Medium, actionrisk.High
+	}
+	for _, s := range r.sources {
+		stated := func(name string, usual actionrisk.Level, at *actionrisk.Level) {
+			if name != "" && (s.loosens || levelOf(name) < usual) {
+				*at = min(*at, levelOf(name))
+			}
+		}
+		stated(s.AskFrom, actionrisk.High, &ask)
+		stated(s.DenyFrom, actionrisk.Critical, &deny)
+	}
+	if ask > actionrisk.Critical {
+		ask = actionrisk.High
+	}
+	if deny > actionrisk.Critical {
+		deny = actionrisk.Critical
+	}
+	usual := verdictOf(level, strict)
 	wanted := Pass
-	if x.AskFrom != "" && level >= levelOf(x.AskFrom) || x.AskFrom == "" && usual != Pass {
+	switch {
+	case level >= deny:
+		wanted = Deny
+	case level >= ask:
 		wanted = Ask
 	}
-	if x.DenyFrom != "" && level >= levelOf(x.DenyFrom) || x.DenyFrom == "" && usual == Deny {
-		wanted = Deny
-	}
-	if rank(wanted) < rank(usual) && level > x.most {
+	if rank(wanted) < rank(usual) && level > r.most {
 		return usual
 	}
 	return wanted
@@ -217,30 +391,14 @@ func (x Exceptions) verdict(level actionrisk.Level, strict bool) Decision {
 
 func rank(d Decision) int { return slices.Index([]Decision{Pass, Ask, Deny}, d) }
 
-// Allow adds an exception to the file of a folder and names the file. Whatever else stands
-// in it is kept.
-func Allow(folder string, e Exception) (file string, err error) {
-	if e.Rule != "" && !slices.ContainsFunc(actionrisk.Rules(), func(r actionrisk.Rule) bool { return r.ID == e.Rule }) {
-		return "", errors.New(`there is no rule of this name; countersign gate "COMMAND" names those that a command matches`)
-	}
-	if err := e.check(); err != nil {
-		return "", err
-	}
-	file = filepath.Join(folder, exceptionsFile)
-	return file, e.addTo(file)
-}
-
+// addTo adds an exception to a file. Whatever else is in it is kept.
 func (e Exception) addTo(place string) error {
 	members := map[string]jsontext.Value{}
-	text, err := os.ReadFile(place)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return fmt.Errorf("read %s: %w", place, err)
-	default:
-		if _, err := parseExceptions(place); err != nil {
-			return err
-		}
+	_, there, text, err := readSource(place)
+	if err != nil {
+		return err
+	}
+	if there {
 		if err := json.Unmarshal(text, &members); err != nil {
 			return err
 		}
@@ -256,6 +414,9 @@ func (e Exception) addTo(place string) error {
 	}
 	whole, err := json.Marshal(members, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return err
 	}
 	return files.Replace(place, append(whole, '\n'))

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,10 +33,14 @@ type Guard struct {
 	Environment string // which the agent's commands reach
 	AllowProven bool   // answer allow to what is proven read-only
 
-	Judge func(actionrisk.Action) actionrisk.ScoreOutput // the engine
-	Log   Log
-	Now   time.Time
+	Judge   Judge
+	Account Account
+	Log     Log
+	Now     time.Time
 }
+
+// Judge is the engine: a verdict, and what the action does to the machine.
+type Judge func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace)
 
 // Reply is what the hook says: its standard output, and why it failed if it did. An
 // answer is exit code 0. A failure (no JSON, an unknown shape, a panic, the time limit)
@@ -63,6 +68,9 @@ const (
 const (
 	Canary Decision = "canary" // the guard tried itself at the beginning of a session
 	Unseen Decision = "unseen" // a tool ran without a verdict
+	// Observed is what would have been asked about or denied, where settings say that
+	// nothing is stopped.
+	Observed Decision = "observed"
 )
 
 // Answer reads one event and answers it within the limits: of processor time, so
@@ -120,26 +128,41 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 		g.after(got)
 		return Reply{Stdout: got.by.answer(Pass, "")}
 	}
-	x, err := ReadExceptions(got.cwd)
+	d, reason, line, err := g.decide(got)
 	if err != nil {
 		return refuse(*by, err)
 	}
-	d, reason, line := g.decide(got, x)
+	reason += g.offer(got, d, line)
 	g.note(got, line)
 	return Reply{Stdout: got.by.answer(d, reason)}
+}
+
+// offer tells the user how to let exactly this action pass once, where that is possible.
+func (g Guard) offer(got asked, d Decision, line guardlog.Line) string {
+	own := slices.ContainsFunc(line.Rules, func(rule string) bool { return strings.HasPrefix(rule, "hook.") })
+	if d != Ask && d != Deny || g.Log == "" || own || len(got.steps) != 1 || line.Action == "" || g.Account.MayAllow(line.Level) != nil {
+		return ""
+	}
+	code := g.Account.block(Blocked{At: g.Now.UTC().Format(time.RFC3339), Agent: string(got.by), Session: got.session.id, Cwd: got.session.cwd,
+		Command: line.Command, Action: line.Action, Level: line.Level, Rules: line.Rules})
+	if code == "" {
+		return ""
+	}
+	return " The user can let exactly this pass once, in a terminal: countersign gate allow --once " + code
 }
 
 // start fires the canary at the beginning of a session: a guard that would let it
 // pass says so before the first tool runs.
 func (g Guard) start(got asked) Reply {
 	got.steps = []step{{command: canaryCommand, shell: true}}
-	d, _, line := g.decide(got, Exceptions{})
+	g.Account = Account{} // no settings count
+	d, _, line, err := g.decide(got)
 	line.Decision = string(Canary)
-	if d != Deny {
+	if d != Deny || err != nil {
 		line.Note = "the canary was not denied"
 	}
 	g.note(got, line)
-	if d != Deny {
+	if d != Deny || err != nil {
 		return refuse(got.by, errors.New("the guard does not stop its own canary"))
 	}
 	return Reply{Stdout: got.by.answer(Pass, "")}
@@ -158,7 +181,7 @@ func (g Guard) note(got asked, line guardlog.Line) {
 	if g.Log == "" {
 		return
 	}
-	line.At, line.Agent, line.Session, line.Call, line.Cwd = g.Now.UTC().Format(time.RFC3339), string(got.by), got.session, got.callID, got.cwd
+	line.At, line.Agent, line.Session, line.Call, line.Cwd = g.Now.UTC().Format(time.RFC3339), string(got.by), got.session.id, got.callID, got.cwd
 	_ = g.Log.Append(line)
 }
 
@@ -170,19 +193,28 @@ func refuse(by Agent, cause error) Reply {
 
 // decide judges every step of an event; the worst one decides. line is what the log
 // says of it.
-func (g Guard) decide(got asked, x Exceptions) (d Decision, reason string, line guardlog.Line) {
-	worst := actionrisk.Low
-	var reasons []string
+func (g Guard) decide(got asked) (d Decision, reason string, line guardlog.Line, err error) {
+	d = Pass
+	worst, observed := actionrisk.Low, false
+	var reasons, ignored []string
 	readOnly := len(got.steps) > 0
+	fence := newFence(g.Account)
 	for _, s := range got.steps {
-		j := g.step(got, s, x)
+		j, err := g.step(got, s, fence)
+		if err != nil {
+			return Deny, "", line, err
+		}
 		if j.level > worst {
 			worst, reasons = j.level, nil
 		}
 		if j.level == worst {
 			reasons = append(reasons, j.why...)
 		}
-		readOnly = readOnly && j.readOnly
+		if rank(j.decision) > rank(d) {
+			d = j.decision
+		}
+		readOnly, observed = readOnly && j.readOnly, observed || j.observed
+		ignored = append(ignored, j.ignored...)
 		line.Rules = append(line.Rules, j.rules...)
 		if line.Command == "" || j.level == worst {
 			line.Command, line.Action = shownPath(s.command), j.action
@@ -191,14 +223,25 @@ func (g Guard) decide(got asked, x Exceptions) (d Decision, reason string, line 
 			line.Note = j.note
 		}
 	}
-	if d = x.verdict(worst, g.Strict); d == Ask && !g.mayAsk(got) {
+	if d == Ask && !g.mayAsk(got) {
 		d = Deny
 	}
 	if d == Pass && g.AllowProven && readOnly {
 		d = Proven
 	}
 	line.Decision, line.Level = string(d), worst.String()
-	return d, wording(worst, d, reasons), line
+	if observed && (d == Ask || d == Deny) {
+		line.Decision, line.Note = string(Observed), "observed: would be "+string(d)
+		return Pass, "", line, nil
+	}
+	reason = wording(worst, d, reasons)
+	if d != Pass && d != Proven {
+		slices.Sort(ignored)
+		for _, text := range slices.Compact(ignored) {
+			reason += " " + text + "."
+		}
+	}
+	return d, reason, line, nil
 }
 
 // stepVerdict is one step, judged.
@@ -208,7 +251,10 @@ type stepVerdict struct {
 	rules    []string // ids
 	action   string   // hash
 	note     string
-	readOnly bool // the agent's own command, and proven to change nothing
+	decision Decision
+	readOnly bool     // the agent's own command, and proven to change nothing
+	observed bool     // nothing is stopped here
+	ignored  []string // what settings ask for that does not count
 }
 
 func verdictOf(level actionrisk.Level, strict bool) Decision {
@@ -234,14 +280,26 @@ func (g Guard) mayAsk(got asked) bool {
 	return false
 }
 
-// step judges one step and names the rules behind its level.
-func (g Guard) step(got asked, s step, x Exceptions) stepVerdict {
+// step judges one step by the settings that count for what it is about, and names the
+// rules behind its level.
+func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
 		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.shell}
-	whole := g.Judge(action)
-	score, note := x.lower(whole, got.cwd, g.Now)
+	whole, trace := g.Judge(action, actionrisk.Surroundings{})
+	rules, err := g.Account.RulesFor(trace, got.session.cwd, got.cwd)
+	if err != nil {
+		return stepVerdict{}, err
+	}
+	score, used := rules.lower(whole, got.session.id, g.Now)
+	for _, e := range used {
+		if e.Once && !g.Account.useUp(e, g.Now) { // another call used it
+			score, used = whole, nil
+			break
+		}
+	}
 	level := levelOf(score.Risk)
-	v := stepVerdict{level: level, action: whole.ActionHash, note: note, readOnly: s.shell && whole.Coverage.ReadOnly}
+	v := stepVerdict{level: level, action: whole.ActionHash, note: noteOf(used), readOnly: s.shell && whole.Coverage.ReadOnly,
+		observed: rules.observes(), ignored: rules.Ignored()}
 	for _, r := range score.MatchedRules {
 		if levelOf(r.Severity) != level || len(v.why) == maxReasons {
 			break // matched rules come highest first
@@ -253,21 +311,26 @@ func (g Guard) step(got asked, s step, x Exceptions) stepVerdict {
 		v.why = append(v.why, ruleText(r.Title, r.ID, where, r.Remediation))
 		v.rules = append(v.rules, r.ID)
 	}
-	switch {
-	case level >= actionrisk.High:
-	case s.changesGuard(whole):
-		return v.high("Changes the settings that hold this guard", "hook.guard-settings", s.shown,
-			"let the user edit the agent's settings")
-	case got.by == Codex && s.shell && g.takesInput(action):
-		return v.high("Opens a shell or console, and what is typed into it later is not shown to this guard",
-			"hook.unseen-input", "", "give it the command to run, as in sh -c 'COMMAND'")
+	own := fence.ownRules(trace, s.command, got.cwd)
+	if got.by == Codex && s.shell && len(own) == 0 && level < actionrisk.High && g.takesInput(action) {
+		own = append(own, ruleUnseen)
 	}
-	return v
+	for _, r := range own {
+		v = v.raised(r, s.shown)
+	}
+	v.decision = rules.verdict(v.level, g.Strict)
+	return v, nil
 }
 
-// high is the verdict of the guard's own rules, which nothing excepts.
-func (v stepVerdict) high(title, id, where, instead string) stepVerdict {
-	v.level, v.rules, v.why, v.readOnly = actionrisk.High, []string{id}, []string{ruleText(title, id, where, instead)}, false
+// raised is the verdict with one of the guard's own rules, which nothing excepts.
+func (v stepVerdict) raised(r ownRule, where string) stepVerdict {
+	if v.readOnly = false; r.level < v.level {
+		return v
+	}
+	if r.level > v.level {
+		v.rules, v.why = nil, nil
+	}
+	v.level, v.rules, v.why = r.level, append(v.rules, r.id), append(v.why, ruleText(r.title, r.id, where, r.instead))
 	return v
 }
 

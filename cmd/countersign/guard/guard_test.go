@@ -21,7 +21,7 @@ func asHook(g Guard, event string) Reply {
 	if g.Ask == "" {
 		g.Ask = "auto"
 	}
-	g.Judge, g.Now = actionrisk.ScoreAction, time.Now()
+	g.Judge, g.Now, g.Account.Home = actionrisk.ScoreIn, time.Now(), "/home/u"
 	return g.Answer(strings.NewReader(event))
 }
 
@@ -76,9 +76,9 @@ func checkReply(t *testing.T, by Agent, r Reply, want Decision, rule string) {
 }
 
 // judged is an engine that gives one answer.
-func judged(risk string, rules ...actionrisk.MatchedRule) func(actionrisk.Action) actionrisk.ScoreOutput {
-	return func(actionrisk.Action) actionrisk.ScoreOutput {
-		return actionrisk.ScoreOutput{Risk: risk, MatchedRules: rules}
+func judged(risk string, rules ...actionrisk.MatchedRule) Judge {
+	return func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
+		return actionrisk.ScoreOutput{Risk: risk, MatchedRules: rules}, actionrisk.Trace{}
 	}
 }
 
@@ -94,7 +94,7 @@ func TestHookFormats(t *testing.T) {
 		Gemini: {`{}`, `{"decision":"deny","reason":"` + why + `"}`},
 	} {
 		g := Guard{Agent: by, Ask: "auto"}
-		for i, judge := range []func(actionrisk.Action) actionrisk.ScoreOutput{judged("low"), judged("critical", rule)} {
+		for i, judge := range []Judge{judged("low"), judged("critical", rule)} {
 			g.Judge = judge
 			if got := g.Answer(bytes.NewReader(by.canary("x"))).Stdout; got != want[i]+"\n" {
 				t.Errorf("%s: %s, want %s", by, got, want[i])
@@ -240,7 +240,7 @@ func TestHookFailures(t *testing.T) {
 		for name, r := range map[string]Reply{
 			"huge":       asHook(Guard{Agent: by}, huge(by)),
 			"unreadable": Guard{Agent: by}.Answer(broken{}),
-			"panic": Guard{Agent: by, Ask: "auto", Judge: func(actionrisk.Action) actionrisk.ScoreOutput {
+			"panic": Guard{Agent: by, Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
 				panic("token=hunter2")
 			}}.Answer(bytes.NewReader(by.canary("ls"))),
 		} {
@@ -250,7 +250,7 @@ func TestHookFailures(t *testing.T) {
 			}
 		}
 		// A panic after the event told the agent is answered in its format.
-		r := Guard{Ask: "auto", Judge: func(actionrisk.Action) actionrisk.ScoreOutput { panic(1) }}.Answer(bytes.NewReader(by.canary("ls")))
+		r := Guard{Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) { panic(1) }}.Answer(bytes.NewReader(by.canary("ls")))
 		checkReply(t, by, r, "block", "-")
 	}
 	if r := asHook(Guard{}, "{"); r.Failure == nil || r.Stdout != "" {
@@ -274,7 +274,10 @@ func TestHookLimit(t *testing.T) {
 			}
 			_ = w.Close() // the reader ends with the process otherwise
 			stuck := make(chan struct{})
-			g := Guard{Agent: by, Ask: "auto", Judge: func(actionrisk.Action) actionrisk.ScoreOutput { <-stuck; return actionrisk.ScoreOutput{} }}
+			g := Guard{Agent: by, Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
+				<-stuck
+				return actionrisk.ScoreOutput{}, actionrisk.Trace{}
+			}}
 			checkReply(t, by, g.Answer(bytes.NewReader(by.canary("ls"))), "block", "-")
 			close(stuck)
 		}
@@ -352,7 +355,7 @@ func TestHookPaths(t *testing.T) {
 }
 
 func newGuard(log Log, now time.Time) Guard {
-	return Guard{Agent: Claude, Ask: "never", Judge: actionrisk.ScoreAction, Log: log, Now: now}
+	return Guard{Agent: Claude, Ask: "never", Judge: actionrisk.ScoreIn, Log: log, Now: now}
 }
 
 // TestAllowProven: what is proven read-only is allowed in the agent's own word, deny

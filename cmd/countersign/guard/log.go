@@ -41,16 +41,6 @@ type logHead struct {
 	Hash   string `json:"hash"`
 }
 
-// OwnLog is the user's: in $XDG_STATE_HOME/countersign, or in
-// ~/.local/state/countersign.
-func OwnLog() (Log, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return Log(filepath.Join(dir, "countersign")), nil
-	}
-	home, err := os.UserHomeDir()
-	return Log(filepath.Join(home, ".local", "state", "countersign")), err
-}
-
 func (l Log) file(name string) string { return filepath.Join(string(l), name) }
 
 // Append adds a line under a lock, so that guards that run at once make one chain.
@@ -175,22 +165,24 @@ func (l Log) Sent(last guardlog.Line) error {
 
 // Stats are a log in numbers.
 type Stats struct {
-	Since  string         `json:"since"`
-	Calls  int            `json:"calls"`
-	Passed int            `json:"passed"`
-	Proven int            `json:"proven"` // prompts saved: proven read-only, so that the agent did not ask either
-	Asked  int            `json:"asked"`
-	Denied int            `json:"denied"`
-	Unseen int            `json:"unseen"` // tools that ran without a verdict
-	Rules  map[string]int `json:"rules"`  // how often each was asked about or denied
-	Whole  bool           `json:"whole"`
+	Since  string `json:"since"`
+	Calls  int    `json:"calls"`
+	Passed int    `json:"passed"`
+	Proven int    `json:"proven"` // prompts saved: proven read-only, so that the agent did not ask either
+	Asked  int    `json:"asked"`
+	Denied int    `json:"denied"`
+	// Observed would have been asked about or denied, where settings say that nothing is.
+	Observed int            `json:"observed"`
+	Unseen   int            `json:"unseen"` // tools that ran without a verdict
+	Rules    map[string]int `json:"rules"`  // how often each was asked about or denied
+	Whole    bool           `json:"whole"`
 }
 
 // Count counts the lines since a moment.
 func Count(lines []guardlog.Line, since time.Time) Stats {
 	s := Stats{Since: since.UTC().Format(time.RFC3339), Rules: map[string]int{}}
 	for _, l := range lines {
-		if at, err := time.Parse(time.RFC3339, l.At); err != nil || at.Before(since) {
+		if at, err := time.Parse(time.RFC3339, l.At); err != nil || at.Before(since) || l.Session == doctorSession {
 			continue
 		}
 		decision := Decision(l.Decision)
@@ -206,11 +198,13 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 			s.Asked++
 		case Deny:
 			s.Denied++
+		case Observed:
+			s.Observed++
 		default:
 			s.Passed++
 		}
 		s.Calls++
-		if decision == Ask || decision == Deny {
+		if decision == Ask || decision == Deny || decision == Observed {
 			for _, rule := range l.Rules {
 				s.Rules[rule]++
 			}

@@ -65,7 +65,9 @@ func TestCanaryAtTheStartAndAlarmBehind(t *testing.T) {
 	if got := strings.Join(decisions, " "); err != nil || wrong != "" || got != "canary pass unseen" {
 		t.Errorf("%s, %q, %v", got, wrong, err)
 	}
-	g.Judge = func(actionrisk.Action) actionrisk.ScoreOutput { return actionrisk.ScoreOutput{Risk: "low"} }
+	g.Judge = func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
+		return actionrisk.ScoreOutput{Risk: "low"}, actionrisk.Trace{}
+	}
 	if r := g.Answer(event("SessionStart", "")); r.Failure == nil {
 		t.Error("a guard that stops nothing begins a session")
 	}

@@ -1,0 +1,25 @@
+package guard
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+// machineFile is in a folder that only administrators write to.
+func machineFile() string {
+	folder, err := windows.KnownFolderPath(windows.FOLDERID_ProgramFiles, 0)
+	if err != nil {
+		folder = `C:\Program Files`
+	}
+	return filepath.Join(folder, "countersign", "countersign.json")
+}
+
+// homeOf asks for the profile of the user whose token this process has.
+func homeOf(int) string {
+	home, err := windows.KnownFolderPath(windows.FOLDERID_Profile, 0)
+	if err != nil {
+		return ""
+	}
+	return home
+}

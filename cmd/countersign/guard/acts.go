@@ -1,0 +1,134 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+)
+
+// hole stands in a word for what the engine could not know.
+const hole = "\x00"
+
+// place is a path as the user named it, seen from a folder, without links resolved; empty
+// if it is not known. ~ is the home folder of the user database.
+func (a Account) place(folder, name string) string {
+	switch {
+	case name == "~" || strings.HasPrefix(name, "~/"):
+		name = a.Home + name[1:]
+	case strings.HasPrefix(name, "file:///"):
+		name = name[len("file://"):]
+	}
+	if !filepath.IsAbs(name) {
+		if !filepath.IsAbs(folder) {
+			return ""
+		}
+		name = filepath.Join(folder, name)
+	}
+	return filepath.Clean(name)
+}
+
+// folderOf is where a call runs: its own folder, seen from that of the action.
+func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
+	folder := u.Folder
+	if folder == "" {
+		return cwd
+	}
+	if strings.Contains(folder, hole) {
+		return ""
+	}
+	return a.place(cwd, folder)
+}
+
+// movesTo are options by which programs work in another folder than the one they start in.
+var movesTo = []string{"-C", "--directory", "--cwd", "--prefix", "--dir", "-chdir", "--chdir", "--git-dir", "--work-tree", "--project-directory", "--manifest-path", "-R", "--repository"}
+
+// movedTo are the folders that a call's options and variables name, the last one as each
+// is seen from the one before it: git -C a -C b is a/b.
+func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last string) {
+	last = folder
+	move := func(name string) {
+		if strings.Contains(name, hole) {
+			last = ""
+		} else {
+			last = a.place(last, name)
+		}
+		out = append(out, last)
+	}
+	for i, w := range u.Words {
+		option, value, given := strings.Cut(w.Text, "=")
+		if i == 0 || !slices.Contains(movesTo, option) {
+			continue
+		}
+		if given {
+			move(value)
+		} else if i+1 < len(u.Words) {
+			move(u.Words[i+1].Text)
+		}
+	}
+	for _, e := range u.Env {
+		if e.Name == "GIT_DIR" || e.Name == "GIT_WORK_TREE" {
+			move(e.Value.Text)
+		}
+	}
+	return out, last
+}
+
+// actsIn are the folders that a command is about: where its programs run, what their
+// options name, and where the files are that they are given. "" stands for a folder that
+// is not known, which is in no path.
+func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
+	add := func(folder string) {
+		if !slices.Contains(acts, folder) {
+			acts = append(acts, folder)
+		}
+	}
+	for i := range trace.Uses {
+		u := &trace.Uses[i]
+		if u.Proven && !u.Carries || u.Remote {
+			continue
+		}
+		folder := a.folderOf(u, cwd)
+		moved, last := a.movedTo(u, folder)
+		if u.Carries {
+			for _, m := range moved { // env -C
+				add(m)
+			}
+			continue
+		}
+		if len(moved) == 0 {
+			add(folder)
+		}
+		for _, m := range moved {
+			add(m)
+		}
+		for _, w := range u.Words[min(1, len(u.Words)):] {
+			if dir := a.elsewhere(last, w); dir != "" {
+				add(dir)
+			}
+		}
+	}
+	return acts
+}
+
+// elsewhere is the folder of a file that a word names outside of a folder, if there is one.
+func (a Account) elsewhere(folder string, w act.Word) string {
+	if !w.Known() || !strings.Contains(w.Text, "/") && w.Text != ".." || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
+		return ""
+	}
+	place := a.place(folder, w.Text)
+	if place == "" || within(place, folder) || strings.HasPrefix(place, "/dev/") || within(place, os.TempDir()) && !within(folder, os.TempDir()) {
+		return ""
+	}
+	info, err := os.Stat(place)
+	switch {
+	case err != nil:
+		return ""
+	case info.IsDir():
+		return place
+	}
+	return filepath.Dir(place)
+}

@@ -1,0 +1,184 @@
+package guard
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// Blocked is an action that the guard stopped, so that the user can let it pass. Code names
+// it in the answer that stopped it.
+type Blocked struct {
+	Code    string   `json:"code"`
+	At      string   `json:"at"`
+	Agent   string   `json:"agent"`
+	Session string   `json:"session,omitempty"`
+	Cwd     string   `json:"cwd,omitempty"`
+	Command string   `json:"command"` // masked
+	Action  string   `json:"action"`
+	Level   string   `json:"level"`
+	Rules   []string `json:"rules"`
+}
+
+// keptBlocked is how many of them are kept.
+const keptBlocked = 32
+
+func (a Account) blockedFile() string { return inState(a, "blocked.json") }
+
+// Blocked are the actions that the guard stopped, the newest last.
+func (a Account) Blocked() (list []Blocked, err error) {
+	text, err := readBounded(a.blockedFile(), maxTrusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", a.blockedFile(), err)
+	}
+	return list, nil
+}
+
+// block remembers a stopped action and gives its code; none where nothing can be kept.
+func (a Account) block(b Blocked) (code string) {
+	if a.State() == "" {
+		return ""
+	}
+	random := make([]byte, 5)
+	if _, err := rand.Read(random); err != nil {
+		return ""
+	}
+	b.Code = base32.StdEncoding.EncodeToString(random)
+	err := a.locked(func() error {
+		list, err := a.Blocked()
+		if err != nil {
+			list = nil // what cannot be read is written anew
+		}
+		list = append(list, b)
+		return writeState(a.blockedFile(), list[max(0, len(list)-keptBlocked):])
+	})
+	if err != nil {
+		return ""
+	}
+	return b.Code
+}
+
+// locked does something to the state while no other guard does.
+func (a Account) locked(do func() error) error {
+	if err := os.MkdirAll(a.State(), 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(inState(a, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lockFile(lock); err != nil {
+		return err
+	}
+	return do()
+}
+
+func writeState(place string, value any) error {
+	text, err := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return files.Replace(place, append(text, '\n'))
+}
+
+// BlockedBy is the action of a code, or the last one of an empty code.
+func (a Account) BlockedBy(code string) (Blocked, error) {
+	list, err := a.Blocked()
+	if err != nil {
+		return Blocked{}, err
+	}
+	for _, b := range slices.Backward(list) {
+		if code == "" || strings.EqualFold(b.Code, strings.ReplaceAll(code, "-", "")) {
+			return b, nil
+		}
+	}
+	if code == "" {
+		return Blocked{}, errors.New("nothing was blocked yet on this machine")
+	}
+	return Blocked{}, errors.New("no blocked action has this code")
+}
+
+// MayAllow says why a level cannot be excepted here; empty if it can.
+func (a Account) MayAllow(level string) error {
+	r, err := a.ReadRules("", nil)
+	switch {
+	case err != nil:
+		return err
+	case levelOf(level) > r.most:
+		return fmt.Errorf("it is %s, and exceptions lower rules up to %s risk: only allowUpTo in %s changes that", level, r.most, a.Machine)
+	}
+	return nil
+}
+
+// Allow adds an exception to the file it belongs into and names the file: what ends with a
+// session or by its use into the state, everything else into the user's settings.
+func (a Account) Allow(e Exception) (file string, err error) {
+	if i := slices.IndexFunc(actionrisk.Rules(), func(r actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
+		if strings.HasPrefix(e.Rule, "hook.") {
+			return "", errors.New("nothing excepts the guard's own rules")
+		}
+		if i < 0 {
+			return "", errors.New(`there is no rule of this name; countersign gate "COMMAND" names those that a command matches`)
+		}
+		if err := a.MayAllow(actionrisk.Rules()[i].Level.String()); err != nil {
+			return "", err
+		}
+	}
+	if err := e.check(); err != nil {
+		return "", err
+	}
+	if a.Home == "" {
+		return "", errors.New("the user database does not name a home folder for this user")
+	}
+	switch {
+	case e.Once || e.Session != "":
+		file = a.allowedFile()
+		return file, a.locked(func() error { return e.addTo(file) })
+	default:
+		file = a.userFiles()[0]
+	}
+	return file, e.addTo(file)
+}
+
+// useUp takes a one-use exception out of the state; false if another call used it.
+func (a Account) useUp(e Exception, now time.Time) (done bool) {
+	err := a.locked(func() error {
+		s, there, _, err := readSource(a.allowedFile())
+		if err != nil || !there {
+			return err
+		}
+		kept := s.Allow[:0]
+		for _, old := range s.Allow {
+			until, err := time.Parse(time.RFC3339, old.Until)
+			switch {
+			case !done && old == e:
+				done = true
+			case old.Until != "" && err == nil && now.After(until): // nothing needs it any more
+			default:
+				kept = append(kept, old)
+			}
+		}
+		s.Allow = kept
+		return writeState(a.allowedFile(), s.Settings)
+	})
+	return done && err == nil
+}

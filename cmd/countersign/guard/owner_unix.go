@@ -1,0 +1,71 @@
+//go:build unix
+
+package guard
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// writtenByOthers says who besides the user and root can write a file or put another one
+// in its place; empty if nobody can. Every folder on the way to it counts.
+func (a Account) writtenByOthers(file string) string {
+	place := realPath(file)
+	for at := place; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return "it cannot be looked at"
+		}
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !ok:
+			return "its owner is not known"
+		case int(owner.Uid) != a.UID && owner.Uid != 0:
+			return at + " belongs to another user"
+		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // others cannot replace what is in it
+		case info.Mode()&0o002 != 0:
+			return "everybody can write " + at
+		case info.Mode()&0o020 != 0 && owner.Gid != 0 && a.othersIn(owner.Gid):
+			return "a group with other members can write " + at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// othersIn says whether somebody else is a member of a group. A group that is not known
+// has other members.
+func (a Account) othersIn(gid uint32) bool {
+	users, err := os.ReadFile("/etc/passwd")
+	groups, err2 := os.ReadFile("/etc/group")
+	if err != nil || err2 != nil {
+		return true
+	}
+	id, name := strconv.Itoa(int(gid)), ""
+	for line := range strings.Lines(string(users)) {
+		if f := strings.Split(line, ":"); len(f) > 3 && f[2] == strconv.Itoa(a.UID) {
+			name = f[0]
+		} else if len(f) > 3 && f[3] == id {
+			return true
+		}
+	}
+	known := false
+	for line := range strings.Lines(string(groups)) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) < 4 || f[2] != id {
+			continue
+		}
+		known = true
+		for member := range strings.SplitSeq(f[3], ",") {
+			if member != "" && member != name {
+				return true
+			}
+		}
+	}
+	return !known
+}

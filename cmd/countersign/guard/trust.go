@@ -1,0 +1,195 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+)
+
+// trusted is one project's file that the user trusted: its bytes in one repository, which
+// all worktrees of the repository share. Another text has to be trusted again.
+type trusted struct {
+	SHA256     string `json:"sha256"`
+	Repository string `json:"repository"` // Git's common folder, or the folder of the file where there is none
+	Below      string `json:"below"`      // the folder of the file in the repository
+	At         string `json:"at"`
+}
+
+// Limits of what is read before a verdict.
+const (
+	maxSettings = 64 << 10 // one file of settings
+	maxTrusted  = 1 << 20  // what the user trusted
+)
+
+func (a Account) trustFile() string { return inState(a, "trust.json") }
+
+// allowedFile holds the exceptions that end by themselves: once, for a session.
+func (a Account) allowedFile() string { return inState(a, "allowed.json") }
+
+func inState(a Account, name string) string {
+	if a.State() == "" {
+		return ""
+	}
+	return filepath.Join(a.State(), name)
+}
+
+// identity is what a project's file is trusted as.
+func identity(folder string, text []byte) trusted {
+	sum := sha256.Sum256(text)
+	folder = realPath(folder)
+	top, repository := repositoryOf(folder)
+	if repository == "" {
+		return trusted{SHA256: hex.EncodeToString(sum[:]), Repository: folder, Below: "."}
+	}
+	below, err := filepath.Rel(top, folder)
+	if err != nil {
+		below = folder
+	}
+	return trusted{SHA256: hex.EncodeToString(sum[:]), Repository: repository, Below: below}
+}
+
+// trusts says whether the user trusted this text in this folder.
+func (a Account) trusts(folder string, text []byte) bool {
+	file := a.trustFile()
+	list, err := readTrusted(file)
+	if err != nil || len(list) == 0 || a.writtenByOthers(file) != "" {
+		return false
+	}
+	want := identity(folder, text)
+	return slices.ContainsFunc(list, func(t trusted) bool { t.At = ""; return t == want })
+}
+
+func readTrusted(file string) (list []trusted, err error) {
+	text, err := readBounded(file, maxTrusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	return list, err
+}
+
+// ProjectFile is the nearest project's file of a folder with its text, and what it asks
+// for in words.
+func (a Account) ProjectFile(folder string) (file string, text []byte, asks string, err error) {
+	for _, at := range upFrom(folder) {
+		file = filepath.Join(at, projectFile)
+		if slices.Contains(a.userFiles(), file) {
+			continue
+		}
+		s, there, text, err := readSource(file)
+		switch {
+		case err != nil:
+			return file, nil, "", err
+		case there:
+			if others := a.writtenByOthers(file); others != "" {
+				return file, nil, "", fmt.Errorf("%s cannot be trusted: %s", file, others)
+			}
+			return file, text, s.asks(), nil
+		}
+	}
+	return "", nil, "", errors.New("there is no " + projectFile + " here or above")
+}
+
+// Trust remembers that the user trusts this text of a project's file.
+func (a Account) Trust(file string, text []byte, now time.Time) error {
+	if a.trustFile() == "" {
+		return errors.New("the user database does not name a home folder for this user")
+	}
+	list, err := readTrusted(a.trustFile())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", a.trustFile(), err)
+	}
+	t := identity(filepath.Dir(file), text)
+	list = slices.DeleteFunc(list, func(old trusted) bool { return old.Repository == t.Repository && old.Below == t.Below })
+	t.At = now.UTC().Format(time.RFC3339)
+	whole, err := json.Marshal(append(list, t), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(a.State(), 0o700); err != nil {
+		return err
+	}
+	return files.Replace(a.trustFile(), append(whole, '\n'))
+}
+
+// repositoryOf is the top folder of the worktree that a folder is in and Git's common
+// folder, which all worktrees of a repository share; empty where there is none. A .git
+// file is believed only if the repository that it names knows this worktree.
+func repositoryOf(folder string) (top, common string) {
+	for at := range slices.Values(upFrom(folder)) {
+		place := filepath.Join(at, ".git")
+		info, err := os.Lstat(place)
+		switch {
+		case err != nil:
+			continue
+		case info.IsDir():
+			return at, realPath(place)
+		case !info.Mode().IsRegular():
+			return at, place
+		}
+		text, err := readBounded(place, 4096)
+		dir, named := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if err != nil || !named {
+			return at, place
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(at, dir)
+		}
+		back, err := readBounded(filepath.Join(dir, "gitdir"), 4096)
+		shared, err2 := readBounded(filepath.Join(dir, "commondir"), 4096)
+		if err != nil || err2 != nil || realPath(strings.TrimSpace(string(back))) != realPath(place) {
+			return at, place // a submodule, or a file that pretends
+		}
+		to := strings.TrimSpace(string(shared))
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(dir, to)
+		}
+		return at, realPath(to)
+	}
+	return "", ""
+}
+
+// sameRepository says whether two folders are in one repository, or both in none.
+func sameRepository(a, b string) bool {
+	_, one := repositoryOf(realPath(a))
+	_, other := repositoryOf(realPath(b))
+	return one == other
+}
+
+func notAFolder(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
+
+// readBounded reads a regular file up to a size; a longer one is an error. Opening does
+// not wait: a pipe that takes the place of the file blocks nobody.
+func readBounded(file string, most int64) ([]byte, error) {
+	f, err := openNow(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > most:
+		return nil, fmt.Errorf("it is longer than %d KiB", most>>10)
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}

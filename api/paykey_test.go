@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // payKey sends a call with a payment and an Idempotency-Key.
@@ -150,4 +152,60 @@ func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 	if f.chain.Transfers() != 1 {
 		t.Errorf("%d transfers", f.chain.Transfers())
 	}
+}
+
+// A pending settlement names its transaction: buyer and operator learn it, and it is
+// sealed like the payer.
+func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = settler.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, setup{clock: f.clock, settler: settler})
+	told := &pendingSettler{Settler: settler} // names no transaction at first
+	n.app.Settler, n.app.Settling = told, nil
+	o := n.order(quickPath, "1")
+	open := n.pay(quickPath, o.Header(), lsBody)
+	n.unsettled(open)
+	id := open.members(t)["paymentId"].(string)
+	hash := x402.Keccak([]byte("pending")).String()
+	told.transaction = hash
+	for range 2 { // the same transaction is recorded once
+		if state, err := n.app.Settle(t.Context(), id, 2); err != nil || state != commands.PaymentIsUnknown {
+			t.Fatalf("%s, %v", state, err)
+		}
+	}
+	response, err := x402.ReadResponse(n.pay(quickPath, o.Header(), lsBody).header.Get(x402.HeaderResponse))
+	if err != nil || response.Transaction != hash || response.Success {
+		t.Errorf("%+v, %v", response, err)
+	}
+	if info, err := n.app.Payment(t.Context(), id); err != nil || info.Transaction != hash || info.Reason != x402.ReasonPending {
+		t.Errorf("%+v, %v", info, err)
+	}
+	unknowns := 0
+	for _, what := range n.recorded() {
+		if what == events.TypePaymentUnknown {
+			unknowns++
+		}
+	}
+	if unknowns != 2 {
+		t.Errorf("%v", n.recorded())
+	}
+	n.absent(hash)
+}
+
+// pendingSettler is a facilitator that names a transaction and says that it is pending.
+type pendingSettler struct {
+	commands.Settler
+	transaction string
+}
+
+// Settle implements commands.Settler.
+func (p *pendingSettler) Settle(context.Context, commands.Payment, int) commands.Settlement {
+	return commands.Settlement{State: commands.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
 }

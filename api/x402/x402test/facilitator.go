@@ -30,7 +30,7 @@ const (
 	SettleThenDrop = "settle-then-drop" // the answer is lost
 	SettleThenHang = "settle-then-hang" // the answer does not come
 	SettleThen500  = "settle-then-500"  // the answer is an error
-	Pending        = "pending"          // moves the money, and says that it does not know yet
+	Pending        = "pending"          // moves the money, and says that it does not know yet, with the transaction
 	NotSupported   = "not-supported"    // of "supported": a list without our kind
 )
 
@@ -175,8 +175,11 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint := strings.Trim(r.URL.Path, "/")
 	fault, bearer, released := f.arrive(endpoint, body)
 	authorized := bearer == "" || r.Header.Get("Authorization") == "Bearer "+bearer
+	transaction := ""
 	if authorized && (strings.HasPrefix(fault.Kind, "settle-then-") || fault.Kind == Pending) {
-		f.settle(body)
+		if done, ok := f.settle(body).(x402.SettleResponse); ok {
+			transaction = done.Transaction
+		}
 	}
 	f.count(endpoint) // whoever awaits the request finds the money moved
 	if !authorized {
@@ -190,7 +193,7 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fault = Fault{}
 	}
-	if f.faulty(w, r, endpoint, fault) {
+	if f.faulty(w, r, endpoint, fault, transaction) {
 		return
 	}
 	switch endpoint {
@@ -217,7 +220,7 @@ func supported(network string) any {
 }
 
 // faulty answers wrongly, if it is to.
-func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint string, fault Fault) bool {
+func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint string, fault Fault, transaction string) bool {
 	switch fault.Kind {
 	case "":
 		return false
@@ -241,7 +244,7 @@ func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint st
 	case Refuse:
 		write(w, max(fault.Status, http.StatusOK), refusal(endpoint, fault.Reason))
 	case Pending:
-		write(w, http.StatusOK, refusal(endpoint, x402.ReasonPending))
+		write(w, http.StatusOK, x402.SettleResponse{ErrorReason: x402.ReasonPending, Transaction: transaction, Network: f.network()})
 	case NotSupported:
 		write(w, http.StatusOK, supported("eip155:1"))
 	default:

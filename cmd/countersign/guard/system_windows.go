@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"os"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -15,11 +14,6 @@ func processorTime() time.Duration {
 	}
 	hundreds := func(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 	return time.Duration(100 * (hundreds(kernel) + hundreds(user)))
-}
-
-// lockFile waits until nobody else holds the file; closing it lets go.
-func lockFile(f *os.File) error {
-	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &windows.Overlapped{})
 }
 
 // openNow opens a file for reading.

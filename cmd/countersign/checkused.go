@@ -11,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
-	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -26,11 +25,11 @@ const keepUsed = 7 * 24 * time.Hour
 
 // ownUsedDecisions is the file in the user's state folder.
 func ownUsedDecisions() (usedDecisions, error) {
-	folder, err := guard.OwnLog()
-	if err != nil {
+	folder := ownAccount().State()
+	if folder == "" {
 		return "", errors.New("there is no state folder: name a file with --state")
 	}
-	return usedDecisions(filepath.Join(string(folder), "used.json")), nil
+	return usedDecisions(filepath.Join(folder, "used.json")), nil
 }
 
 // add writes an id down before anything is done with it; first is false if it was there.

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"os"
 	"syscall"
 	"time"
 )

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"os"
 	"time"
 
 	"golang.org/x/sys/windows"

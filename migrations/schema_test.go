@@ -165,13 +165,13 @@ func (r row) insert(table string, changes map[string]string) string {
 }
 
 var validRows = map[string]row{
-	"ledger_head": rowOf("p", "7", "origin", "'x/7'", "epoch", "1", "pos", "0", "last_hash", "sha256('x')"),
+	"ledger_head": rowOf("p", "300", "origin", "'x/300'", "epoch", "1", "pos", "0", "last_hash", "sha256('x')"),
 	"events": rowOf("p", "0", "pos", "1", "tenant", "'service'", "tseq", "1", "stream", "'policy'", "version", "1",
 		"event_id", "'evt_1'", "type", "'policy.drafted'", "schema_version", "0", "more", "0", "occurred_us", "1",
 		"actor", "'system'", "key_id", "''", "idem_key", "sha256('k')", "content_hash", "sha256('c')", "payload", "'{}'",
 		"payload_hash", "sha256('{}')", "prev", "sha256('p')", "hash", "sha256('h')"),
 	"tiles":                 rowOf("p", "0", "level", "0", "n", "0", "data", "sha256('d')"),
-	"tree_head":             rowOf("p", "7", "size", "0", "root", "sha256('r')", "edge", "''"),
+	"tree_head":             rowOf("p", "300", "size", "0", "root", "sha256('r')", "edge", "''"),
 	"checkpoints":           rowOf("p", "0", "size", "0", "root", "sha256('r')", "note", "'n'"),
 	"subject_keys":          rowOf("p", "0", "tenant", "'t'", "key_id", "'k'", "subject_ref", "sha256('s')", "kek_id", "'k'", "wrapped_key", "'w'", "destroyed_us", "null"),
 	"projection_checkpoint": rowOf("name", "'n'", "p", "0", "version", "0", "pos", "0", "hash", "sha256('h')", "state", "'live'"),

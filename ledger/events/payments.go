@@ -85,7 +85,7 @@ type PaymentRefused struct {
 	Evidence  string `json:"evidence,omitempty"` // "operator", where it was one
 }
 
-// PaymentUnknown is payment.unknown, schema version 2: an attempt to settle had no
+// PaymentUnknown is payment.unknown, schema version 1: an attempt to settle had no
 // clear end. There is one for the first such attempt, and one for each that named
 // another transaction. A settled or refused follows.
 type PaymentUnknown struct {

@@ -89,7 +89,7 @@ var readers = map[string]reader{
 	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), sealed: true},
 	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), sealed: true, inSQL: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
-	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown](), newest: 2, sealed: true},
+	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown](), sealed: true},
 	TypeIdentifierReserved:       {present: reflect.TypeFor[IdentifierReserved]()},
 	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},

@@ -348,7 +348,7 @@ func TestUnknownMembersAreNamedByWhatWasMeant(t *testing.T) {
 		{"/api/keys/free", "", key, `{"mail":"ada@example.com"}`, "the body has an unknown member, did you mean email?"},
 	} {
 		a := n.send(http.MethodPost, c.path, c.body, "Authorization", "Bearer "+c.credential, "Content-Type", "application/json")
-		if got := a.members(t)["error"]; a.status != 400 || got != c.want {
+		if got, _ := a.members(t)["error"].(string); a.status != 400 || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s %s: %v, want %s", c.path, c.body, a, c.want)
 		}
 		if c.tool == "" {

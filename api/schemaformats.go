@@ -9,8 +9,9 @@ import (
 
 // format is a "format" that schemas here name: whether a text has it.
 type format struct {
-	name  string
-	holds func(string) bool
+	name         string
+	holds        func(string) bool
+	code, clause string // of a refusal
 }
 
 // formats are those a body can be held to, as JSON Schema means them. The library that
@@ -18,7 +19,10 @@ type format struct {
 // program that a coding agent starts at every tool call; so it says in the tests alone
 // what these have to answer.
 var formats = []format{
-	{"date", isDate}, {"date-time", isDateTime}, {"email", isEmail}, {"uri", isURI},
+	{"date", isDate, "invalid_date", "must be a date YYYY-MM-DD"},
+	{"date-time", isDateTime, "invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
+	{"email", isEmail, "invalid_email", "must be an e-mail address"},
+	{"uri", isURI, "out_of_range", "must be an absolute URI"},
 }
 
 func isDate(text string) bool {

@@ -344,35 +344,27 @@ func (t *textReading) read(in *canon.Reader) *offence {
 	}
 	text := string(octets)
 	if t.enum != nil && !slices.Contains(t.enum, text) {
-		return notListed()
+		return notListed(t.enum)
 	}
 	if t.format != nil && !t.format.holds(text) {
-		if strings.HasPrefix(t.format.name, "date") {
-			return &offence{code: "invalid_date", message: "does not have the format " + t.format.name}
-		}
-		if t.format.name == "email" {
-			return &offence{code: "invalid_email", message: "is not an e-mail address"}
-		}
-		return &offence{code: "out_of_range", message: "does not have the format " + t.format.name}
+		return &offence{code: t.format.code, message: t.format.clause}
 	}
 	if found := t.length(octets); found != nil {
 		return found
 	}
 	switch {
 	case t.pattern == nil || t.pattern.MatchString(text):
-	case t.pattern.String() == edgePattern:
-		return &offence{code: "out_of_range", message: "must not start or end with white space"}
 	default:
-		return &offence{code: "out_of_range", message: "does not have the documented form"}
+		return &offence{code: "out_of_range", message: policy.MustMatch(t.pattern.String())}
 	}
 	if t.not != nil && t.not.MatchString(text) {
-		return &offence{code: "invalid_request", message: "does not have the documented shape"}
+		return &offence{code: "invalid_request", message: "must not hold a NUL"}
 	}
 	return nil
 }
 
-func notListed() *offence {
-	return &offence{code: "invalid_enum", message: "is not one of the documented values"}
+func notListed[T any](options []T) *offence {
+	return &offence{code: "invalid_enum", message: policy.MustBeOneOf(options)}
 }
 
 // length counts the characters only where there may be too many or too few.
@@ -393,11 +385,17 @@ func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 	case n.integer && f != math.Trunc(f):
 		return nil, false
 	case n.enum != nil && !slices.Contains(n.enum, f):
-		return notListed(), true
+		return notListed(n.enum), true
 	case f < n.minimum || f > n.maximum || f <= n.exclusiveMinimum || f >= n.exclusiveMaxium:
-		return &offence{code: "out_of_range", message: "is out of range"}, true
+		return &offence{code: "out_of_range", message: n.allowed()}, true
 	}
 	return nil, true
+}
+
+// allowed says which numbers are.
+func (n *numberReading) allowed() string {
+	above, below := !math.IsInf(n.exclusiveMinimum, -1), !math.IsInf(n.exclusiveMaxium, 1)
+	return policy.MustBeWithin(math.Max(n.minimum, n.exclusiveMinimum), math.Min(n.maximum, n.exclusiveMaxium), above, below, n.integer)
 }
 
 // read looks at the items and then at their number, whose offence stands before
@@ -442,7 +440,7 @@ func (o *objectReading) read(in *canon.Reader) *offence {
 		member, known := o.members[string(name)]
 		switch {
 		case !known && o.closed:
-			return &offence{code: "unknown_field", message: "has an unknown member" + canon.Meant(string(name), o.names)}
+			return &offence{code: "unknown_field", message: canon.Unknown(string(name), o.names)}
 		case !known:
 			member.reading = o.others
 		}

@@ -338,7 +338,7 @@ func (s library) judge(body []byte, value any) error {
 	}
 	refusal := s.refusalOf(first)
 	if unknown, ok := first.ErrorKind.(*kind.AdditionalProperties); ok {
-		refusal.Message += canon.Meant(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
+		refusal.Message += " " + canon.Unknown(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
 	}
 	return refusal
 }
@@ -422,13 +422,13 @@ func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 		if name == "" {
 			name = "the body"
 		}
-		return &policy.Error{Code: code, Path: path, Message: name + " " + message}
+		return &policy.Error{Code: code, Path: path, Message: strings.TrimSuffix(name+" "+message, " ")}
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		return at("missing_field", pointer+"/"+k.Missing[0], "is required")
 	case *kind.AdditionalProperties:
-		return at("unknown_field", pointer, "has an unknown member")
+		return at("unknown_field", pointer, "")
 	case *kind.Type:
 		if k.Got == "null" && s.requires(e.SchemaURL) {
 			return at("missing_field", pointer, "is required")
@@ -445,24 +445,21 @@ func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	case *kind.UniqueItems:
 		return at("out_of_range", pointer, "must not repeat an item")
 	case *kind.Enum:
-		return at("invalid_enum", pointer, "is not one of the documented values")
+		return at("invalid_enum", pointer, policy.MustBeOneOf(k.Want))
 	case *kind.Const:
 		return at("invalid_enum", pointer, "is not the documented value")
 	case *kind.Pattern:
-		if k.Want == edgePattern {
-			return at("out_of_range", pointer, "must not start or end with white space")
-		}
-		return at("out_of_range", pointer, "does not have the documented form")
+		return at("out_of_range", pointer, policy.MustMatch(k.Want))
 	case *kind.Format:
-		if strings.HasPrefix(k.Want, "date") {
-			return at("invalid_date", pointer, "does not have the format "+k.Want)
-		}
-		if k.Want == "email" {
-			return at("invalid_email", pointer, "is not an e-mail address")
-		}
-		return at("out_of_range", pointer, "does not have the format "+k.Want)
+		known := slices.IndexFunc(formats, func(f format) bool { return f.name == k.Want })
+		return at(formats[known].code, pointer, formats[known].clause)
 	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
-		return at("out_of_range", pointer, "is out of range")
+		bounds := keywords{node: s.at(e.SchemaURL)}
+		n := numberReading{bounds.node["type"] == "integer", nil, bounds.number("minimum", math.Inf(-1)), bounds.number("maximum", math.Inf(1)),
+			bounds.number("exclusiveMinimum", math.Inf(-1)), bounds.number("exclusiveMaximum", math.Inf(1))}
+		return at("out_of_range", pointer, n.allowed())
+	case *kind.Not:
+		return at("invalid_request", pointer, "must not hold a NUL")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
 }

@@ -147,9 +147,10 @@ func (a *action) readMCP() error {
 			return policy.Refuse("out_of_range", "/intent/serverUrl", "intent.serverUrl is not a valid absolute URL")
 		}
 	}
-	a.hash = a.mcp.ToolArgumentsHash
+	given := strings.ToLower(a.mcp.ToolArgumentsHash)
+	a.hash = given
 	if arguments, has := a.members["toolArguments"]; has {
-		if a.hash = canon.Hash(arguments); a.mcp.ToolArgumentsHash != "" && a.mcp.ToolArgumentsHash != a.hash {
+		if a.hash = canon.Hash(arguments); given != "" && given != a.hash {
 			return policy.Refuse("arguments_hash_mismatch", "/intent/toolArgumentsHash", "intent.toolArgumentsHash is not the hash of toolArguments")
 		}
 	}
@@ -285,7 +286,7 @@ func (a *action) judgeMCP() (string, []policy.Finding) {
 
 // record is the statement to be signed, but for its id and time.
 func (a *action) record(out Output) Record {
-	r := Record{Protocol: a.in.Protocol, Subject: a.in.Subject, Verdict: out.Verdict, Settlement: a.in.Settlement, BindingHash: out.BindingHash, FindingIDs: []string{}}
+	r := Record{Protocol: a.in.Protocol, Subject: a.in.Subject, Verdict: out.Verdict, Settlement: a.in.Settlement.folded(), BindingHash: out.BindingHash, FindingIDs: []string{}}
 	if a.in.Policy != nil {
 		r.PolicyRef = &PolicyRef{a.in.Policy.PolicyID, a.in.Policy.Version}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,22 @@ func TestWorkedExample(t *testing.T) {
 	out := answer(t, `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","declaredRisk":"low"}}`)
 	if out.BindingHash != "b78e67aa7388fcb7559d1d96e9e8e37829646a8df5d15eaa995b1c1704adcc34" || out.ActionBindingVersion != "svc-action-v1" {
 		t.Errorf("got %+v", out)
+	}
+}
+
+// A SHA-256 may be written in upper case: it is compared and recorded in lower case.
+func TestUpperCaseHashes(t *testing.T) {
+	arguments, _ := canon.Canonical([]byte(`{"path":"/tmp"}`))
+	hash := canon.Hash(arguments)
+	a, err := attest.Service.Evaluate([]byte(`{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"path":"/tmp"},"toolArgumentsHash":"` + strings.ToUpper(hash) + `"},
+		"settlement":{"outcome":"fulfilled","responseBodyHash":"` + strings.Repeat("AB", 32) + `","evidenceHashes":["` + strings.Repeat("CD", 32) + `","Receipt 7"],"observedAt":"2026-01-02t03:04:05z"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := a.State("att_1", "2026-01-02T03:04:06.000Z").(attest.Record)
+	if record.IntentSummary.ArgumentsHash != hash || record.Settlement.ResponseBodyHash != strings.Repeat("ab", 32) ||
+		!slices.Equal(record.Settlement.EvidenceHashes, []string{strings.Repeat("cd", 32), "Receipt 7"}) {
+		t.Errorf("got %+v", record)
 	}
 }
 
@@ -223,7 +240,7 @@ func TestRefusals(t *testing.T) {
 		{call, `{"intent":{"serverUrl":"mcp"}}`, "out_of_range", "/intent/serverUrl"},
 		{call, `{"intent":{"declaredRisk":"severe"}}`, "invalid_enum", "/intent/declaredRisk"},
 		{call, `{"intent":{"toolArguments":1,"toolArgumentsHash":"` + strings.Repeat("a", 64) + `"}}`, "arguments_hash_mismatch", "/intent/toolArgumentsHash"},
-		{call, `{"intent":{"toolArgumentsHash":"` + strings.Repeat("A", 64) + `"}}`, "out_of_range", "/intent/toolArgumentsHash"},
+		{call, `{"intent":{"toolArgumentsHash":"` + strings.Repeat("G", 64) + `"}}`, "out_of_range", "/intent/toolArgumentsHash"},
 		{call, `{"idempotencyKey":"` + strings.Repeat("k", 201) + `"}`, "too_long", "/idempotencyKey"},
 		{call, `{"subject":{}}`, "missing_field", "/subject/runId"},
 		{call, `{"subject":{"runId":"` + strings.Repeat("k", 201) + `"}}`, "too_long", "/subject/runId"},

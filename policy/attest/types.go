@@ -2,6 +2,8 @@ package attest
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,7 +43,7 @@ type Intent struct {
 	ServerURL         string `json:"serverUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
 	ToolName          string `json:"toolName,omitempty" jsonschema:"minLength=1,maxLength=2048"`
 	ToolArguments     any    `json:"toolArguments,omitzero" jsonschema_description:"Any JSON value; only its hash enters the record."`
-	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical toolArguments."`
+	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical toolArguments."`
 	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
 
 	raw jsontext.Value
@@ -132,7 +134,23 @@ type Settlement struct {
 	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
 	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256"`
 	ResponseStatus   *int     `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599"`
-	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+}
+
+// folded is the settlement with its SHA-256 hashes in lower case.
+func (s *Settlement) folded() *Settlement {
+	if s == nil {
+		return nil
+	}
+	lower := *s
+	lower.ResponseBodyHash = strings.ToLower(s.ResponseBodyHash)
+	lower.EvidenceHashes = slices.Clone(s.EvidenceHashes)
+	for i, hash := range lower.EvidenceHashes {
+		if len(hash) == 64 && strings.Trim(hash, "0123456789abcdefABCDEF") == "" {
+			lower.EvidenceHashes[i] = strings.ToLower(hash)
+		}
+	}
+	return &lower
 }
 
 // Output is the part of the answer that the same input always gives. The signed

@@ -236,12 +236,12 @@ func DecodeChecked(text []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, json.ErrUnknownName):
-		path, meant := "", ""
+		path, clause := "", Unknown("", nil)
 		if errors.As(err, &semantic) {
 			path = SafePointer(string(semantic.JSONPointer.Parent()))
-			meant = Meant(semantic.JSONPointer.LastToken(), memberNames(semantic.GoType))
+			clause = Unknown(semantic.JSONPointer.LastToken(), memberNames(semantic.GoType))
 		}
-		return &Error{"unknown_field", path, where(path) + " has an unknown member" + meant}
+		return &Error{"unknown_field", path, where(path) + " " + clause}
 	case errors.As(err, &semantic):
 		path := SafePointer(string(semantic.JSONPointer))
 		return &Error{"wrong_type", path, where(path) + " has the wrong type"}

@@ -6,9 +6,24 @@ import (
 	"strings"
 )
 
-// Meant guesses which of the known member names was meant by one that is unknown:
-// ", did you mean command?", or nothing if none is near. Only known names are
-// ever shown.
+// Unknown says that an object has a member which is not one of those it may have, which
+// of them was probably meant, and which there are: "has an unknown member; known
+// members: agent, command". A long list is left out after a good guess. Only known names
+// are ever shown.
+func Unknown(unknown string, known []string) string {
+	const long = 120
+	meant, list := Meant(unknown, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")
+	switch {
+	case list == "" || meant != "" && len(list) > long:
+		return "has an unknown member" + meant
+	case meant == "":
+		meant = ";"
+	}
+	return "has an unknown member" + meant + " known members: " + list
+}
+
+// Meant guesses which of the known names was meant by one that is unknown: ", did you
+// mean command?", or nothing if none is near.
 func Meant(unknown string, known []string) string {
 	best, distance := "", 3 // one edit of a short name, two of a longer one
 	for _, name := range slices.Sorted(slices.Values(known)) {

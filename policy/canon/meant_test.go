@@ -37,11 +37,11 @@ func TestDecodeGuessesWhatWasMeant(t *testing.T) {
 		Reason string `json:"reason"`
 	}
 	for text, want := range map[string]string{
-		`{"raeson":"x"}`:         "the object has an unknown member, did you mean reason?",
-		`{"e-mail":"x"}`:         "the object has an unknown member, did you mean email?",
-		`{"buyer":{"mail":"x"}}`: "buyer has an unknown member, did you mean email?",
-		`{"buyer":{"zzz":"x"}}`:  "buyer has an unknown member",
-		`{"zzz":{"reason":"x"}}`: "the object has an unknown member",
+		`{"raeson":"x"}`:         "the object has an unknown member, did you mean reason? known members: buyer, email, reason",
+		`{"e-mail":"x"}`:         "the object has an unknown member, did you mean email? known members: buyer, email, reason",
+		`{"buyer":{"mail":"x"}}`: "buyer has an unknown member, did you mean email? known members: email",
+		`{"buyer":{"zzz":"x"}}`:  "buyer has an unknown member; known members: email",
+		`{"zzz":{"reason":"x"}}`: "the object has an unknown member; known members: buyer, email, reason",
 	} {
 		var refused *canon.Error
 		if err := canon.Decode([]byte(text), &into); !errors.As(err, &refused) || refused.Message != want || refused.Code != "unknown_field" {

@@ -286,7 +286,7 @@ func bodyHash(p *purchase) said {
 	case r.BodyHash == "":
 		return pass("the body is given")
 	}
-	if got := canon.Hash([]byte(*r.Body)); got != r.BodyHash {
+	if got := canon.Hash([]byte(*r.Body)); got != strings.ToLower(r.BodyHash) {
 		return fail(reject, r.BodyHash, got, "the body does not hash to what was said")
 	}
 	return pass("the body hashes to what was said")
@@ -303,7 +303,7 @@ func artifactHashes(p *purchase) said {
 			continue // *_present speaks about absent artifacts
 		}
 		got, err := a.hash()
-		if compared++; err != nil || got != a.want {
+		if compared++; err != nil || got != strings.ToLower(a.want) {
 			return fail(reject, a.want, got, "the "+a.name+" does not hash to what was said")
 		}
 	}

@@ -82,7 +82,7 @@ type PolicyDecision struct {
 // Response is the seller's answer.
 type Response struct {
 	Status      *int    `json:"status,omitempty" jsonschema:"minimum=100,maximum=599"`
-	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
 	Body        *string `json:"body,omitempty" jsonschema:"maxLength=65536"`
 	ContentType string  `json:"contentType,omitempty" jsonschema:"minLength=1,maxLength=2048"`
 	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
@@ -98,10 +98,10 @@ type Source struct {
 
 // Hashes are what the artifacts should hash to.
 type Hashes struct {
-	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
-	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
-	PolicyDecision string `json:"policyDecision,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
-	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+	PolicyDecision string `json:"policyDecision,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
 }
 
 // Output is the verdict and how each rule came to its outcome.

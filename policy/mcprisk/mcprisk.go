@@ -19,6 +19,7 @@ package mcprisk
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -46,7 +47,7 @@ type Input struct {
 	policy.Common
 	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
 	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
-	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
+	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
 
 // Output is the risk and the findings behind it.
@@ -112,7 +113,7 @@ func Evaluate(in Input) (Output, error) {
 		s.tool(&m.tools[i])
 	}
 	s.launch()
-	if in.BaselineHash != "" && in.BaselineHash != s.hash {
+	if in.BaselineHash != "" && !strings.EqualFold(in.BaselineHash, s.hash) {
 		s.report("rug_pull", "", "", "", "manifestHash "+s.hash[:16]+"...")
 	}
 	if s.short {

@@ -319,7 +319,7 @@ func TestRefusals(t *testing.T) {
 		{`{"manifest":{"tools":[],"name":"x"}}`, "empty_manifest", "/manifest"},
 		{`{"manifest":{"tools":` + tools(501) + `}}`, "too_many_items", "/manifest/tools"},
 		{`{"manifest":{"command":"x"},"knownTools":` + names(2001) + `}`, "too_many_items", "/knownTools"},
-		{`{"manifest":{"command":"x"},"baselineHash":"` + strings.Repeat("A", 64) + `"}`, "out_of_range", "/baselineHash"},
+		{`{"manifest":{"command":"x"},"baselineHash":"` + strings.Repeat("G", 64) + `"}`, "out_of_range", "/baselineHash"},
 		{`{"manifest":{"command":"x"},"baselineHash":"` + strings.Repeat("a", 65) + `"}`, "too_long", "/baselineHash"},
 		{`{"manifest":{"command":"x"},"tools":[]}`, "unknown_field", ""},
 	} {

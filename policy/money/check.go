@@ -1,6 +1,9 @@
 package money
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/countersign/countersign/policy"
 )
 
@@ -20,14 +23,14 @@ func (c *Check) Refuse(code, path, message string) {
 // Between wants low <= x <= high.
 func (c *Check) Between(path string, x, low, high float64) {
 	if !(x >= low && x <= high) {
-		c.Refuse("out_of_range", path, name(path)+" is out of range")
+		c.Refuse("out_of_range", path, name(path)+" "+policy.MustBeWithin(low, high, false, false, false))
 	}
 }
 
 // Above wants low < x <= high.
 func (c *Check) Above(path string, x, low, high float64) {
 	if !(x > low && x <= high) {
-		c.Refuse("out_of_range", path, name(path)+" is out of range")
+		c.Refuse("out_of_range", path, name(path)+" "+policy.MustBeWithin(low, high, true, false, false))
 	}
 }
 
@@ -35,7 +38,7 @@ func (c *Check) Above(path string, x, low, high float64) {
 func (c *Check) Amount(path string, x float64) Cents {
 	amount, ok := FromNumber(x)
 	if !ok {
-		c.Refuse("out_of_range", path, name(path)+" has more than two decimals or is too large")
+		c.Refuse("out_of_range", path, name(path)+" must have at most two decimals, and be at most "+policy.Plain(MaxCents.Float()))
 	}
 	return amount
 }
@@ -44,7 +47,7 @@ func (c *Check) Amount(path string, x float64) Cents {
 func (c *Check) Day(path, text string) Day {
 	day, ok := ParseDay(text)
 	if !ok {
-		c.Refuse("invalid_date", path, name(path)+" is not a date from 1900-01-01 to 2199-12-31")
+		c.Refuse("invalid_date", path, name(path)+" must be a date YYYY-MM-DD from 1900-01-01 to 2199-12-31")
 	}
 	return day
 }
@@ -52,10 +55,10 @@ func (c *Check) Day(path, text string) Day {
 // Length wants a list of low to high items.
 func (c *Check) Length(path string, n, low, high int) {
 	if n < low {
-		c.Refuse("out_of_range", path, name(path)+" has too few items")
+		c.Refuse("out_of_range", path, fmt.Sprintf("%s must have at least %d items", name(path), low))
 	}
 	if n > high {
-		c.Refuse("too_many_items", path, name(path)+" has too many items")
+		c.Refuse("too_many_items", path, fmt.Sprintf("%s must have at most %d items", name(path), high))
 	}
 }
 
@@ -66,7 +69,7 @@ func (c *Check) OneOf(path, value string, values ...string) {
 			return
 		}
 	}
-	c.Refuse("invalid_enum", path, name(path)+" is not one of its values")
+	c.Refuse("invalid_enum", path, name(path)+" "+policy.MustBeOneOf(values))
 }
 
 // Missing notes that a member is required here.
@@ -78,7 +81,7 @@ func (c *Check) Exclusive(path, other string) {
 }
 
 // name is a pointer as a message shows it. Paths are ours, never the caller's.
-func name(path string) string { return path[1:] }
+func name(path string) string { return strings.ReplaceAll(path[1:], "/", ".") }
 
 // Or is the value of an optional member or its default.
 func Or[T any](value *T, otherwise T) T {

@@ -1,6 +1,7 @@
 package normal
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"regexp"
@@ -202,7 +203,7 @@ func (s *shape) check(v reflect.Value) *refusal {
 
 func (s *shape) absent() *refusal {
 	if s.required {
-		return refuse("missing_field", "is missing")
+		return refuse("missing_field", "is required")
 	}
 	return nil
 }
@@ -216,17 +217,17 @@ func (s *shape) checkString(text string) *refusal {
 	}
 	switch length := utf8.RuneCountInString(text); {
 	case length > s.maxLength:
-		return refuse("too_long", "is too long")
+		return refuse("too_long", fmt.Sprintf("must have at most %d characters", s.maxLength))
 	case length < s.minLength:
-		return refuse("out_of_range", "is too short")
+		return refuse("out_of_range", fmt.Sprintf("must have at least %d characters", s.minLength))
 	case s.enum != nil && !slices.Contains(s.enum, text):
-		return refuse("invalid_enum", "is not one of the allowed values")
+		return refuse("invalid_enum", policy.MustBeOneOf(s.enum))
 	case s.pattern != nil && !s.pattern.MatchString(text):
-		return refuse("out_of_range", "does not have the required form")
+		return refuse("out_of_range", policy.MustMatch(s.pattern.String()))
 	}
 	if s.dateTime {
 		if _, err := Timestamp(text); err != nil {
-			return refuse("invalid_date", "is not an RFC 3339 timestamp with zone")
+			return refuse("invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z")
 		}
 	}
 	return nil
@@ -234,7 +235,7 @@ func (s *shape) checkString(text string) *refusal {
 
 func (s *shape) checkNumber(x float64) *refusal {
 	if !(x >= s.minimum && x <= s.maximum) || s.exclusive && x == s.minimum {
-		return refuse("out_of_range", "is out of range")
+		return refuse("out_of_range", policy.MustBeWithin(s.minimum, s.maximum, s.exclusive, false, false))
 	}
 	return nil
 }
@@ -245,11 +246,11 @@ func (s *shape) checkList(v reflect.Value) *refusal {
 		if r := s.absent(); r != nil || v.IsNil() {
 			return r
 		}
-		return refuse("out_of_range", "has too few items")
+		return refuse("out_of_range", fmt.Sprintf("must have at least %d items", s.minItems))
 	case v.Len() < s.minItems:
-		return refuse("out_of_range", "has too few items")
+		return refuse("out_of_range", fmt.Sprintf("must have at least %d items", s.minItems))
 	case v.Len() > s.maxItems:
-		return refuse("too_many_items", "has too many items")
+		return refuse("too_many_items", fmt.Sprintf("must have at most %d items", s.maxItems))
 	case v.IsNil():
 		return s.absent()
 	}

@@ -44,9 +44,11 @@ func Invisible(r rune) bool {
 
 // Timestamp reads RFC 3339 with zone, to the nanosecond, of the years 1900 to
 // 2199: 2026-01-02T03:04:05Z or 2026-01-02T03:04:05.123+01:00. time.Parse alone
-// takes single-digit hours, a comma and any number of fraction digits.
+// takes single-digit hours, a comma and any number of fraction digits, and not the
+// small letters t and z that RFC 3339 allows.
 func Timestamp(text string) (time.Time, error) {
 	const layout = "2006-01-02T15:04:05"
+	text = strings.ToUpper(text)
 	if len(text) <= len(layout) || !fixedDigits(text[:len(layout)]) {
 		return time.Time{}, ErrTimestamp
 	}

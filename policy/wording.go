@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The clauses below say what a value must be. The schema of the interface, the checks
+// of the services and the documentation use the same words, so that a caller reads
+// what is allowed and not only that something was wrong.
+
+// MustBeWithin says which numbers are allowed: "must be above 0 and at most 10",
+// "must be an integer from 1 to 600". An infinity is no bound.
+func MustBeWithin(low, high float64, aboveLow, belowHigh, integer bool) string {
+	what := "must be"
+	if integer {
+		what += " an integer"
+	}
+	lower, upper := "at least "+Plain(low), "at most "+Plain(high)
+	if aboveLow {
+		lower = "above " + Plain(low)
+	}
+	if belowHigh {
+		upper = "below " + Plain(high)
+	}
+	switch {
+	case math.IsInf(low, -1) && math.IsInf(high, 1):
+		return what + " a number"
+	case math.IsInf(high, 1):
+		return what + " " + lower
+	case math.IsInf(low, -1):
+		return what + " " + upper
+	case !aboveLow && !belowHigh:
+		return what + " from " + Plain(low) + " to " + Plain(high)
+	}
+	return what + " " + lower + " and " + upper
+}
+
+// MustBeOneOf lists the values that are allowed.
+func MustBeOneOf[T any](values []T) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = fmt.Sprint(v)
+	}
+	if len(names) == 1 {
+		return "must be " + names[0]
+	}
+	return "must be one of " + strings.Join(names, ", ")
+}
+
+// MustMatch says which form a text must have, in words where there are some for the
+// pattern.
+func MustMatch(pattern string) string {
+	for _, known := range []struct{ pattern, words string }{
+		{`^[a-f0-9]{64}$`, "must be 64 lower-case hexadecimal digits"},
+		{`^[a-fA-F0-9]{64}$`, "must be 64 hexadecimal digits"},
+		{`^(0|[1-9][0-9]{0,77})$`, "must be a whole number in decimal digits, at most 78 of them, without sign and leading zeros"},
+		{`^(?:\S|\S[\s\S]*\S)$`, "must not start or end with white space"},
+	} {
+		if known.pattern == pattern {
+			return known.words
+		}
+	}
+	return "must match " + pattern
+}
+
+// Plain is a number as people write it, without an exponent.
+func Plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -163,21 +163,21 @@ func (s *Server) Handler() http.Handler {
 		add(path, preflight(methods), http.MethodOptions)
 	}
 	for _, p := range s.web.Routes() {
-		add(p.Path, p.Handler, p.Method)
+		add(p.Path, s.asPage(p.Handler), p.Method)
 	}
-	s.ledgerRoutes(add)
-	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
-	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
+	s.ledgerRoutes(func(path string, handler http.Handler, methods ...string) { add(path, s.asPage(handler), methods...) })
+	add(authorizePath, s.asPage(http.HandlerFunc(s.authorize)), http.MethodGet)
+	add("/api/downloads/{token}", s.asPage(http.HandlerFunc(s.download)), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
 	for _, a := range s.assets {
-		add(a.Path, a, http.MethodGet)
+		add(a.Path, s.asPage(a), http.MethodGet)
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
 		router.Handle(at, routed(at, s.asResource(at, door))) // every method: it says itself which it takes
 	}
-	router.NotFoundHandler = http.HandlerFunc(s.showContent)
+	router.NotFoundHandler = s.asPage(http.HandlerFunc(s.showContent))
 	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
 		paths := mux.NewRouter().UseEncodedPath()
 		for _, path := range order {
@@ -346,6 +346,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
 				control: http.NewResponseController(w), address: s.network(r)}
 			r.Body = rec.body
+			defer s.bodies.forget(rec.body)
 		}
 		router.ServeHTTP(rec, r)
 	})

@@ -20,7 +20,7 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := u.site.app.IssueAccessToken(client, "")
+	token, err := u.site.app.IssueAccessToken(client, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,6 +100,7 @@ func TestRegisterAnswersAsRFC7591(t *testing.T) {
 	m := a.members(t)
 	want := map[string]any{"client_id": m["client_id"], "client_secret": m["client_secret"], "client_id_issued_at": float64(n.clock.Now().Unix()),
 		"client_secret_expires_at": 0.0, "client_name": "Ada's <buyer>", "identity_type": "anonymous", "grant_types": []any{"client_credentials"},
+		"redirect_uris": []any{"http://localhost/cb"}, "software_id": "x", "software_version": "1",
 		"response_types": []any{}, "token_endpoint_auth_method": "client_secret_basic", "scope": "catalog:read checkout:create"}
 	if diff := cmp.Diff(want, m); diff != "" || !strings.HasPrefix(fmt.Sprint(m["client_id"]), "agt_") {
 		t.Error(diff)
@@ -183,7 +184,7 @@ func TestTokenIsAskedForInEachWay(t *testing.T) {
 		if diff := cmp.Diff(want, m); diff != "" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Pragma") != "no-cache" {
 			t.Errorf("%s: %s %v", name, diff, a.header)
 		}
-		if _, err := n.app.AuthenticateAgent(t.Context(), fmt.Sprint(m["access_token"])); err != nil {
+		if _, err := n.app.AuthenticateAgent(t.Context(), fmt.Sprint(m["access_token"]), n.url+"/mcp"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -242,6 +243,10 @@ func TestTokenRefusesInTheWordsOfRFC6749(t *testing.T) {
 	n.oauthRefused(a, 503, "temporarily_unavailable")
 	d.valid(t, o, a)
 	n.oauthRefused(n.get("/api/auth/authorize?response_type=code&client_id=x"), 400, "unsupported_response_type")
+	page := n.send(http.MethodGet, "/api/auth/authorize?response_type=code&client_id="+canary, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	if page.status != 400 || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !strings.Contains(string(page.body), "X-API-Key") || strings.Contains(string(page.body), canary) {
+		t.Errorf("in a browser: %v", page)
+	}
 	if a := n.get(o.path); a.status != 405 || a.header.Get("Allow") != "POST" {
 		t.Errorf("GET %s: %v", o.path, a)
 	}
@@ -542,7 +547,8 @@ func TestMetadataDocuments(t *testing.T) {
 }
 
 // A token is asked for with the address that is used, of the service or of any of its
-// MCP endpoints, and is good there.
+// MCP endpoints, has that as its audience, and is good there and nowhere else. One for
+// the whole service is good everywhere.
 func TestATokenForEachAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -555,9 +561,34 @@ func TestATokenForEachAddress(t *testing.T) {
 		n.wants(a, http.StatusOK)
 		token, _ := a.members(t)["access_token"].(string)
 		n.wants(n.send(http.MethodPost, d.path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token), http.StatusOK)
+		for _, other := range doors {
+			if other.path == d.path {
+				continue
+			}
+			a := n.send(http.MethodPost, other.path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token)
+			if n.wants(a, 401); !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer ") {
+				t.Errorf("%s at %s: %v", d.path, other.path, a.header)
+			}
+		}
+		n.wants(n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "Authorization", "Bearer "+token), 401)
+		if seen := n.form("/api/auth/introspect", c, url.Values{"token": {token}}).members(t); seen["active"] != true || seen["aud"] != n.url+d.path {
+			t.Errorf("%s: %v", d.path, seen)
+		}
 	}
-	for _, resource := range []string{n.url, n.url + "/", n.url + "/mcp/"} {
-		n.wants(ask(resource), http.StatusOK)
+	for resource, audience := range map[string]string{n.url: n.url, n.url + "/": n.url, n.url + "/mcp/": n.url + "/mcp", "HTTP" + n.url[4:]: n.url, "HTTP" + n.url[4:] + "/mcp": n.url + "/mcp", "": n.url} {
+		a := ask(resource)
+		n.wants(a, http.StatusOK)
+		token, _ := a.members(t)["access_token"].(string)
+		if seen := n.form("/api/auth/introspect", c, url.Values{"token": {token}}).members(t); seen["aud"] != audience {
+			t.Errorf("%s: %v", resource, seen)
+		}
+		if audience == n.url {
+			n.wants(n.send(http.MethodPost, "/mcp/safety", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token), http.StatusOK)
+		}
+		n.form("/api/auth/revoke", c, url.Values{"token": {token}})
+		if seen := n.form("/api/auth/introspect", c, url.Values{"token": {token}}).members(t); seen["active"] != false {
+			t.Errorf("%s after revocation: %v", resource, seen)
+		}
 	}
 	for _, resource := range []string{n.url + "/other", n.url + "/mcp/other", n.url + "/mcpx", n.url + ".evil.example", "https://evil.example", n.url + "//"} {
 		n.oauthRefused(ask(resource), http.StatusBadRequest, "invalid_target")

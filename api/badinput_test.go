@@ -447,6 +447,15 @@ func TestBrokenHTTPIs400(t *testing.T) {
 			n.discreet(a)
 		}
 	})
+	// RFC 9112, section 3.2.2: the absolute form of an address of ours is that address.
+	for _, target := range []string{n.url, "HTTP://127.0.0.1", "http://127.0.0.1:1", "http://user@127.0.0.1"} {
+		if a := n.raw("GET " + target + "/api/health HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 200 || !strings.Contains(string(a.body), `"site":"`+n.url+`"`) {
+			t.Errorf("%s: %v", target, a)
+		}
+	}
+	if a := n.raw("POST " + n.url + quickPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: " + key + "\r\nContent-Length: 16\r\n\r\n{\"command\":\"ls\"}"); a.status != 200 {
+		t.Errorf("a call in absolute form: %v", a)
+	}
 	cut := n.rawCut(head + "Content-Length: 100\r\n\r\n{\"command\":\"ls\"}")
 	if cut.status != 400 {
 		t.Errorf("a body shorter than declared: %v", cut)

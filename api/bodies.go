@@ -46,6 +46,7 @@ func (s *seat) leave() {
 var (
 	errNoSeat   = policy.Refuse(commands.CodeUnavailable, "", commands.SendAgain)
 	errSlowBody = policy.Refuse(codeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
+	errNoRoom   = policy.Refuse(commands.CodeUnavailable, "", "too many large bodies are being worked for, nothing was done; send it again in a moment")
 	errManySlow = policy.Refuse(commands.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
 	errUnread   = policy.Refuse(codeInvalidBody, "", "the body could not be read")
 )
@@ -55,6 +56,10 @@ var (
 // to make room: a body sent in one piece is never the oldest. Who was cut off is
 // answered a while later, as long as not too many wait for that: else slow bodies that
 // are opened again at once would keep the machine busy with nothing else.
+//
+// What has been read of all bodies together has a bound of its own, since a thousand that
+// are each allowed would take a gigabyte. Who does not fit is told to come back; so is the
+// oldest that is still being read, to make room for whoever comes next.
 type bodies struct {
 	limits  bodyLimits
 	waiting chan struct{} // one element per body that was cut off and is not answered yet
@@ -62,6 +67,7 @@ type bodies struct {
 	mu      sync.Mutex // guards what follows
 	reading list.List  // of *body, the oldest first
 	from    map[string]int
+	held    int64 // octets that all bodies take
 }
 
 // bodyLimits are the bounds of bodies in limits.go, which tests make smaller.
@@ -70,12 +76,13 @@ type bodyLimits struct {
 	perSecond  int64         // octets
 	atOnce     int
 	perAddress int
+	held       int64  // octets that all together take
 	pause      func() // before one that was cut off is answered
 }
 
 func newBodies() *bodies {
 	return &bodies{from: map[string]int{}, waiting: make(chan struct{}, maxBodiesWaiting),
-		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress, func() { time.Sleep(cutBodyPause) }}}
+		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress, maxHeldBodies, func() { time.Sleep(cutBodyPause) }}}
 }
 
 // body is the body of one request. It is read by the request's own goroutine; only
@@ -90,6 +97,7 @@ type body struct {
 	read    int64     // octets so far
 	ended   error     // what the last Read returned; nil before the end
 
+	held  int64         // octets that it takes; guarded by all.mu
 	place *list.Element // guarded by all.mu; nil if it is not being read
 
 	mu     sync.Mutex // guards wasCut, and the deadline against it
@@ -110,6 +118,12 @@ func (b *body) Read(p []byte) (int, error) {
 	b.hurry()
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
+	if !b.all.hold(b, n) {
+		b.ended = errNoRoom
+		b.all.leave(b)
+		_ = b.control.SetReadDeadline(time.Now().Add(unreadBody))
+		return n, b.ended
+	}
 	if err != nil {
 		b.ended = b.end(err)
 		err = b.ended
@@ -181,6 +195,29 @@ func (bs *bodies) enter(b *body) {
 	}
 	b.place = bs.reading.PushBack(b)
 	bs.from[b.address]++
+}
+
+// hold counts what was read of a body, and says whether there was room for it.
+func (bs *bodies) hold(b *body, octets int) bool {
+	const buffers = 2
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b.held += buffers * int64(octets)
+	bs.held += buffers * int64(octets)
+	if bs.held <= bs.limits.held {
+		return true
+	}
+	bs.remove(b)
+	bs.cutOldest("")
+	return false
+}
+
+// forget counts a body no more: its request is over.
+func (bs *bodies) forget(b *body) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.held -= b.held
+	b.held = 0
 }
 
 // cutOldest cuts off the oldest body of an address, or of all.

@@ -151,7 +151,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n := startNode(t, setup{})
 	over := make(chan struct{})
 	waits := make(chan struct{}, 1)
-	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, pause: func() { waits <- struct{}{}; <-over }}
+	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, held: maxHeldBodies, pause: func() { waits <- struct{}{}; <-over }}
 	n.server.bodies.waiting = make(chan struct{}, 1)
 	request := head("/api/keys/free", "Expect: 100-continue\r\n")
 	var open []halfSent
@@ -174,8 +174,8 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
 	for _, most := range []bodyLimits{
-		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, pause: func() {}},
-		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, pause: func() {}},
+		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, held: maxHeldBodies, pause: func() {}},
+		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, held: maxHeldBodies, pause: func() {}},
 	} {
 		n := startNode(t, setup{})
 		n.server.bodies.limits = most
@@ -202,5 +202,33 @@ func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 		if a := open[4].answer(t); a.status >= 500 {
 			t.Errorf("a body that was finished in time: %v", a)
 		}
+	}
+}
+
+// All bodies that are held share their room: who does not fit is told to come back, and
+// the oldest that is unfinished makes room. What is over takes none.
+func TestBodiesShareTheirRoom(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.server.bodies.limits.held = 10_000
+	n.server.bodies.limits.pause = func() {}
+	slow := n.halfSend(head("/api/verify", "Expect: 100-continue\r\n"))
+	slow.isRead(t)
+	if _, err := io.WriteString(slow, strings.Repeat(" ", 1500)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/verify", "/mcp"} {
+		a := n.post(path, key, `{"x":"`+strings.Repeat("a", 8000)+`"}`)
+		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), "too many large bodies") {
+			t.Errorf("%s: %v", path, a)
+		}
+	}
+	n.refused(slow.answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
+	n.wants(n.post(quickPath, key, `{"command":"`+strings.Repeat("a", 1500)+`"}`), http.StatusOK)
+	n.server.bodies.mu.Lock()
+	defer n.server.bodies.mu.Unlock()
+	if held := n.server.bodies.held; held != 0 {
+		t.Errorf("%d octets are counted, and no request is left", held)
 	}
 }

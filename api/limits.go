@@ -24,6 +24,11 @@ const (
 	maxBodiesWaiting    = 4096                   // for that; a quarter of all connections
 	unreadBody          = 100 * time.Millisecond // for the rest of a body that nobody asks for
 
+	// Octets that all bodies may take at once, from their first octet to the end of their
+	// requests. A body takes twice its length, for a buffer that grew and for its canonical
+	// form: 128 of the largest, or 244 records to verify.
+	maxHeldBodies = 256 << 20
+
 	// Octets of a body. The action's twelve members fit eight times.
 	limitActionSafety = 65_536
 	limitComponent    = 1_048_576
@@ -52,6 +57,7 @@ const (
 	// network a hundredth.
 	callsPerMinute     = 12_000
 	strangersPerMinute = 1200
+	pagesPerMinute     = 1200 // pages, their files, and tiles of the ledger: some 2 ms of a processor each, so a network has 4 % of one
 
 	// Per network address, of IPv6 per /64.
 	keysPerMinute     = 10               // free keys, and whatever else makes something new

@@ -312,6 +312,13 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 	return opened, nil
 }
 
+// asResource takes access tokens that were made for the address of a door.
+func (s *Server) asResource(path string, door http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.app.BaseURL+path)))
+	})
+}
+
 // unreadMessage is the answer to a message that could not be read.
 func unreadMessage(h http.Header, err error) (status int, text string) {
 	refused := unreadBecause(err)
@@ -325,17 +332,26 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 // admitMessage refuses a message whose credential is bad, whatever it asks for:
 // so a client learns that it must get another one. None is fine.
 func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
-	known, err := s.checkCredential(r)
-	if !s.mayWork(r, known, 1+int(max(0, r.ContentLength))/bodyCountsAs) {
+	caller, err := s.checkCredential(r)
+	if !s.mayWork(r, caller, 1+int(max(0, r.ContentLength))/bodyCountsAs) {
 		err = policy.Refuse(codeRateLimited, "", "too many messages, try again in a minute")
 	}
 	if err == nil {
 		return true
 	}
+	var known *policy.Error
+	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == commands.CodeUnauthorized
+	if wrongKey {
+		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.app.BaseURL+"/account")
+	}
 	refused := s.refused(r, false, err)
 	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
-		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", commands.ScopeCatalog))
+		challenge := credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", commands.ScopeCatalog)
+		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
+			challenge = `ApiKey realm="countersign"`
+		}
+		refused.header.Set("WWW-Authenticate", challenge)
 	}
 	for name, values := range refused.header {
 		w.Header()[name] = values

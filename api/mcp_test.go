@@ -327,7 +327,8 @@ func TestFreeTools(t *testing.T) {
 	}
 }
 
-// A message with a bad credential is 401 and says where to get a good one; it is
+// A message with a bad credential is 401 and says where to get a good one: a token by
+// OAuth, and a key without it, since clients begin an OAuth log-in where they can. It is
 // looked at whatever the message asks for.
 func TestABadCredentialIsNoMessage(t *testing.T) {
 	t.Parallel()
@@ -343,6 +344,12 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 			a := n.send(http.MethodPost, d.path, list, append([]string{"Content-Type", "application/json"}, headers...)...)
 			n.refused(a, 401, "-", "")
 			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d.path + `", error="invalid_token", scope="catalog:read"`
+			if isKey := headers[0] == "X-API-Key" || strings.Contains(headers[1], " svc"); isKey { // no OAuth log-in makes a key good
+				want = `ApiKey realm="countersign"`
+				if !strings.Contains(string(a.body), "make a key at") {
+					t.Errorf("%v: %s", headers, a.body)
+				}
+			}
 			if got := a.header.Get("WWW-Authenticate"); got != want {
 				t.Errorf("%v: WWW-Authenticate %q, want %q", headers, got, want)
 			}
@@ -668,6 +675,9 @@ func TestListsOfToolsAreShort(t *testing.T) {
 		a.decode(t, &answer)
 		if count := len(answer.Result.Tools); count < bounds[0] || count > bounds[1] || len(a.body) > bounds[2] {
 			t.Errorf("%s: %d tools in %d octets", path, count, len(a.body))
+		}
+		if strings.Contains(string(a.body), "$ref") || strings.Contains(string(a.body), "$defs") { // which some clients pass on unresolved
+			t.Errorf("%s has schemas with references", path)
 		}
 		for _, tool := range answer.Result.Tools {
 			compiled := compileJSON(t, tool.Name, tool.Input)

@@ -113,26 +113,32 @@ type lenient struct{}
 // JSONSchemaExtend lets other members pass.
 func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
 
-// registration is client metadata (RFC 7591). What has no use here is checked
-// for its type and ignored.
+// registration is client metadata (RFC 7591).
 type registration struct {
 	lenient
 	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"For people who read about the agent."`
 	IdentityType  string   `json:"identity_type,omitempty" jsonschema:"enum=anonymous,enum=verified_email" jsonschema_description:"With verified_email and an address, its owner is mailed a link that verifies the agent."`
 	Email         string   `json:"email,omitempty" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Of who stands for the agent; with verified_email."`
 	Method        string   `json:"token_endpoint_auth_method,omitempty" jsonschema_description:"client_secret_basic or client_secret_post; any other becomes the first."`
-	RedirectURIs  []string `json:"redirect_uris,omitempty"`
-	GrantTypes    []string `json:"grant_types,omitempty"`
+	GrantTypes    []string `json:"grant_types,omitempty" jsonschema_description:"client_credentials is served; any other becomes it, as the answer says."`
 	ResponseTypes []string `json:"response_types,omitempty"`
 	Scope         string   `json:"scope,omitempty"`
-	Contacts      []string `json:"contacts,omitempty"`
-	ClientURI     string   `json:"client_uri,omitempty"`
-	LogoURI       string   `json:"logo_uri,omitempty"`
-	TermsURI      string   `json:"tos_uri,omitempty"`
-	PolicyURI     string   `json:"policy_uri,omitempty"`
-	JWKSURI       string   `json:"jwks_uri,omitempty"`
-	SoftwareID    string   `json:"software_id,omitempty"`
-	Version       string   `json:"software_version,omitempty"`
+	metadata
+}
+
+// metadata is what a client may say of itself that the service neither needs nor keeps.
+// The answer repeats it, since clients read the answer as all that they registered (RFC
+// 7591, section 3.2.1).
+type metadata struct {
+	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned, and not used: no grant here redirects."`
+	Contacts     []string `json:"contacts,omitempty"`
+	ClientURI    string   `json:"client_uri,omitempty"`
+	LogoURI      string   `json:"logo_uri,omitempty"`
+	TermsURI     string   `json:"tos_uri,omitempty"`
+	PolicyURI    string   `json:"policy_uri,omitempty"`
+	JWKSURI      string   `json:"jwks_uri,omitempty"`
+	SoftwareID   string   `json:"software_id,omitempty"`
+	Version      string   `json:"software_version,omitempty"`
 }
 
 // registered is a client just made. The secret in it is shown this once.
@@ -147,6 +153,7 @@ type registered struct {
 	ResponseTypes []string `json:"response_types"`
 	Method        string   `json:"token_endpoint_auth_method"`
 	Scope         string   `json:"scope"`
+	metadata
 }
 
 var registerAgent = &operation{
@@ -183,7 +190,7 @@ var registerAgent = &operation{
 		return shownAgain(registered{
 			ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
 			GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
-			Scope: commands.ScopeCatalog + " " + commands.ScopeCheckout,
+			Scope: commands.ScopeCatalog + " " + commands.ScopeCheckout, metadata: in.metadata,
 		})
 	},
 }
@@ -213,7 +220,7 @@ type tokenRequest struct {
 	lenient
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
 	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
-	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of an MCP endpoint."`
+	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of an MCP endpoint: then the token is good there alone."`
 	credential.ClientSecret
 }
 
@@ -238,10 +245,11 @@ var requestAccessToken = &operation{
 		if in.GrantType != grantClientCredentials {
 			return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
 		}
-		if !s.isResource(in.Resource) {
-			return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource is not of this server")
+		resource, ours := s.tokenResource(in.Resource)
+		if !ours {
+			return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
 		}
-		token, err := s.app.IssueAccessToken(c.Client, in.Scope)
+		token, err := s.app.IssueAccessToken(c.Client, in.Scope, resource)
 		if err != nil {
 			return reply{}, err
 		}
@@ -250,11 +258,20 @@ var requestAccessToken = &operation{
 	},
 }
 
-// isResource says whether a token may be asked for with this resource (RFC 8707): the
-// service, one of its MCP endpoints, or none.
-func (s *Server) isResource(resource string) bool {
-	path, ours := strings.CutPrefix(strings.TrimSuffix(resource, "/"), s.app.BaseURL)
-	return resource == "" || ours && (path == "" || doorAt(path) != nil)
+// tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
+// endpoints, or none. It is returned as it is in our documents, however the client
+// writes scheme, host and a slash at the end.
+func (s *Server) tokenResource(text string) (resource string, ours bool) {
+	if text == "" {
+		return "", true
+	}
+	asked, err := url.Parse(strings.TrimSuffix(text, "/"))
+	if err != nil {
+		return "", false
+	}
+	asked.Scheme, asked.Host = strings.ToLower(asked.Scheme), strings.ToLower(asked.Host)
+	path, ours := strings.CutPrefix(asked.String(), s.app.BaseURL)
+	return s.app.BaseURL + path, ours && (path == "" || doorAt(path) != nil)
 }
 
 // tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
@@ -321,7 +338,7 @@ var introspectAccessToken = &operation{
 			return reply{value: introspection{}}, err
 		}
 		return reply{value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
-			Subject: t.Agent.ClientID, Audience: s.app.BaseURL, Issuer: s.app.BaseURL, TokenID: t.TokenID,
+			Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.app.BaseURL, TokenID: t.TokenID,
 			IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 	},
 }
@@ -329,9 +346,16 @@ var introspectAccessToken = &operation{
 // authorizePath is in the metadata because clients refuse metadata without it.
 const authorizePath = "/api/auth/authorize"
 
-// authorize refuses the flow that is not spoken here.
+// authorize refuses the flow that is not spoken here. Who opens it in a browser was sent
+// by a connector, and reads what to do instead.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, false, &oauthRefusal{policy.Refuse(codeResponseType, "", "only the client credentials grant is supported"), codeInvalidRequest})
+	err := policy.Refuse(codeResponseType, "", "only the client credentials grant is supported")
+	if weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
+		s.web.ShowError(w, r, policy.Refuse(codeResponseType, "", "connectors do not log in here: make an API key at "+s.app.BaseURL+
+			"/account and set it in the connector as the header X-API-Key, or connect without one"))
+		return
+	}
+	s.fail(w, r, false, &oauthRefusal{err, codeInvalidRequest})
 }
 
 // claimed is what became of an agent.

@@ -195,7 +195,7 @@ func paid(r commands.Receipt) http.Header {
 // Headers that let a page of another origin call what needs no cookie.
 const (
 	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, EXTENSION-RESPONSES, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
-	allowedHeaders = "PAYMENT-SIGNATURE, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, Access-Control-Expose-Headers"
+	allowedHeaders = "PAYMENT-SIGNATURE, X-PAYMENT, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, MCP-Protocol-Version, Access-Control-Expose-Headers"
 )
 
 // anyOrigin says whether pages of every origin may call an operation.

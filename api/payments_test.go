@@ -917,6 +917,12 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s: %v", path, a.header)
 		}
 	}
+	if !strings.Contains(allowedHeaders, "X-PAYMENT,") { // a client of x402 v1 is to read the answer that sends it to v2
+		t.Errorf("the preflight allows %s", allowedHeaders)
+	}
+	if a := n.send(http.MethodGet, quickPath, "", "Origin", "https://shop.example"); a.status != 405 || a.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a 405: %v %v", a, a.header)
+	}
 	if a := n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "X-API-Key", "x"); a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("a 401: %v", a.header)
 	}

@@ -32,6 +32,7 @@ type limit struct {
 var (
 	toCall         = limit{"call", time.Minute / callsPerMinute, callsPerMinute}
 	toCallUnknown  = limit{"call unknown", time.Minute / strangersPerMinute, strangersPerMinute}
+	toRead         = limit{"read", time.Minute / pagesPerMinute, pagesPerMinute}
 	toIssueKeys    = limit{"issue keys", time.Minute / keysPerMinute, keysPerMinute}
 	toIssueAllDay  = limit{"issue keys all day", 24 * time.Hour / keysPerDay, keysPerDay}
 	toMailFrom     = limit{"mail from", time.Minute / keysPerMinute, keysPerMinute}
@@ -115,6 +116,23 @@ func (s *Server) mayCall(c *call, costs int) error {
 		return policy.Refuse(codeRateLimited, "", "too many requests, try again in a minute")
 	}
 	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
+}
+
+// asPage limits what anybody may look at without a credential: every path that is no
+// operation. It counts for the network, whoever is signed in.
+func (s *Server) asPage(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.rates.allow(toRead, s.network(r)) {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		err := policy.Refuse(codeRateLimited, "", "too many requests from this network, try again in a minute")
+		if forPeople(r) {
+			s.web.ShowError(w, r, err)
+			return
+		}
+		s.fail(w, r, bareErrors(r), err)
+	})
 }
 
 // mayWork says whether whoever calls may have so much more done.

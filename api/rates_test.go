@@ -93,6 +93,32 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	n.wants(n.get("/api/health"), 200)
 }
 
+// Every page, the search among them, is limited for a network: what is read without a
+// credential costs a caller of another network nothing.
+func TestPagesAreLimitedForANetwork(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{rateLimit: true, dev: true})
+	paths := []string{"/search?q=git", "/docs", "/docs.md", "/page.css", "/nothing-here", "/api/ledger/checkpoint", "/api/ledger/0/checkpoint", "/sign-in", "/api/auth/authorize", "/api/downloads/x"}
+	for n.server.rates.allow(toRead, "127.0.0.1") {
+	}
+	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	}
+	for _, path := range paths {
+		a := n.get(path)
+		if a.status != 429 || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d, Retry-After %q: %.200s", path, a.status, a.header.Get("Retry-After"), a.body)
+		}
+	}
+	if a := n.send("GET", "/search?q=git", "", "Accept", "text/html"); a.status != 429 || !strings.Contains(string(a.body), "try again in a minute") || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+		t.Errorf("in a browser: %v", a)
+	}
+	n.wants(n.get("/readyz"), 200)
+	n.clock.Add(time.Minute)
+	if a := n.get("/search?q=git"); a.status != 200 {
+		t.Errorf("a minute later: %d", a.status)
+	}
+}
+
 // A charged call is limited, too: by its own credential, and by what its body costs.
 func TestACredentialHasItsOwnLimit(t *testing.T) {
 	t.Parallel()

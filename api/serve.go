@@ -389,6 +389,9 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, op *operation, re
 	}
 	h := w.Header()
 	for name, values := range result.header {
+		if name == "Vary" { // each part of the answer says what it depends on
+			values = append(h[name], values...)
+		}
 		h[name] = values
 	}
 	if h.Get("Cache-Control") == "" {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ type Server struct {
 	assets      []web.Asset
 	checkout    checkout.Provider
 	proofs      []string // of ownership
+	loopback    bool     // the listener is
 	metrics     *metrics
 	tracer      trace.Tracer
 	operations  []*operation
@@ -110,6 +112,7 @@ func New(c Config) (*Server, error) {
 		op.schema.rules = conditions()[op.id]
 	}
 	s.proofs = c.Proofs
+	s.loopback = c.Loopback
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
 	s.reviews = web.NewReviewMail(c.App, c.Mail, c.Log)
 	var err error
@@ -160,21 +163,21 @@ func (s *Server) Handler() http.Handler {
 		add(path, preflight(methods), http.MethodOptions)
 	}
 	for _, p := range s.web.Routes() {
-		add(p.Path, p.Handler, p.Method)
+		add(p.Path, s.asPage(p.Handler), p.Method)
 	}
-	s.ledgerRoutes(add)
-	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
-	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
+	s.ledgerRoutes(func(path string, handler http.Handler, methods ...string) { add(path, s.asPage(handler), methods...) })
+	add(authorizePath, s.asPage(http.HandlerFunc(s.authorize)), http.MethodGet)
+	add("/api/downloads/{token}", s.asPage(http.HandlerFunc(s.download)), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
 	for _, a := range s.assets {
-		add(a.Path, a, http.MethodGet)
+		add(a.Path, s.asPage(a), http.MethodGet)
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
-		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
+		router.Handle(at, routed(at, s.asResource(at, door))) // every method: it says itself which it takes
 	}
-	router.NotFoundHandler = http.HandlerFunc(s.showContent)
+	router.NotFoundHandler = s.asPage(http.HandlerFunc(s.showContent))
 	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
 		paths := mux.NewRouter().UseEncodedPath()
 		for _, path := range order {
@@ -185,7 +188,11 @@ func (s *Server) Handler() http.Handler {
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
 		if paths().Match(r, &match) {
-			w.Header().Set("Allow", strings.Join(allowed[match.Route.GetName()], ", "))
+			at := match.Route.GetName()
+			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
+			if preflights[at] != nil { // else a page could not read the answer that its preflight promised
+				expose(w.Header())
+			}
 		}
 		err := policy.Refuse(codeMethod, "", "method not allowed")
 		if forPeople(r) {
@@ -319,10 +326,13 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			s.log.Info("request", line...)
 			endTrace(span, methodForLog(r.Method), rec)
 		}()
-		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
-			h.Set("Connection", "close")
-			s.fail(rec, r, false, policy.Refuse(codeInvalidBody, "", "the request target must be a path"))
-			return
+		if r.URL.IsAbs() || r.URL.Host != "" {
+			if !s.isOwnAddress(r.URL) { // a request to a proxy: we are none
+				h.Set("Connection", "close")
+				s.fail(rec, r, false, policy.Refuse(codeInvalidBody, "", "the request target must be a path, or an address of this service"))
+				return
+			}
+			r.URL.Scheme, r.URL.Host, r.URL.User = "", "", nil
 		}
 		if !plainPath(r.URL.EscapedPath()) {
 			s.notFound(rec, r)
@@ -336,9 +346,18 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
 				control: http.NewResponseController(w), address: s.network(r)}
 			r.Body = rec.body
+			defer s.bodies.forget(rec.body)
 		}
 		router.ServeHTTP(rec, r)
 	})
+}
+
+// isOwnAddress says whether an absolute request target (RFC 9112, section 3.2.2) is of
+// this service, whatever its port: by the name in the base URL, or by a loopback name on
+// a loopback listener.
+func (s *Server) isOwnAddress(target *url.URL) bool {
+	name := strings.ToLower(target.Hostname())
+	return (target.Scheme == "http" || target.Scheme == "https") && (name == strings.ToLower(s.host()) || s.loopback && mcp.IsLoopback(name))
 }
 
 // isHealth says whether a path is one by which others find out how the service is:

@@ -14,15 +14,16 @@ import (
 // What a model reads before it has done anything is the list of tools with all
 // their schemas: it must be short. A tool's input is the operation's schema without
 // the null that stands for an absent member, with the short form of its
-// descriptions, and with what it repeats said once. Its output says little: the model
+// descriptions, and without bounds that a model keeps to anyway. It has no $ref: some
+// clients pass a schema on without resolving them. Its output says little: the model
 // reads the answer itself, and who generates code reads openapi.json.
 
 const (
-	shortestShared = 22  // octets from which a repeated part is worth a name
-	describedDepth = 1   // levels of members that are described; below it names must do
-	onlyFormat     = 25  // octets of a description that says no more than the format
-	longClause     = 64  // octets of a description
-	hugeBound      = 1e9 // what is larger, a model does not come near
+	describedDepth = 1    // levels of members that are described; below it names must do
+	onlyFormat     = 25   // octets of a description that says no more than the format
+	longClause     = 64   // octets of a description
+	hugeBound      = 1e9  // what is larger, a model does not come near
+	longText       = 2048 // characters; nor does it come near a text of this length
 )
 
 // toolInput is the schema of an operation's input as its tool shows it.
@@ -53,26 +54,6 @@ var keyedInput = perType(func(t reflect.Type) (jsontext.Value, error) {
 
 func shortInput(document object) (jsontext.Value, error) {
 	short, _ := shorten(document, 0).(object)
-	definitions := map[string]any{}
-	for {
-		best, err := mostRepeated(short, definitions)
-		if err != nil {
-			return nil, err
-		}
-		if best == "" {
-			break
-		}
-		name := definitionName(len(definitions))
-		var part map[string]any
-		share(short, best, name, &part)
-		for _, other := range sortedKeys(definitions) {
-			share(definitions[other], best, name, &part)
-		}
-		definitions[name] = part
-	}
-	if len(definitions) > 0 {
-		short["$defs"] = definitions
-	}
 	return canon.Marshal(short)
 }
 
@@ -91,9 +72,18 @@ func shorten(v any, depth int) any {
 					m[name] = firstClause(text)
 				}
 			case "minLength":
-				if v["enum"] == nil && v["const"] == nil && v["format"] == nil && v["pattern"] != edgePattern { // else it says nothing
+				if least, is := member.(float64); !is || least > 1 && v["enum"] == nil && v["const"] == nil && v["format"] == nil { // else it says nothing
 					m[name] = member
 				}
+			case "maxLength":
+				if most, is := member.(float64); !is || most < longText {
+					m[name] = member
+				}
+			case "pattern":
+				if member != edgePattern {
+					m[name] = member
+				}
+			case "not": // NUL, which no JSON here may have
 			case "maximum":
 				if bound, is := member.(float64); !is || bound < hugeBound {
 					m[name] = member
@@ -135,75 +125,6 @@ func firstClause(text string) string {
 		}
 	}
 	return strings.TrimSuffix(text, ".")
-}
-
-// undescribed is a part of a schema without what is said about this place of it,
-// as text; empty where it is not worth a name.
-func undescribed(part map[string]any) (string, error) {
-	if _, is := part["$ref"]; is || part["type"] == nil && part["anyOf"] == nil {
-		return "", nil
-	}
-	own := maps.Clone(part)
-	delete(own, "description")
-	text, err := canon.Marshal(own)
-	if err != nil || len(text) < shortestShared {
-		return "", err
-	}
-	return string(text), nil
-}
-
-// mostRepeated is the part for which a name saves most; empty if none saves
-// anything.
-func mostRepeated(schema, definitions map[string]any) (best string, err error) {
-	times := map[string]int{}
-	count := func(part map[string]any) {
-		text, fault := undescribed(part)
-		if fault != nil {
-			err = fault
-		}
-		if text != "" {
-			times[text]++
-		}
-	}
-	walk(schema, count)
-	for _, name := range sortedKeys(definitions) {
-		walk(definitions[name], count)
-	}
-	most := 0
-	for text, n := range times {
-		const reference, definition = len(`"$ref":"#/$defs/a"`), len(`"a":,`)
-		gain := n*(len(text)-reference) - len(text) - definition
-		if n > 1 && (gain > most || gain == most && gain > 0 && text < best) {
-			best, most = text, gain
-		}
-	}
-	return best, err
-}
-
-// share makes each part that has the text a reference to a definition.
-func share(schema any, text, name string, part *map[string]any) {
-	walk(schema, func(s map[string]any) {
-		own, err := undescribed(s)
-		if err != nil || own != text {
-			return
-		}
-		defined := maps.Clone(s)
-		delete(defined, "description")
-		*part = defined
-		for member := range defined {
-			delete(s, member)
-		}
-		s["$ref"] = "#/$defs/" + name
-	})
-}
-
-// definitionName is a, b, … z, aa, ab and so on.
-func definitionName(n int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyz"
-	if n < len(letters) {
-		return letters[n : n+1]
-	}
-	return definitionName(n/len(letters)-1) + definitionName(n%len(letters))
 }
 
 // toolOutput tells an answer from the demand for a payment: a client may hold

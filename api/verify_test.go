@@ -348,7 +348,7 @@ func TestVerifyRefusesWhatIsNoEnvelope(t *testing.T) {
 		"trailing":           good + good,
 		"deep":               `{"record":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 64) + `,"integrity":{}}`,
 		"lone surrogate":     strings.Replace(good, `"service":"`, `"service":"\ud800`, 1),
-		"integer beyond":     strings.Replace(good, `"riskScore":`, `"riskScore":9007199254740993,"y":`, 1),
+		"position beyond":    strings.Replace(good, `"position":`, `"position":9007199254740993,"x":`, 1),
 		"signature a number": strings.Replace(good, `"signature":"`, `"signature":1,"z":"`, 1),
 	} {
 		n.refused(n.post("/api/verify", "", body), 400, "-", "-")

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -70,8 +71,9 @@ type AccessToken struct {
 
 // IssueAccessToken makes a token for a client: with the asked scopes that the
 // agent may have, or all of those if none is asked for. A client that asks for
-// all the scopes there are gets what it can.
-func (a *App) IssueAccessToken(c Client, scope string) (AccessToken, error) {
+// all the scopes there are gets what it can. The token is good at a resource alone (RFC
+// 8707); without one at the whole service.
+func (a *App) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
 		asked := strings.Fields(scope)
@@ -85,7 +87,7 @@ func (a *App) IssueAccessToken(c Client, scope string) (AccessToken, error) {
 	}
 	now := a.now().Truncate(time.Second)
 	claims := accessClaims{ClientID: c.agent.id, Scope: strings.Join(granted, " "), RegisteredClaims: jwt.RegisteredClaims{
-		Issuer: a.BaseURL, Audience: jwt.ClaimStrings{a.BaseURL}, Subject: c.agent.id, ID: a.NewID(tokenIDs),
+		Issuer: a.BaseURL, Audience: jwt.ClaimStrings{cmp.Or(resource, a.BaseURL)}, Subject: c.agent.id, ID: a.NewID(tokenIDs),
 		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(tokenLives))}}
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
 	token.Header["typ"], token.Header["kid"] = tokenType, TokenKeyID(a.TokenKeys[0])
@@ -116,11 +118,18 @@ func (g Agent) May(scope string) error {
 	return policy.Refuse(CodeInsufficientScope, "", "missing scope "+scope)
 }
 
-// AuthenticateAgent returns the agent behind an access token. What is malformed,
-// not of this server, expired or revoked is CodeUnauthorized, in one text. The
-// agent's stream is as it is now; an append guards it.
-func (a *App) AuthenticateAgent(ctx context.Context, token string) (Agent, error) {
-	claims, err := a.readAccessToken(token)
+// AuthenticateAgent returns the agent behind an access token. What is malformed, not of
+// this server, expired or revoked, or made for a resource that is not among those asked
+// about, is CodeUnauthorized, in one text. A token for the whole service is good at every
+// resource. The agent's stream is as it is now; an append guards it.
+func (a *App) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
+	return a.agentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
+}
+
+// agentBehind is AuthenticateAgent for a token of whatever resource, with options that
+// say more of it.
+func (a *App) agentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
+	claims, err := a.readAccessToken(token, options...)
 	if err != nil {
 		return Agent{}, errToken
 	}
@@ -139,12 +148,12 @@ func (a *App) AuthenticateAgent(ctx context.Context, token string) (Agent, error
 // readAccessToken checks a token as far as the token itself tells. The method is
 // ours to say and the key is found by kid among those of access tokens alone, so
 // neither "none" nor a MAC over a public key nor another key of ours will do.
-func (a *App) readAccessToken(text string) (accessClaims, error) {
+func (a *App) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
 	if len(text) > maxAccessToken {
 		return accessClaims{}, jwt.ErrTokenMalformed
 	}
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithStrictDecoding(),
-		jwt.WithIssuer(a.BaseURL), jwt.WithAudience(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))
+	parser := jwt.NewParser(append(options, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithStrictDecoding(),
+		jwt.WithIssuer(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))...)
 	var claims accessClaims
 	_, err := parser.ParseWithClaims(text, &claims, func(t *jwt.Token) (any, error) {
 		// RFC 7515 section 4.1.11: what a token calls critical is understood or refused,
@@ -159,7 +168,7 @@ func (a *App) readAccessToken(text string) (accessClaims, error) {
 		}
 		return nil, jwt.ErrTokenUnverifiable
 	})
-	if err == nil && (claims.ClientID == "" || claims.Subject != claims.ClientID || claims.ID == "") {
+	if err == nil && (len(claims.Audience) != 1 || claims.ClientID == "" || claims.Subject != claims.ClientID || claims.ID == "") {
 		err = jwt.ErrTokenInvalidClaims
 	}
 	return claims, err
@@ -170,20 +179,20 @@ func (a *App) readAccessToken(text string) (accessClaims, error) {
 type Introspection struct {
 	Active              bool
 	Agent               Agent
-	TokenID             string
+	TokenID, Audience   string
 	IssuedAt, ExpiresAt time.Time
 }
 
 // Introspect tells about a token.
 func (a *App) Introspect(ctx context.Context, token string) (Introspection, error) {
-	g, err := a.AuthenticateAgent(ctx, token)
+	g, err := a.agentBehind(ctx, token)
 	if errors.Is(err, errToken) {
 		return Introspection{}, nil
 	}
 	if err != nil {
 		return Introspection{}, err
 	}
-	return Introspection{true, g, g.claims.ID, g.claims.IssuedAt.Time, g.claims.ExpiresAt.Time}, nil
+	return Introspection{true, g, g.claims.ID, strings.Join(g.claims.Audience, " "), g.claims.IssuedAt.Time, g.claims.ExpiresAt.Time}, nil
 }
 
 // RevokeAccessToken ends a token of the client. Anything else than a live token
@@ -191,7 +200,7 @@ func (a *App) Introspect(ctx context.Context, token string) (Introspection, erro
 // happens then, and nobody is told.
 func (a *App) RevokeAccessToken(ctx context.Context, c Client, token string) error {
 	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
-		g, err := a.AuthenticateAgent(ctx, token)
+		g, err := a.agentBehind(ctx, token)
 		switch {
 		case errors.Is(err, errToken):
 			return struct{}{}, nil

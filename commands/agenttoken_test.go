@@ -41,7 +41,7 @@ func newAgent(t testing.TB, a *commands.App) (commands.RegisteredAgent, commands
 
 func newAccessToken(t testing.TB, a *commands.App, c commands.Client, scope string) string {
 	t.Helper()
-	token, err := a.IssueAccessToken(c, scope)
+	token, err := a.IssueAccessToken(c, scope, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,17 +205,17 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 		"catalog:read catalog:read other":       "catalog:read",
 		strings.Join(commands.AgentScopes, " "): "catalog:read checkout:create",
 	} {
-		token, err := a.IssueAccessToken(client, asked)
+		token, err := a.IssueAccessToken(client, asked, "")
 		if err != nil || token.Scope != want || token.ExpiresIn != time.Hour {
 			t.Errorf("asked %q: %q for %v, %v", asked, token.Scope, token.ExpiresIn, err)
 		}
 	}
 	for _, asked := range []string{"support:read", "billing:manage entitlements:read", "other", "CATALOG:READ", " "} {
-		_, err := a.IssueAccessToken(client, asked)
+		_, err := a.IssueAccessToken(client, asked, "")
 		wantRefusal(t, err, "invalid_scope", "scope holds none that this client may have")
 	}
 	a.TokenKeys = nil
-	_, err := a.IssueAccessToken(client, "")
+	_, err := a.IssueAccessToken(client, "", "")
 	wantRefusal(t, err, "temporarily_unavailable", "access tokens are not configured")
 }
 

@@ -42,7 +42,7 @@ func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Prin
 		p, err := a.tokenPrincipal(ctx, bearer)
 		return p, refusal(err)
 	}
-	if _, err := a.AuthenticateAgent(ctx, bearer); err != nil {
+	if _, err := a.agentBehind(ctx, bearer); err != nil {
 		return Principal{}, err
 	}
 	return Principal{}, errOtherKind

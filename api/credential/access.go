@@ -12,7 +12,29 @@
 //	a credential that is there and not good is refused, also where none is needed
 package credential
 
-import "github.com/countersign/countersign/commands"
+import (
+	"context"
+
+	"github.com/countersign/countersign/commands"
+)
+
+type contextKey int
+
+const resourceKey contextKey = 0
+
+// At is a context of requests to a resource for which access tokens are made of their
+// own (RFC 8707): they are good there beside those for the whole service, and nowhere
+// else.
+func At(ctx context.Context, resource string) context.Context {
+	return context.WithValue(ctx, resourceKey, resource)
+}
+
+func resourcesOf(ctx context.Context) []string {
+	if resource, ok := ctx.Value(resourceKey).(string); ok {
+		return []string{resource}
+	}
+	return nil
+}
 
 // Kind is who may call.
 type Kind int

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/commands"
@@ -23,6 +24,15 @@ func isOurs(bearer string) bool {
 }
 
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 }
+
+// IsKey says whether the credential of a request is an API key or an organization's
+// token, and so no OAuth token, whether or not it is good.
+func IsKey(h http.Header) bool {
+	return len(h["X-Api-Key"]) > 0 || slices.ContainsFunc(h["Authorization"], func(value string) bool {
+		_, text, _ := strings.Cut(value, " ")
+		return isOurs(text)
+	})
+}
 
 // Key is what pays for a call or looks at what was paid: X-API-Key, or else a
 // bearer credential.

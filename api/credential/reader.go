@@ -65,7 +65,7 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 		err = policy.Refuse(commands.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
 	case isJWT(text):
 		c.Means = ByAgent
-		c.Agent, err = d.App.AuthenticateAgent(ctx, text)
+		c.Agent, err = d.App.AuthenticateAgent(ctx, text, resourcesOf(ctx)...)
 	default:
 		c.Means = ByKey
 		c.Key, err = d.App.Authenticate(ctx, text)
@@ -125,7 +125,7 @@ func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Call
 		}
 		return err
 	}
-	agent, err := d.App.AuthenticateAgent(ctx, bearer)
+	agent, err := d.App.AuthenticateAgent(ctx, bearer, resourcesOf(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 		return err
 	}
 	c.Means = ByAgent
-	if c.Agent, err = d.App.AuthenticateAgent(r.Context(), bearer); err != nil {
+	if c.Agent, err = d.App.AuthenticateAgent(r.Context(), bearer, resourcesOf(r.Context())...); err != nil {
 		return err
 	}
 	if c.Session, err = d.Sessions.Load(r); err != nil {

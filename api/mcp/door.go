@@ -48,7 +48,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if origin != "" {
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, X-Request-Id")
+		h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, X-Request-Id")
 	}
 	switch r.Method {
 	case http.MethodPost:
@@ -57,7 +57,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Allow", "POST, OPTIONS")
 		h.Set("Access-Control-Allow-Methods", "POST")
 		h.Set("Access-Control-Allow-Headers", "Accept, Content-Type, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, "+
-			"Mcp-Session-Id, Last-Event-ID, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers")
+			"Mcp-Session-Id, Last-Event-ID, PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key, Access-Control-Expose-Headers")
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 	default: // no stream to listen to and no session to end
@@ -69,7 +69,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ownHost says whether a request names us, whatever the port.
 func (d *Door) ownHost(host string) bool {
 	name := strings.ToLower(hostname(host))
-	return name == d.host || d.config.Loopback && isLoopback(name)
+	return name == d.host || d.config.Loopback && IsLoopback(name)
 }
 
 func hostname(host string) string {
@@ -79,7 +79,8 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-func isLoopback(name string) bool {
+// IsLoopback says whether a host name is one of this machine.
+func IsLoopback(name string) bool {
 	if name == "localhost" {
 		return true
 	}
@@ -100,7 +101,7 @@ func (d *Door) origin(values []string) (origin string, allowed bool) {
 	if !ok {
 		return "", false
 	}
-	return values[0], slices.Contains(d.origins, o.String()) || d.config.Loopback && isLoopback(o.Hostname())
+	return values[0], slices.Contains(d.origins, o.String()) || d.config.Loopback && IsLoopback(o.Hostname())
 }
 
 // parseOrigin reads scheme, host and port. "null" is none.
@@ -127,11 +128,17 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, failure{code: jsonrpc.CodeInternalError, text: said})
 		return
 	}
-	m, refused := parseMessage(text)
-	done() // what the message calls takes places of its own
-	if refused == nil {
-		refused = m.checkHeaders(r.Header)
+	isBatch := jsontext.Value(text).Kind() == '['
+	var m message
+	var batch []jsontext.Value
+	if refused = checkText(text); refused == nil {
+		if isBatch {
+			batch, refused = parseBatch(text, r.Header)
+		} else if m, refused = parseMessage(text); refused == nil {
+			refused = m.checkHeaders(r.Header)
+		}
 	}
+	done() // what the message calls takes places of its own
 	if refused != nil {
 		refuse(w, http.StatusBadRequest, *refused)
 		return
@@ -139,6 +146,15 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	if !d.config.Admit(w, r) {
 		return
 	}
+	if isBatch {
+		d.answerBatch(w, r, batch)
+		return
+	}
+	d.answer(w, r, m, text)
+}
+
+// answer answers one message that was admitted.
+func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []byte) {
 	if answered := m.answerHere(w); answered {
 		return
 	}
@@ -152,9 +168,40 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	if m.name != "" {
 		inner.Header.Set("Mcp-Name", m.name)
 	}
+	if m.negotiates() {
+		inner.Header.Del("Mcp-Protocol-Version")
+	}
 	kept := &keptResponse{header: http.Header{}}
 	d.next.ServeHTTP(kept, inner)
 	kept.writeTo(w, m, e)
+}
+
+// answerBatch answers the messages of a batch one after the other, with a list of what
+// each is answered. Notifications are not answered.
+func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsontext.Value) {
+	var answers [][]byte
+	for _, text := range batch {
+		kept := &keptResponse{header: http.Header{}}
+		m, refused := parseMessage(text)
+		if refused == nil && m.method == "initialize" {
+			refused = &failure{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize must be sent alone"}
+		}
+		if refused != nil {
+			refuse(kept, http.StatusBadRequest, *refused)
+		} else {
+			m.version = r.Header.Get("Mcp-Protocol-Version")
+			d.answer(kept, r, m, text)
+		}
+		if kept.body.Len() > 0 {
+			answers = append(answers, kept.body.Bytes())
+		}
+	}
+	if len(answers) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(slices.Concat([]byte("["), bytes.Join(answers, []byte(",")), []byte("]")))
 }
 
 // readMessage reads a body of the right size and kind.
@@ -192,24 +239,48 @@ type message struct {
 	payment jsontext.Value
 }
 
-// parseMessage reads a message strictly: all of it, so that no later reader takes
-// the last of two equal members for the only one.
-func parseMessage(text []byte) (message, *failure) {
-	if err := canon.Check(text); err != nil {
-		text := err.Error()
-		if place := (*canon.Error)(nil); errors.As(err, &place) && place.Path != "" {
-			text += " at " + place.Path // the body of the same error over HTTP has it as path
-		}
-		return message{}, &failure{code: jsonrpc.CodeParseError, text: text}
+// checkText reads a text strictly: all of it, so that no later reader takes the last of
+// two equal members for the only one.
+func checkText(text []byte) *failure {
+	err := canon.Check(text)
+	if err == nil {
+		return nil
 	}
+	said := err.Error()
+	if place := (*canon.Error)(nil); errors.As(err, &place) && place.Path != "" {
+		said += " at " + place.Path // the body of the same error over HTTP has it as path
+	}
+	return &failure{code: jsonrpc.CodeParseError, text: said}
+}
+
+// noBatches is the first version without batches. One without the header
+// MCP-Protocol-Version came before it, since the header did.
+const noBatches = "2025-06-18"
+
+// parseBatch reads the messages of a batch, which checkText has accepted.
+func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
+	invalid := func(said string) ([]jsontext.Value, *failure) {
+		return nil, &failure{code: jsonrpc.CodeInvalidRequest, text: said}
+	}
+	if refused := new(message).checkHeaders(h); refused != nil {
+		return nil, refused
+	}
+	if h.Get("Mcp-Protocol-Version") >= noBatches {
+		return invalid("batches are not supported from " + noBatches + " on")
+	}
+	var batch []jsontext.Value
+	if err := json.Unmarshal(text, &batch); err != nil || len(batch) == 0 || len(batch) > maxBatch {
+		return invalid("a batch has 1 to " + strconv.Itoa(maxBatch) + " messages")
+	}
+	return batch, nil
+}
+
+// parseMessage reads one message, which checkText has accepted.
+func parseMessage(text []byte) (message, *failure) {
 	invalid := func(id jsontext.Value, text string) (message, *failure) {
 		return message{}, &failure{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
 	}
-	switch jsontext.Value(text).Kind() {
-	case '{':
-	case '[':
-		return invalid(nil, "batches are not supported")
-	default:
+	if jsontext.Value(text).Kind() != '{' {
 		return invalid(nil, "not a JSON-RPC 2.0 message")
 	}
 	var members map[string]jsontext.Value
@@ -285,7 +356,9 @@ func (m *message) checkHeaders(h http.Header) *failure {
 			return &failure{id: m.id, code: sdk.CodeHeaderMismatch}
 		}
 	}
-	m.version = h.Get("Mcp-Protocol-Version")
+	if m.version = h.Get("Mcp-Protocol-Version"); m.negotiates() {
+		m.version = ""
+	}
 	if supported := sdk.SupportedProtocolVersions(); m.version != "" && !slices.Contains(supported, m.version) {
 		data := map[string]any{"supported": supported}
 		if isVersion(m.version) {
@@ -299,6 +372,11 @@ func (m *message) checkHeaders(h http.Header) *failure {
 	}
 	return nil
 }
+
+// negotiates says whether a message is an initialize of the versions with a handshake.
+// Its body says which version the client speaks, and the answer which one we speak; a
+// header says nothing before that.
+func (m *message) negotiates() bool { return m.method == "initialize" && !m.said }
 
 // isVersion says whether a text looks enough like a version to be said back.
 func isVersion(text string) bool {

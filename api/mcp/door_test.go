@@ -205,7 +205,9 @@ func TestRefusals(t *testing.T) {
 		{"two methods", `{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/list"}`, nil, 400, -32700, ""},
 		{"a lone surrogate", legacy("ping", `"x":"\ud800"`), nil, 400, -32700, ""},
 		{"something after it", legacy("ping", "") + "{}", nil, 400, -32700, ""},
-		{"a batch", "[" + legacy("ping", "") + "]", nil, 400, -32600, ""},
+		{"a batch after they were removed", "[" + legacy("ping", "") + "]", []string{"MCP-Protocol-Version", "2025-06-18"}, 400, -32600, ""},
+		{"a batch of too many", "[" + strings.Repeat(legacy("ping", "")+",", maxBatch) + legacy("ping", "") + "]", nil, 400, -32600, ""},
+		{"a batch that is no JSON", "[" + legacy("ping", "") + ",]", nil, 400, -32700, ""},
 		{"an empty batch", "[]", []string{"MCP-Protocol-Version", "2025-03-26"}, 400, -32600, ""},
 		{"a string", `"` + canary + `"`, nil, 400, -32600, ""},
 		{"no jsonrpc", `{"id":7,"method":"ping"}`, nil, 400, -32600, "7"},
@@ -381,7 +383,68 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreAccepted: 202 without a body, in both eras, known or not.
+// Clients of 2025-03-26 and before may send several messages at once, and clients of
+// no version at all are taken for those: each is answered in the list.
+func TestBatches(t *testing.T) {
+	s := open(t, nil)
+	batch := "[" + strings.Join([]string{
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"echo","arguments":{"n":1}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"none"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}`, `5`, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"panic"}}`}, ",") + "]"
+	for _, headers := range [][]string{nil, {"MCP-Protocol-Version", "2025-03-26"}, {"MCP-Protocol-Version", "2024-11-05"}} {
+		a := send(t, s, http.MethodPost, batch, headers...)
+		var answers []struct {
+			ID     jsontext.Value `json:"id"`
+			Result jsontext.Value `json:"result"`
+			Error  *struct {
+				Code int `json:"code"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &answers); err != nil || a.status != 200 || a.header.Get("Content-Type") != "application/json" {
+			t.Fatalf("%v: %d %v %s", headers, a.status, a.header, a.body)
+		}
+		var got []string
+		for _, answer := range answers {
+			code := 0
+			if answer.Error != nil {
+				code = answer.Error.Code
+			}
+			got = append(got, fmt.Sprint(string(answer.ID), " ", code))
+		}
+		want := []string{"9007199254740993 0", `"b" -32602`, "1 -32600", "2 0", " -32600", "3 -32603"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v: %s\n%s", headers, diff, a.body)
+		}
+	}
+	if a := send(t, s, http.MethodPost, `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`); a.status != 202 || a.body != "" {
+		t.Errorf("notifications alone: %d %s", a.status, a.body)
+	}
+	if a := send(t, s, http.MethodPost, "["+legacy("ping", "")+"]", "X-API-Key", "bad"); a.status != 401 {
+		t.Errorf("a bad credential: %d %s", a.status, a.body)
+	}
+}
+
+// initialize is negotiated by what its body says: a client from the future is answered
+// with a version that we speak.
+func TestInitializeIsNegotiatedByItsBody(t *testing.T) {
+	s := open(t, nil)
+	for _, c := range []struct{ header, body, want string }{
+		{"2027-01-15", "2027-01-15", "2025-11-25"}, {"2027-01-15", "2025-06-18", "2025-06-18"}, {"", "2027-01-15", "2025-11-25"},
+		{"2025-11-25", "2025-03-26", "2025-03-26"}, {"2026-07-28", "2025-11-25", "2025-11-25"}, {"1999-01-01", "2024-11-05", "2024-11-05"},
+	} {
+		var headers []string
+		if c.header != "" {
+			headers = []string{"MCP-Protocol-Version", c.header}
+		}
+		a := send(t, s, http.MethodPost, legacy("initialize", `"protocolVersion":"`+c.body+`","capabilities":{},"clientInfo":{"name":"c","version":"1"}`), headers...)
+		if a.status != 200 || !strings.Contains(a.body, `"protocolVersion":"`+c.want+`"`) {
+			t.Errorf("header %s, body %s: %d %s, want %s", c.header, c.body, a.status, a.body, c.want)
+		}
+	}
+}
+
 // An id is only sent back: an integer keeps its digits, whatever its size.
 func TestAnIDKeepsItsDigits(t *testing.T) {
 	s := open(t, nil)
@@ -411,6 +474,7 @@ func TestAnIDKeepsItsDigits(t *testing.T) {
 	}
 }
 
+// TestNotificationsAreAccepted: 202 without a body, in both eras, known or not.
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {

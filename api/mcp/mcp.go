@@ -9,7 +9,8 @@
 //	Origin      a page of somebody else's                             403
 //	method      other than POST                                       405
 //	body        too large, not JSON                                   413, 415
-//	message     not strict JSON, a batch, not JSON-RPC 2.0            400  -32700, -32600
+//	message     not strict JSON, not JSON-RPC 2.0                     400  -32700, -32600
+//	batch       after 2025-03-26, empty, or too long                  400  -32600
 //	version     a protocol version nobody here speaks                 400  -32022
 //	credential  one that is there and bad                             401
 //

@@ -157,6 +157,8 @@ type Page struct {
 	render sync.Once
 	html   string
 	err    error
+
+	searched index
 }
 
 // MarkdownPath is where the page is as Markdown.

@@ -61,7 +61,8 @@ type tool struct {
 // text is one string and where it stands.
 type text struct {
 	path, tool, member, raw string
-	owner                   *tool // of its title or description
+	owner                   *tool // that it belongs to
+	summary                 bool  // it is the title or description of the tool
 }
 
 // parse checks the outer shape and lists every string.
@@ -91,9 +92,8 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 		from := len(m.texts)
 		m.collect(t.path, t.name, "", canon.NewReader(t.text), false)
 		for j := range m.texts[from:] {
-			if at := &m.texts[from+j]; at.member != "" && (at.path == t.path+"/description" || at.path == t.path+"/title") {
-				at.owner = t
-			}
+			at := &m.texts[from+j]
+			at.owner, at.summary = t, at.member != "" && (at.path == t.path+"/description" || at.path == t.path+"/title")
 		}
 	}
 	return m, nil
@@ -145,6 +145,11 @@ func newTool(text jsontext.Value, object members, path string) tool {
 	t.clean = readings(t.description)[0]
 	t.nameParts = nameParts(t.name)
 	return t
+}
+
+// takes says whether the tool has a parameter of that name.
+func (t *tool) takes(name string) bool {
+	return t != nil && membersOf(membersOf(t.raw["inputSchema"])["properties"])[name] != nil
 }
 
 // says whether a word stands in the description. Looking for each of a few dozen

@@ -32,6 +32,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
 	Example:    `{"email":"ann.lee+news@gmial.com"}`,
 	Signed:     true,
+	TakesNUL:   "email",
 	Rules:      documented,
 }, Evaluate)
 
@@ -40,7 +41,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is one address, judged exactly as written.
 type Input struct {
 	policy.Common
-	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed."`
+	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed. An escaped \\u0000 is taken here, and here alone: it is read as U+FFFD."`
 	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether letters beyond ASCII are welcome (RFC 6531); default true."`
 }
 

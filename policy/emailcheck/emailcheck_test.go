@@ -357,3 +357,20 @@ func Example() {
 	// valid 55 review
 	// ann.lee+news@gmail.com
 }
+
+// An escaped NUL in the address is judged; everywhere else in the request it is refused.
+func TestNULInTheAddressIsJudged(t *testing.T) {
+	answer, err := emailcheck.Service.Evaluate([]byte(`{"email":"a\u0000b@acme.io"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out emailcheck.Output
+	if err := json.Unmarshal(answer.Body, &out); err != nil || out.Valid || out.Recommendation != "reject" || out.Diagnosis != "errMalformedUnicode" {
+		t.Errorf("got %s, %v", answer.Body, err)
+	}
+	for _, body := range []string{`{"email":"a@acme.io","reference":"\u0000"}`, `{"email\u0000":"a@acme.io"}`, `{"email":["\u0000"]}`} {
+		if _, err := emailcheck.Service.Evaluate([]byte(body)); err == nil {
+			t.Errorf("%s is answered", body)
+		}
+	}
+}

@@ -161,6 +161,26 @@ func TestTheSchemaKnowsNUL(t *testing.T) {
 	}
 }
 
+// An escaped NUL in the address of the e-mail check is judged, over HTTP and over MCP; in
+// every other member, and in the e-mail address of a key, it is refused.
+func TestTheEmailCheckJudgesNUL(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	const path, tool = "/api/agent-services/email-check/validate", "email_check_validate"
+	session := n.dial("2025-06-18", "Authorization", "Bearer "+key)
+	a := n.post(path, key, `{"email":"a\u0000b@acme.io"}`)
+	n.wants(a, 200)
+	if got := a.members(t)["recommendation"]; got != "reject" {
+		t.Errorf("got %v", a)
+	}
+	if m := n.callTool(session, tool, `{"email":"a\u0000b@acme.io"}`); m.isError || !strings.Contains(m.structured, `"recommendation":"reject"`) {
+		t.Errorf("over MCP: %+v", m)
+	}
+	n.refused(n.post(path, key, `{"email":"a@acme.io","reference":"\u0000"}`), 400, "invalid_json", "")
+	n.refused(n.post("/api/keys/free", "", `{"email":"a\u0000b@acme.io"}`), 400, "invalid_json", "")
+}
+
 // null for an optional member means that it is absent, at every endpoint and over
 // MCP; a required one is missing.
 func TestNullIsAbsent(t *testing.T) {

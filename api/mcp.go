@@ -147,7 +147,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		return mcp.Tool{}, err
 	}
 	if t.op.service != nil {
-		declared.PriceUSD = usd(t.op.service.PriceCents)
+		declared.PriceUSD, declared.TakesNUL = usd(t.op.service.PriceCents), t.op.service.TakesNUL
 	}
 	input := toolInput
 	if t.op.keyBeside() {

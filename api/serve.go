@@ -245,6 +245,9 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 // check is the strict parse and the schema.
 func (s *Server) check(c *call, text []byte) error {
 	return s.app.Within(c.request.Context(), len(text), func() (err error) {
+		if c.op.service != nil {
+			text = c.op.service.WithoutNUL(text)
+		}
 		if c.body, err = canon.Canonical(text); err != nil {
 			return err
 		}

@@ -53,6 +53,10 @@ type Service struct {
 	Signed     bool   // the answer carries a signed receipt
 	Bare       bool   // the answer is the Output alone, without the common members
 
+	// TakesNUL names the one member whose text may hold an escaped NUL, which is read as
+	// U+FFFD: the service judges such a text instead of refusing the request.
+	TakesNUL string
+
 	// Workflow says that each answer of a signed service is kept under an id, with a
 	// status record; the receipt repeats what is kept.
 	Workflow bool
@@ -153,11 +157,19 @@ type Answer struct {
 // Evaluate answers one request, a JSON object. The error is an *Error for an input
 // that is no strict JSON or that the service refuses.
 func (s Service) Evaluate(body []byte) (Answer, error) {
-	canonical, err := canon.Canonical(body)
+	canonical, err := canon.Canonical(s.WithoutNUL(body))
 	if err != nil {
 		return Answer{}, err
 	}
 	return s.EvaluateCanonical(canonical)
+}
+
+// WithoutNUL is a body in which the member that TakesNUL names has none.
+func (s Service) WithoutNUL(body []byte) []byte {
+	if s.TakesNUL == "" {
+		return body
+	}
+	return canon.ReplaceNUL(body, s.TakesNUL)
 }
 
 // EvaluateCanonical is Evaluate for a body that is canonical already.

@@ -128,6 +128,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, failure{code: jsonrpc.CodeInternalError, text: said})
 		return
 	}
+	text = d.withoutNUL(text)
 	isBatch := jsontext.Value(text).Kind() == '['
 	var m message
 	var batch []jsontext.Value
@@ -237,6 +238,16 @@ type message struct {
 	said    bool           // whether _meta names a version
 	name    string         // of Mcp-Name, decoded
 	payment jsontext.Value
+}
+
+// withoutNUL is a message in which the argument that a tool's TakesNUL names has none.
+func (d *Door) withoutNUL(text []byte) []byte {
+	for _, t := range d.config.Tools {
+		if t.TakesNUL != "" && bytes.Contains(text, []byte(`"`+t.Name+`"`)) {
+			text = canon.ReplaceNUL(text, "params", "arguments", t.TakesNUL)
+		}
+	}
+	return text
 }
 
 // checkText reads a text strictly: all of it, so that no later reader takes the last of

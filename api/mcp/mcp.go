@@ -67,6 +67,7 @@ type Tool struct {
 	Input, Output            jsontext.Value // JSON Schemas of type object, as text: they are sent with every list
 	PriceUSD                 string         // "0.01"; empty where it is free
 	ReadOnly                 bool           // changes nothing
+	TakesNUL                 string         // the argument whose text may hold an escaped NUL, read as U+FFFD
 	Call                     func(context.Context, Call) Result
 }
 

@@ -37,6 +37,7 @@ const (
 	rfc5322IPv6MaxGroups        diagnosis = 75
 	rfc5322IPv6ColonStart       diagnosis = 76
 	rfc5322IPv6ColonEnd         diagnosis = 77
+	rfc5322LocalCharacter       diagnosis = 78
 
 	errExpectingDTEXT           diagnosis = 129
 	errNoLocalPart              diagnosis = 130
@@ -75,7 +76,8 @@ var names = map[diagnosis]string{
 	rfc5322LabelTooLong: "rfc5322LabelTooLong", rfc5322DomainLiteral: "rfc5322DomainLiteral", rfc5322DomainLiteralOBSText: "rfc5322DomainLiteralOBSDText",
 	rfc5322IPv6GroupCount: "rfc5322IPv6GroupCount", rfc5322IPv6DoubleColons: "rfc5322IPv62x2xColon", rfc5322IPv6BadCharacter: "rfc5322IPv6BadCharacter",
 	rfc5322IPv6MaxGroups: "rfc5322IPv6MaxGroups", rfc5322IPv6ColonStart: "rfc5322IPv6ColonStart", rfc5322IPv6ColonEnd: "rfc5322IPv6ColonEnd",
-	errExpectingDTEXT: "errExpectingDTEXT", errNoLocalPart: "errNoLocalPart", errNoDomain: "errNoDomain", errConsecutiveDots: "errConsecutiveDots",
+	rfc5322LocalCharacter: "rfc5322LocalCharacter",
+	errExpectingDTEXT:     "errExpectingDTEXT", errNoLocalPart: "errNoLocalPart", errNoDomain: "errNoDomain", errConsecutiveDots: "errConsecutiveDots",
 	errATEXTAfterCFWS: "errATEXTAfterCFWS", errATEXTAfterQS: "errATEXTAfterQS", errATEXTAfterDomainLiteral: "errATEXTAfterDomainLiteral",
 	errExpectingQPair: "errExpectingQPair", errExpectingATEXT: "errExpectingATEXT", errExpectingQTEXT: "errExpectingQTEXT", errExpectingCTEXT: "errExpectingCTEXT",
 	errBackslashEnd: "errBackslashEnd", errDotStart: "errDotStart", errDotEnd: "errDotEnd", errDomainHyphenStart: "errDomainHyphenStart", errDomainHyphenEnd: "errDomainHyphenEnd",

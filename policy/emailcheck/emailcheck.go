@@ -15,7 +15,6 @@ package emailcheck
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
@@ -33,6 +32,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
 	Example:    `{"email":"ann.lee+news@gmial.com"}`,
 	Signed:     true,
+	TakesNUL:   "email",
 	Rules:      documented,
 }, Evaluate)
 
@@ -41,7 +41,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is one address, judged exactly as written.
 type Input struct {
 	policy.Common
-	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed."`
+	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed. An escaped \\u0000 is taken here, and here alone: it is read as U+FFFD."`
 	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether letters beyond ASCII are welcome (RFC 6531); default true."`
 }
 
@@ -96,6 +96,7 @@ type facts struct {
 	ascii       string // A-labels
 	single      bool   // a domain of one label
 	mixed       bool   // a label of several scripts
+	doubtful    bool   // characters in the local part that mailboxes do not have
 	out         Output
 	suggestedTo string
 }
@@ -107,6 +108,13 @@ func Evaluate(in Input) (Output, error) {
 	}
 	text := norm.NFC.String(in.Email)
 	f := facts{address: parse(text)}
+	if f.worst < firstError {
+		unusable, doubtful := judgeLocal(f.local)
+		if unusable {
+			f.worst = max(f.worst, rfc5322LocalCharacter)
+		}
+		f.doubtful = doubtful
+	}
 	f.out.International = strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
 	if f.out.International && in.AllowInternational != nil && !*in.AllowInternational {
 		f.worst = max(f.worst, undesiredNonASCII)
@@ -141,9 +149,23 @@ func (f *facts) convertDomain() {
 	ascii, err := toASCII.ToASCII(f.domain)
 	if err != nil || ascii == "" {
 		ascii = strings.ToLower(f.domain)
-		if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		// A label that only ASCII-compatible encoding explains must be one.
+		if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 || strings.HasPrefix(ascii, "xn--") || strings.Contains(ascii, ".xn--") {
 			f.worst = max(f.worst, rfc5322Domain)
 		}
+	}
+	// The mapping makes hyphens and digits of their full-width forms, so both rules are
+	// asked again.
+	labels := strings.Split(ascii, ".")
+	for _, label := range labels {
+		if strings.HasPrefix(label, "-") {
+			f.worst = max(f.worst, errDomainHyphenStart)
+		} else if strings.HasSuffix(label, "-") {
+			f.worst = max(f.worst, errDomainHyphenEnd)
+		}
+	}
+	if len(labels) > 1 && strings.Trim(labels[len(labels)-1], digits) == "" {
+		f.worst = max(f.worst, rfc5322Domain)
 	}
 	// What the mapping turns into something else than letters, digits and hyphens
 	// was never one domain.
@@ -203,35 +225,6 @@ func isReserved(domain string) bool {
 	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// Scripts whose letters are written together in one word.
-var scriptGroups = []struct {
-	group string
-	table *unicode.RangeTable
-}{
-	{"Latin", unicode.Latin}, {"Cyrillic", unicode.Cyrillic}, {"Greek", unicode.Greek}, {"Armenian", unicode.Armenian}, {"Hebrew", unicode.Hebrew},
-	{"Arabic", unicode.Arabic}, {"CJK", unicode.Han}, {"CJK", unicode.Hiragana}, {"CJK", unicode.Katakana}, {"CJK", unicode.Hangul}, {"CJK", unicode.Bopomofo},
-	{"Thai", unicode.Thai}, {"Devanagari", unicode.Devanagari}, {"Georgian", unicode.Georgian}, {"Cherokee", unicode.Cherokee},
-}
-
-// mixedScripts says whether a label mixes scripts. Latin beside Chinese, Japanese
-// or Korean is ordinary.
-func mixedScripts(domain string) bool {
-	for label := range strings.SplitSeq(domain, ".") {
-		groups := map[string]bool{}
-		for _, r := range label {
-			for _, s := range scriptGroups {
-				if unicode.Is(s.table, r) {
-					groups[s.group] = true
-				}
-			}
-		}
-		if len(groups) > 2 || len(groups) == 2 && !(groups["Latin"] && groups["CJK"]) {
-			return true
-		}
-	}
-	return false
-}
-
 // score is how likely a message arrives and is read by a person, 0 to 100.
 func (f *facts) score() int {
 	if !f.out.Valid {
@@ -243,7 +236,7 @@ func (f *facts) score() int {
 		points  int
 	}{
 		{f.out.Disposable, 60}, {f.out.RoleAddress, 20}, {f.out.Suggestion != nil, 40}, {f.out.ReservedDomain, 90},
-		{f.literal, 40}, {f.single, 50}, {f.quoted, 15}, {f.out.Alias.Detected, 5},
+		{f.literal, 40}, {f.single, 50}, {f.quoted, 15}, {f.out.Alias.Detected, 5}, {f.mixed, 40}, {f.doubtful, 40},
 	} {
 		if deduction.applies {
 			score -= deduction.points
@@ -256,7 +249,7 @@ func (f *facts) recommend() string {
 	switch out := &f.out; {
 	case !out.Valid || out.Disposable || out.ReservedDomain:
 		return "reject"
-	case out.Suggestion != nil || out.RoleAddress || f.literal || f.single || out.DeliverabilityScore < 70:
+	case out.Suggestion != nil || out.RoleAddress || f.literal || f.single || f.mixed || f.doubtful || out.DeliverabilityScore < 70:
 		return "review"
 	}
 	return "accept"
@@ -333,6 +326,7 @@ func (f *facts) findings() []policy.Finding {
 		{f.single, "single_label_domain", "medium", "the domain has a single label"},
 		{f.out.FreeProvider, "free_provider", "info", "the domain is a free provider"},
 		{f.mixed, "mixed_script_domain", "medium", "a label of the domain mixes scripts"},
+		{f.out.Valid && f.doubtful, "unusual_local_part", "medium", "the local part has characters that look like others or that no mailbox has"},
 	} {
 		if rule.applies {
 			all = append(all, policy.Finding{ID: rule.id, Severity: rule.severity, Path: "/email", Message: rule.message})

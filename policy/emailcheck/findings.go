@@ -45,5 +45,9 @@ func documented() []policy.Rule {
 			Catches: "a label of the domain mixes scripts",
 			Why:     "letters that look alike imitate a known domain",
 			Instead: "compare asciiDomain with the domain that is expected"},
+		{ID: "unusual_local_part", Example: `{"email":"ａnn@company.org"}`,
+			Catches: "the local part has characters that look like others or that no mailbox has",
+			Why:     "the address was copied with its decoration, or imitates another one",
+			Instead: "ask for the address again, typed by hand"},
 	}
 }

@@ -11,5 +11,7 @@ const (
 
 const (
 	ipv6Groups  = 8
+	maxMarks    = 4 // marks on one letter; Vietnamese has two, Arabic and Hebrew up to four
+	minBrand    = 5 // letters of a name that one edit makes a typing error of; shorter ones are names of their own
 	maxDistance = 2 // edits between a typing error and what was meant
 )

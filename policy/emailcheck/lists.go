@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/net/publicsuffix"
+
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -21,6 +23,8 @@ var (
 	rolesText string
 	//go:embed lists/popular.txt
 	popularText string
+	//go:embed lists/known.txt
+	knownText string
 )
 
 // What is made of the lists is made when it is first asked for: most programs that
@@ -28,8 +32,9 @@ var (
 var (
 	freeProviders  = sync.OnceValue(func() map[string]bool { return setOf(freeText) })
 	roleNames      = sync.OnceValue(func() map[string]bool { return setOf(rolesText) })
+	knownDomains   = sync.OnceValue(func() map[string]bool { return setOf(knownText) })
 	popularDomains = sync.OnceValue(func() []string { return linesOf(popularText) })
-	listVersion    = sync.OnceValue(func() string { return version(disposableText, freeText, rolesText, popularText) })
+	listVersion    = sync.OnceValue(func() string { return version(disposableText, freeText, rolesText, popularText, knownText) })
 )
 
 // linesOf reads a list: one entry per line, comments behind "#".
@@ -106,7 +111,7 @@ var tldTypos = map[string]string{
 // A disposable domain is suggested for one edit only: look-alikes of popular
 // names are on disposable lists.
 func suggest(domain string, disposable bool) string {
-	if freeProviders()[domain] || slices.Contains(popularDomains(), domain) {
+	if freeProviders()[domain] || knownDomains()[domain] || slices.Contains(popularDomains(), domain) {
 		return ""
 	}
 	if dot := strings.LastIndexByte(domain, '.'); dot > 0 && !disposable {
@@ -114,8 +119,17 @@ func suggest(domain string, disposable bool) string {
 			return meant
 		}
 	}
+	name, rest, _ := strings.Cut(domain, ".")
+	suffix, real := publicsuffix.PublicSuffix(domain)
 	best, found, tie := maxDistance+1, "", false
 	for _, popular := range popularDomains() {
+		brand, ending, _ := strings.Cut(popular, ".")
+		switch {
+		case name == brand && real && suffix == rest: // the same name in another country
+			continue
+		case len(brand) < minBrand && rest == ending && !swapped(name, brand): // gm.com is no gmx.com
+			continue
+		}
 		switch d := distance(domain, popular, best); {
 		case d < best:
 			best, found, tie = d, popular, false
@@ -127,6 +141,17 @@ func suggest(domain string, disposable bool) string {
 		return ""
 	}
 	return found
+}
+
+// swapped says whether two names differ by neighbours that changed places.
+func swapped(a, b string) bool {
+	return len(a) == len(b) && distance(a, b, maxDistance) == 1 && sorted(a) == sorted(b)
+}
+
+func sorted(text string) string {
+	letters := []byte(text)
+	slices.Sort(letters)
+	return string(letters)
 }
 
 // distance is the optimal string alignment distance: insertions, deletions,

@@ -1,7 +1,7 @@
 package emailcheck
 
 import (
-	"net/netip"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -336,7 +336,7 @@ func (p *parser) endLiteral() {
 		p.note(rfc5322DomainLiteral)
 		return
 	}
-	if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
+	if isIPv4(text) {
 		p.note(rfc5321AddressLiteral)
 		return
 	}
@@ -351,7 +351,7 @@ func (p *parser) endLiteral() {
 func (p *parser) ipv6(text string) {
 	// An IPv4 address at the end stands for two groups.
 	if colon := strings.LastIndexByte(text, ':'); colon >= 0 {
-		if addr, err := netip.ParseAddr(text[colon+1:]); err == nil && addr.Is4() {
+		if isIPv4(text[colon+1:]) {
 			text = text[:colon+1] + "0:0"
 		}
 	}
@@ -385,6 +385,20 @@ func (p *parser) ipv6(text string) {
 		p.note(rfc5322IPv6BadCharacter)
 	}
 }
+
+// isIPv4 says whether a text is four numbers of one to three digits, 0 to 255: Snum
+// of RFC 5321 may begin with zeros.
+func isIPv4(text string) bool {
+	groups := strings.Split(text, ".")
+	for _, g := range groups {
+		if n, err := strconv.Atoi(g); err != nil || n > 255 || len(g) > 3 || strings.Trim(g, digits) != "" {
+			return false
+		}
+	}
+	return len(groups) == 4
+}
+
+const digits = "0123456789"
 
 // hexGroups says whether each group has at most four hexadecimal digits.
 func hexGroups(groups []string) bool {
@@ -545,7 +559,11 @@ func (p *parser) lengths() {
 	if p.localS.Len()+1+domain > maxTotal {
 		p.note(rfc5322TooLong)
 	}
-	if last != "" && last[0] >= '0' && last[0] <= '9' {
+	switch {
+	case last == "" || last[0] < '0' || last[0] > '9':
+	case len(p.labels) > 1 && strings.Trim(last, digits) == "": // 127.0.0.1 without brackets
+		p.note(rfc5322Domain)
+	default:
 		p.note(rfc5321TLDNumeric)
 	}
 }

@@ -69,7 +69,7 @@ func (a *act) take(with string, p, last phrase, placed bool) {
 		a.object |= p.head
 		a.around |= p.around
 		if p.head&(holds|personal) != 0 { // the credentials file, the browser profile
-			a.object |= p.around & (secret | rooted | talk)
+			a.object |= p.around & (secret | rooted | talk | personal)
 		}
 		a.other = a.other || p.head == 0
 	case with == "of" && !placed:
@@ -125,11 +125,23 @@ var hostile = []claim{
 	{verb: hiding, object: presence},
 	{verb: replacing, object: payee, place: outside | attacker},
 	{verb: replacing, around: payee, place: outside | attacker},
-	{verb: moving, object: secret | talk, place: outside | attacker},
-	{verb: moving, object: personal, around: owner | attacker, place: outside | attacker},
 	{verb: moving | making | taking | replacing | demanding, object: attacker},
 	{verb: moving | making | taking | replacing | demanding, around: attacker},
 	{verb: moving | making | taking | replacing | demanding, place: attacker},
+}
+
+// Claims that something private leaves.
+var leaks = []claim{
+	{verb: moving, object: secret | talk | chatter | environ, place: outside | attacker},
+	{verb: moving, object: personal, around: owner | attacker, place: outside | attacker},
+	{verb: moving | replacing, object: copies, place: outside},
+}
+
+// leaks says whether the clause, or the one behind it, sends something private away.
+func (a *act) leaks() bool {
+	n := a.next
+	return a.done() && (a.matches(leaks) ||
+		n != nil && n.done() && a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&outside != 0)
 }
 
 // Claims that are an attack only where nobody may see it.
@@ -146,8 +158,7 @@ func (a *act) attacks() bool {
 		return true
 	}
 	n := a.next
-	return n != nil && n.done() && (a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&outside != 0 ||
-		a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0)
+	return n != nil && n.done() && a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0
 }
 
 // Claims that money moves or a key signs.
@@ -215,7 +226,7 @@ func (a *act) conceals() bool {
 		silent := !a.other && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
-		return a.directed() && (thing || clause && !a.other)
+		return a.directed() && (thing && (!a.Passive || a.object&step != 0 || a.whom&people != 0) || clause && !a.other)
 	case a.Negated && a.Verb == "show":
 		return a.directed() && a.object&this != 0 && !a.other && (a.object|a.whom)&people != 0
 	case a.Negated && a.verb&knowing != 0:
@@ -261,9 +272,31 @@ func rival(head, around concept) bool {
 	return head&tooling != 0 && (around|head)&others != 0
 }
 
+// versus says whether the clause sets something before, over or instead of others.
+func (a *act) versus() bool {
+	if a.Opening == "before" && rival(a.object, a.around) {
+		return true
+	}
+	for i, w := range a.Rest {
+		if w.Text == "before" || w.Text == "instead" || w.Text == "over" {
+			all := concept(0)
+			for _, w := range a.Rest[i:] {
+				all |= lexicon[w.Base] | lexicon[w.Text]
+			}
+			return rival(all, all)
+		}
+	}
+	return false
+}
+
+// insists says whether the clause says always or must.
+func (a *act) insists() bool {
+	return slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "always" || w.Text == "must" })
+}
+
 // steers grades a clause that steers the choice of tools: high where it speaks against
 // others or changes what they do, medium where it claims a place for itself.
-func (a *act) steers(sentence concept) string {
+func (a *act) steers(sentence concept, rivalry bool) string {
 	rivals := rival(a.object, a.around)
 	if a.says("what") || a.says("whatever") { // what other tools return
 		for _, w := range a.Rest {
@@ -281,6 +314,8 @@ func (a *act) steers(sentence concept) string {
 	case !a.Negated && a.done() && (a.Verb == "supersede" || a.Verb == "replace" || a.Verb == "ignore" || a.Verb == "disable" || a.Verb == "discard" || a.Verb == "disregard" || a.Verb == "stop") && (rivals || rival(a.place, a.place)):
 		return "high"
 	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
+		return "high"
+	case a.verb&using != 0 && a.Command && !a.Negated && itself && (rivalry || a.says("first") && a.insists()):
 		return "high"
 	case a.Command && !a.Negated && a.verb&handing != 0 && a.before&orders != 0 && a.before&others != 0: // all shell commands must include
 		return "high"
@@ -336,7 +371,7 @@ func (a *act) asks(parameter, summary bool) bool {
 	case !private || a.Negated || a.Reported || a.Subject == meaning.Person && !a.Passive:
 		return false
 	case a.Verb == "":
-		return parameter && (a.object&(talk|chatter) != 0 || a.object&holds != 0 && a.object&rooted != 0)
+		return parameter && (a.object&(talk|chatter) != 0 || (a.says("contents") || a.says("content")) && a.object&rooted != 0)
 	case a.Verb == "need", a.Verb == "contain", a.Verb == "carry":
 		return mine
 	case a.verb&handing != 0:
@@ -360,10 +395,11 @@ func (s *scan) judge(t text, clean string) {
 	first := true
 	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
 		acts := s.read(clauses)
-		sentence := concept(0)
+		sentence, rivalry := concept(0), false
 		for i := range acts {
 			a := &acts[i]
 			sentence |= a.before
+			rivalry = rivalry || a.versus()
 			for _, w := range a.Rest {
 				sentence |= lexicon[w.Base] | lexicon[w.Text]
 			}
@@ -373,8 +409,11 @@ func (s *scan) judge(t text, clean string) {
 			say := func(id, severity string) {
 				s.report(id, severity, t.tool, t.path, around(clean, []int{a.From, a.To}))
 			}
-			if t.owner != nil {
-				s.capableOf(t.owner, a, first)
+			if a.leaks() {
+				say("data_exfiltration", "")
+			}
+			if t.summary {
+				s.capableOf(t.owner, a, first, i > 0 && acts[i-1].verb&making != 0)
 			}
 			if a.attacks() {
 				say("malicious_capability", "")
@@ -388,7 +427,7 @@ func (s *scan) judge(t text, clean string) {
 			if a.asks(parameter, first && i == 0 && !parameter) {
 				say("private_data_request", "")
 			}
-			switch a.steers(sentence) {
+			switch a.steers(sentence, rivalry) {
 			case "high":
 				say("tool_shadowing", "")
 			case "medium":

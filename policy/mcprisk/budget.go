@@ -9,21 +9,17 @@ const (
 	maxPaths = 16 << 20    // octets of the places of all strings together
 
 	// Steps for an octet of text, as the worst text for a rule was measured.
-	perOctet          = 600   // of an expression
-	perSimpleOctet    = 200   // of one without bounded repetitions
-	perTextOctet      = 40    // of cleaning a text and looking for its words
-	perClauseOctet    = 100   // of reading clauses
-	perFinding        = 3_000 // of a finding
-	perSensitiveOctet = 1_400
-	perShadowOctet    = 1_250
-	perSentOctet      = 1_050
-	perPipedOctet     = 2_100
-	perPlaceOctet     = 8 // of the place of a parameter, which is made, looked up and told
+	perOctet       = 600   // of an expression
+	perSimpleOctet = 200   // of one without bounded repetitions
+	perTextOctet   = 40    // of cleaning a text and looking for its words
+	perClauseOctet = 100   // of reading clauses
+	perFinding     = 3_000 // of a finding
+	perPipedOctet  = 2_100
+	perPlaceOctet  = 8 // of the place of a parameter, which is made, looked up and told
 )
 
 // prices are those of prose rules that cost more than others.
-var prices = map[string]int{"sensitive_file_access": perSensitiveOctet, "tool_shadowing": perShadowOctet,
-	"data_exfiltration": perSentOctet, "pipe_to_shell": perPipedOctet}
+var prices = map[string]int{"pipe_to_shell": perPipedOctet, "sensitive_file_access": perSimpleOctet, "metadata_endpoint": perSimpleOctet}
 
 // budget is what is left of the steps.
 type budget struct {

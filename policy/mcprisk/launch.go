@@ -5,25 +5,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
-// launch applies the rules about how the server is started and reached.
+// launch applies the rules about how servers are started and reached.
 func (s *scan) launch() {
-	raw := s.manifest.raw
 	for _, member := range []string{"description", "instructions"} {
-		if utf8.RuneCountInString(stringOf(raw[member])) > maxDescription {
-			s.report("oversized_description", "", "", "/"+member, "")
+		if utf8.RuneCountInString(stringOf(s.manifest.raw[member])) > maxDescription {
+			s.report("oversized_description", "", "", s.manifest.at+"/"+member, "")
 		}
 	}
-	s.commandLine(stringOf(raw["command"]), stringsOf(raw["args"]))
-	s.pinned(raw["package"])
-	s.scopes(raw["auth"])
-	s.remote(raw)
+	for _, server := range s.manifest.servers {
+		s.commandLine(server, stringOf(server.raw["command"]), stringsOf(server.raw["args"]))
+		s.pinned(server.at+"/package", server.raw["package"])
+		s.scopes(server.at, server.raw["auth"])
+		s.remote(server)
+		for i, p := range listOf(server.raw["packages"]) { // of the registry
+			s.pinned(server.at+"/packages/"+strconv.Itoa(i), p)
+		}
+	}
 	for _, t := range s.manifest.config {
 		if !s.spend(1+len(t.raw), perTextOctet+2*perSimpleOctet) {
 			continue
@@ -54,10 +60,8 @@ func (s *scan) configValue(t text) {
 	if loc := mountedSecret().FindStringIndex(clean); loc != nil {
 		s.report("sensitive_file_access", "high", "", t.path, around(clean, loc))
 	}
-	if !strings.HasPrefix(t.path, "/serverUrl") && !strings.HasPrefix(t.path, "/url") {
-		if hasSecret(t) {
-			s.report("hardcoded_secret", "", "", t.path, secretPart(t.raw))
-		}
+	if at, found := secretIn(t.member, t.raw); found {
+		s.report("hardcoded_secret", "", "", t.path, secretPart(t.raw[at:]))
 	}
 	for _, address := range webAddress().FindAllString(t.raw, 8) {
 		if u, err := normal.ParseURLAnyHost(address); err == nil && !normal.IsLoopback(u.Host) {
@@ -69,26 +73,21 @@ func (s *scan) configValue(t text) {
 var (
 	webAddress    = expression(`(?i)\bhttp://[^\s"'<>|;]+`)
 	mountedSecret = expression(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube/config\b|\.git-credentials\b`)
-	bearer        = expression(`(?i)^bearer ([a-z0-9._~+/=-]{20,})$`)
 	hexKey        = expression(`^(?:0x)?[0-9a-fA-F]{64}$`)
 	hashName      = expression(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
 )
 
-// hasSecret says whether a value is a token. Placeholders such as ${TOKEN} or
-// <token> are none.
-func hasSecret(t text) bool {
-	value := strings.TrimSpace(t.raw)
-	if strings.Contains(value, "${") || strings.Contains(value, "{{") || strings.HasPrefix(value, "<") {
-		return false
+// secretIn says where a secret begins in the value of a variable, a header, an argument
+// or an address.
+func secretIn(name, value string) (at int, found bool) {
+	if all := secrets.Find(value); len(all) > 0 {
+		return all[0].Start, true
 	}
-	if b := bearer().FindStringSubmatch(value); b != nil {
-		return strings.ContainsAny(b[1], "0123456789")
-	}
-	if _, after, ok := strings.Cut(value, "="); ok && hexKey().MatchString(after) {
+	if _, after, ok := strings.Cut(value, "="); ok {
 		value = after
 	}
-	return normal.SecretKind(t.member, value) != "" || strings.Contains(value, "-----BEGIN ") && !strings.Contains(value, "CERTIFICATE") && !strings.Contains(value, "PUBLIC KEY") ||
-		hexKey().MatchString(value) && !hashName().MatchString(t.member)
+	// In a configuration 64 hexadecimal digits are a key, unless they are called a hash.
+	return 0, secrets.Kind(name, value) != "" || hexKey().MatchString(value) && !hashName().MatchString(name)
 }
 
 // secretPart shows no more than four characters of a secret.
@@ -97,30 +96,54 @@ func secretPart(raw string) string {
 	return string(runes[:min(4, len(runes))]) + "..."
 }
 
-// commandLine judges the command that starts the server.
-func (s *scan) commandLine(command string, args []string) {
+// commandLine judges the command that starts a server.
+func (s *scan) commandLine(server server, command string, args []string) {
 	if command == "" {
 		return
 	}
 	// A command given as one line is split like its own arguments.
 	words := append(strings.Fields(command), args...)
-	line := readings(strings.Join(words, " "))[0]
-	s.matchProse(text{path: "/command", raw: line}, line, []string{"pipe_to_shell"})
-	if strings.HasPrefix(line, "sudo ") {
-		s.report("privileged_runtime", "", "", "/command", line)
+	if len(words) == 0 {
+		return
 	}
+	line := readings(strings.Join(words, " "))[0]
+	s.matchProse(text{path: server.at + "/command", raw: line}, line, []string{"pipe_to_shell"})
+	if strings.HasPrefix(line, "sudo ") {
+		s.report("privileged_runtime", "", "", server.at+"/command", line)
+	}
+	program := programOf(words[0])
 	for i, arg := range args {
-		next := ""
+		before, next := "", ""
+		if i > 0 {
+			before = args[i-1]
+		}
 		if i+1 < len(args) {
 			next = args[i+1]
 		}
-		if privileged(arg, next) {
-			s.report("privileged_runtime", "", "", "/args/"+strconv.Itoa(i), arg+" "+next)
+		at := server.at + "/args/" + strconv.Itoa(i)
+		if privileged(arg, next) || wholeDisk(before, arg) || program == "deno" && (arg == "-A" || arg == "--allow-all") {
+			s.report("privileged_runtime", "", "", at, arg+" "+next)
+		}
+		if strings.HasPrefix(arg, "--") && !strings.HasPrefix(next, "-") && len(secrets.Find(next)) == 0 && len(secrets.Find(arg+" "+next)) > 0 {
+			s.report("hardcoded_secret", "", "", server.at+"/args/"+strconv.Itoa(i+1), secretPart(next))
 		}
 	}
 	if spec, ok := launched(words); ok && !isPinned(spec) {
-		s.report("unpinned_package", "", "", "/command", spec)
+		s.report("unpinned_package", "", "", server.at+"/command", spec)
 	}
+}
+
+// wholeDisk says whether an argument hands the server a whole disk or all files of a
+// person.
+func wholeDisk(before, arg string) bool {
+	if before == "-w" || before == "--workdir" {
+		return false
+	}
+	if flag, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(flag, "--") {
+		arg = value
+	}
+	return slices.Contains([]string{"/", "~", "~/", "$HOME", "${HOME}", "/home", "/Users", "/root", "%USERPROFILE%"}, arg) ||
+		len(arg) >= 2 && len(arg) <= 3 && arg[1] == ':' && unicode.IsLetter(rune(arg[0])) && (len(arg) == 2 || arg[2] == '/' || arg[2] == '\\')
 }
 
 // privileged says whether an argument gives the server the rights of the machine.
@@ -144,10 +167,13 @@ var launchers = []string{"npx", "uvx", "pipx", "bunx", "pnpx"}
 var valueFlags = []string{"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--env-file", "--network", "--net",
 	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c"}
 
+func programOf(word string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path.Base(word), ".cmd"), ".exe")
+}
+
 // launched finds the package or image that a command line fetches and runs.
 func launched(words []string) (spec string, ok bool) {
-	program, rest := path.Base(words[0]), words[1:]
-	program = strings.TrimSuffix(strings.TrimSuffix(program, ".cmd"), ".exe")
+	program, rest := programOf(words[0]), words[1:]
 	if program == "cmd" && len(rest) > 1 && strings.EqualFold(rest[0], "/c") || program == "env" && len(rest) > 0 || program == "sudo" && len(rest) > 0 {
 		if program == "cmd" {
 			rest = rest[1:]
@@ -160,7 +186,16 @@ func launched(words []string) (spec string, ok bool) {
 			return firstOperand(rest[i+1:])
 		}
 		return "", false
-	case (program == "pnpm" || program == "yarn") && len(rest) > 0 && rest[0] == "dlx",
+	case program == "deno" && len(rest) > 1 && rest[0] == "run":
+		spec, ok = firstOperand(rest[1:])
+		return spec, ok && strings.Contains(spec, ":") // a file is none
+	case program == "go" && len(rest) > 1 && rest[0] == "run":
+		spec, ok = firstOperand(rest[1:])
+		return spec, ok && strings.Contains(spec, "@")
+	case program == "uv" && len(rest) > 2 && rest[0] == "run" && slices.Contains(rest, "--with"):
+		return firstOperand(append([]string{"--from"}, rest[slices.Index(rest, "--with")+1:]...))
+	case program == "bun" && len(rest) > 0 && rest[0] == "x",
+		(program == "pnpm" || program == "yarn") && len(rest) > 0 && rest[0] == "dlx",
 		program == "npm" && len(rest) > 0 && (rest[0] == "exec" || rest[0] == "x"),
 		program == "pipx" && len(rest) > 0 && rest[0] == "run",
 		program == "uv" && len(rest) > 1 && rest[0] == "tool" && rest[1] == "run":
@@ -212,8 +247,11 @@ func isPinned(spec string) bool {
 	if _, version, ok := strings.Cut(spec, "=="); ok {
 		return exactVersion().MatchString(version)
 	}
-	if at := strings.LastIndexByte(spec, '@'); at > 0 { // a leading @ is an npm scope
+	if at := strings.LastIndexByte(spec, '@'); at > 0 && spec[at-1] != ':' { // a leading @ is an npm scope
 		version := spec[at+1:]
+		if strings.Contains(spec[:at], "://") { // https://deno.land/x/name@1.2.0/mod.ts
+			version, _, _ = strings.Cut(version, "/")
+		}
 		return exactVersion().MatchString(version) || commit().MatchString(version)
 	}
 	if hash := strings.LastIndexByte(spec, '#'); hash > 0 {
@@ -225,37 +263,39 @@ func isPinned(spec string) bool {
 
 var commit = expression(`^[0-9a-f]{40}$`)
 
-// pinned judges the package member.
-func (s *scan) pinned(value jsontext.Value) {
+// pinned judges the package member, or a package of the registry.
+func (s *scan) pinned(at string, value jsontext.Value) {
 	if !isObject(value) {
 		return
 	}
 	p := membersOf(value)
 	version := stringOf(p["version"])
-	if !exactVersion().MatchString(version) && stringOf(p["integrity"]) == "" && !commit().MatchString(version) {
-		s.report("unpinned_package", "", "", "/package/version", version)
+	pinned := exactVersion().MatchString(version) || commit().MatchString(version) || stringOf(p["integrity"]) != "" || stringOf(p["fileSha256"]) != ""
+	if image := stringOf(p["identifier"]); !pinned && (version != "" || image == "" || !isPinned(image)) {
+		s.report("unpinned_package", "", "", at+"/version", version)
 	}
 }
 
 // scopes judges what the server asks for.
-func (s *scan) scopes(value jsontext.Value) {
+func (s *scan) scopes(at string, value jsontext.Value) {
 	for i, scope := range stringsOf(membersOf(value)["scopes"]) {
 		lower := strings.ToLower(scope)
 		if slices.Contains([]string{"*", "admin", "root", "full_access", "repo", "https://mail.google.com/"}, lower) || strings.HasSuffix(lower, ":*") || strings.HasSuffix(lower, ".all") {
-			s.report("broad_scope", "", "", "/auth/scopes/"+strconv.Itoa(i), scope)
+			s.report("broad_scope", "", "", at+"/auth/scopes/"+strconv.Itoa(i), scope)
 		}
 	}
 }
 
 // remote judges a server that is reached over the network.
-func (s *scan) remote(raw members) {
+func (s *scan) remote(server server) {
+	raw := server.raw
 	address := stringOf(serverURL(raw))
 	if address == "" {
 		return
 	}
-	at := "/serverUrl"
+	at := server.at + "/serverUrl"
 	if raw["serverUrl"] == nil {
-		at = "/url"
+		at = server.at + "/url"
 	}
 	u, err := normal.ParseURLAnyHost(address)
 	if err != nil || u.Scheme != "https" || normal.IsLoopback(u.Host) {
@@ -265,4 +305,14 @@ func (s *scan) remote(raw members) {
 	if headers := raw["headers"]; (kind == "" || kind == "none") && (!isObject(headers) || !enter(headers).More()) {
 		s.report("no_authentication", "", "", at, "https://"+u.Host)
 	}
+}
+
+// listOf are the items of a list.
+func listOf(value jsontext.Value) (all []jsontext.Value) {
+	if value.Kind() == '[' {
+		for in := enter(value); in.More(); {
+			all = append(all, in.Raw())
+		}
+	}
+	return all
 }

@@ -58,6 +58,7 @@ const (
 	presence                      // what hides
 	step                          // what the model is doing
 	backups
+	copies      // that nobody sees
 	transaction // what a wallet signs
 )
 
@@ -99,6 +100,7 @@ const (
 	watching
 	executing
 	destroying
+	guarding
 	dropping // of what a database holds
 	writing
 	saving   // somewhere
@@ -139,6 +141,7 @@ var (
 		{holds, "content copy value list text dump entry everything rest part export item detail body file name-value set transcript database log record number"},
 		{step, "tool_call step call action instruction upload side_effect existence"},
 		{backups, "backup"},
+		{copies, "bcc blind_copy"},
 		{presence, "process presence activity itself"},
 		{this, "this one it that anything something step call action behaviour behavior upload transfer copy parameter existence tool_call hint reference side_effect operation note whatever these detail fact mention instruction tool " +
 			"second_request request extra_copy"},
@@ -179,7 +182,7 @@ var (
 		{disabling, "disable turn stop kill evade bypass circumvent defeat deactivate remove uninstall silence mute disarm"},
 		{erasing, "delete clear wipe erase destroy remove cover purge overwrite"},
 		{telling, "tell inform notify alert"},
-		{uttering, "mention reveal disclose report acknowledge say bring admit"},
+		{uttering, "mention reveal disclose report acknowledge say bring_up admit"},
 		{knowing, "know learn notice find see realize suspect discover"},
 		{hiding, "hide conceal keep bury"},
 		{omitting, "omit leave skip exclude avoid drop"},
@@ -202,6 +205,7 @@ var (
 		{watching, "track monitor record watch listen spy capture stream read log activate turn"},
 		{executing, "execute run exec eval spawn launch"},
 		{destroying, "delete wipe overwrite destroy purge erase"},
+		{guarding, "explain document describe block protect redact mask prevent detect reject warn deny refuse forbid exclude ignore sanitize"},
 		{dropping, "drop truncate"},
 		{writing, "write save create edit append modify move rename overwrite"},
 		{saving, "write save append"},

@@ -3,6 +3,7 @@ package mcprisk
 // Bounds that no single field's tag says.
 const (
 	maxTools       = 500     // tools of one manifest; the largest public servers have below 200
+	maxServers     = 200     // entries of one client configuration
 	maxFindings    = 500     // of one answer, the most severe first
 	maxEvidence    = 120     // code points of a finding's evidence
 	maxDescription = 4096    // code points of a description a person still reads

@@ -1,6 +1,7 @@
 package mcprisk
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,13 +38,28 @@ func isObject(value jsontext.Value) bool { return value.Kind() == '{' }
 
 // manifest is what the rules know of the free-form object.
 type manifest struct {
-	raw    members
-	name   string
-	tools  []tool
-	texts  []text // every string, member names of schemas included
-	paths  int    // octets of their places
-	cut    bool   // there were too many
-	config []text // of those, command, args, env, headers, URL, package, auth
+	at         string // where raw is in what was sent: "/result" in an answer of JSON-RPC
+	raw        members
+	servers    []server
+	configured string // the member that holds the entries
+	name       string
+	tools      []tool
+	texts      []text // every string, member names of schemas included
+	paths      int    // octets of their places
+	cut        bool   // there were too many
+	config     []text // of those, command, args, env, headers, URL, package, auth
+}
+
+// server is how one server is started or reached: the manifest itself, or an entry of a
+// client's configuration.
+type server struct {
+	at  string
+	raw members
+}
+
+// startable says whether the server has a command, an address or a package.
+func (s server) startable() bool {
+	return stringOf(s.raw["command"]) != "" || stringOf(serverURL(s.raw)) != "" || len(listOf(s.raw["packages"]))+len(listOf(s.raw["remotes"])) > 0
 }
 
 // tool is one entry of tools.
@@ -61,7 +77,8 @@ type tool struct {
 // text is one string and where it stands.
 type text struct {
 	path, tool, member, raw string
-	owner                   *tool // of its title or description
+	owner                   *tool // that it belongs to
+	summary                 bool  // it is the title or description of the tool
 }
 
 // parse checks the outer shape and lists every string.
@@ -74,16 +91,24 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 		return nil, policy.Refuse("wrong_type", "/manifest", "manifest has the wrong type")
 	}
 	m := &manifest{raw: membersOf(canonical)}
+	if result := membersOf(m.raw["result"]); m.raw["jsonrpc"] != nil && result["tools"] != nil {
+		m.at, m.raw = "/result", result
+	}
 	m.name = stringOf(m.raw["name"])
 	if err := m.readTools(); err != nil {
 		return nil, err
 	}
-	if len(m.tools) == 0 && stringOf(m.raw["command"]) == "" && stringOf(serverURL(m.raw)) == "" {
-		return nil, policy.Refuse("empty_manifest", "/manifest", "manifest has neither tools nor a command or serverUrl")
+	if err := m.readServers(); err != nil {
+		return nil, err
 	}
-	for _, member := range sortedNames(m.raw) {
-		if member != "tools" {
-			m.collect("/"+escaped(member), "", member, canon.NewReader(m.raw[member]), isConfig(member))
+	if len(m.tools) == 0 && !slices.ContainsFunc(m.servers, server.startable) {
+		return nil, policy.Refuse("empty_manifest", "/manifest", "manifest has no tools, and no server with a command, a url, packages or remotes")
+	}
+	for i, s := range m.servers {
+		for _, member := range sortedNames(s.raw) {
+			if i > 0 || member != "tools" && !(member == m.configured && len(m.servers) > 1) {
+				m.collect(s.at+"/"+escaped(member), "", member, canon.NewReader(s.raw[member]), isConfig(member))
+			}
 		}
 	}
 	for i := range m.tools {
@@ -91,9 +116,8 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 		from := len(m.texts)
 		m.collect(t.path, t.name, "", canon.NewReader(t.text), false)
 		for j := range m.texts[from:] {
-			if at := &m.texts[from+j]; at.member != "" && (at.path == t.path+"/description" || at.path == t.path+"/title") {
-				at.owner = t
-			}
+			at := &m.texts[from+j]
+			at.owner, at.summary = t, at.member != "" && (at.path == t.path+"/description" || at.path == t.path+"/title")
 		}
 	}
 	return m, nil
@@ -106,16 +130,16 @@ func (m *manifest) readTools() error {
 	case list == nil:
 		return nil
 	case list.Kind() != '[':
-		return policy.Refuse("wrong_type", "/manifest/tools", "manifest.tools has the wrong type")
+		return policy.Refuse("wrong_type", "/manifest"+m.at+"/tools", "manifest.tools has the wrong type")
 	}
 	var items []jsontext.Value
 	for in := enter(list); in.More(); {
 		if items = append(items, in.Raw()); len(items) > maxTools {
-			return policy.Refuse("too_many_items", "/manifest/tools", "manifest.tools has too many items")
+			return policy.Refuse("too_many_items", "/manifest"+m.at+"/tools", "manifest.tools has too many items")
 		}
 	}
 	for i, item := range items {
-		path := "/tools/" + strconv.Itoa(i)
+		path := m.at + "/tools/" + strconv.Itoa(i)
 		if !isObject(item) {
 			return policy.Refuse("wrong_type", "/manifest"+path, "manifest.tools has an item that is not an object")
 		}
@@ -127,6 +151,33 @@ func (m *manifest) readTools() error {
 			return policy.Refuse("wrong_type", "/manifest"+path+"/name", "the name of a tool has the wrong type")
 		}
 		m.tools = append(m.tools, newTool(item, object, path))
+	}
+	return nil
+}
+
+// readServers lists the servers: the manifest itself and the entries of a client's
+// configuration, "mcpServers" of most clients or "servers" of VS Code.
+func (m *manifest) readServers() error {
+	m.servers = []server{{m.at, m.raw}}
+	for _, member := range []string{"mcpServers", "servers"} {
+		list := m.raw[member]
+		if list == nil || member == "servers" && (!isObject(list) || m.raw["mcpServers"] != nil) {
+			continue
+		}
+		if !isObject(list) {
+			return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" is not an object")
+		}
+		entries := membersOf(list)
+		if len(entries) > maxServers {
+			return policy.Refuse("too_many_items", "/manifest"+m.at+"/"+member, "manifest."+member+" has more than "+strconv.Itoa(maxServers)+" entries")
+		}
+		m.configured = member
+		for _, name := range sortedNames(entries) {
+			if !isObject(entries[name]) {
+				return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" has an entry that is not an object")
+			}
+			m.servers = append(m.servers, server{m.at + "/" + member + "/" + escaped(name), membersOf(entries[name])})
+		}
 	}
 	return nil
 }
@@ -145,6 +196,11 @@ func newTool(text jsontext.Value, object members, path string) tool {
 	t.clean = readings(t.description)[0]
 	t.nameParts = nameParts(t.name)
 	return t
+}
+
+// takes says whether the tool has a parameter of that name.
+func (t *tool) takes(name string) bool {
+	return t != nil && membersOf(membersOf(t.raw["inputSchema"])["properties"])[name] != nil
 }
 
 // says whether a word stands in the description. Looking for each of a few dozen
@@ -182,7 +238,7 @@ func stringOf(value jsontext.Value) string {
 }
 
 func isConfig(member string) bool {
-	return slices.Contains([]string{"command", "args", "env", "headers", "serverUrl", "url", "package", "auth", "transport"}, member)
+	return slices.Contains([]string{"command", "args", "env", "headers", "serverUrl", "url", "package", "auth", "transport", "packages", "remotes"}, member)
 }
 
 // pointer escapes a member name for a JSON pointer. It is made once: a Replacer
@@ -213,6 +269,7 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 			}
 		}
 	case '{':
+		called := ""
 		for in.Enter(); in.More(); {
 			name := string(in.Name())
 			if !m.room(len(path) + len(name)) {
@@ -220,8 +277,19 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 			}
 			at := path + "/" + escaped(name)
 			m.add(text{path: at, tool: tool, raw: name}, config)
+			from := len(m.config)
 			if m.collect(at, tool, name, in, config); m.cut {
 				return
+			}
+			// The registry writes variables as {"name": …, "value": …}: the value stands
+			// under that name.
+			if config && len(m.config) == from+1 {
+				switch value := &m.config[from]; name {
+				case "name":
+					called = value.raw
+				case "value":
+					value.member = cmp.Or(called, name)
+				}
 			}
 		}
 	default:

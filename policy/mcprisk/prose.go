@@ -21,7 +21,6 @@ func expression(text string) func() *regexp.Regexp {
 // where one of its trigger words stands.
 type proseRule struct {
 	id       string
-	severity string // "" for the rule's own
 	triggers []string
 	also     []string // and one of these, where there are any
 	form     func() *regexp.Regexp
@@ -42,31 +41,7 @@ var proseRules = []proseRule{
 			`(?:previous|prior|above|preceding|earlier|system|your|foregoing) ` + gap3 + `(?:instructions?|rules?|prompts?|guidelines?|directives?)\b` +
 			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
 		accept: notNegated},
-	{id: "data_exfiltration", triggers: []string{"send", "post", "upload", "forward", "bcc", "exfiltrate", "transmit", "leak"},
-		also: []string{"conversation", "conversations", "history", "secret", "secrets", "credential", "credentials", "key", "keys", "content", "contents",
-			"token", "tokens", "password", "passwords", "variable", "variables"},
-		form: expression(`\b(?:send|post|upload|forward|bcc|exfiltrate|transmit|leak) (?:[^ .!?;]+ ){0,8}?` +
-			`(?:conversations?|chat history|history|secrets?|credentials?|api keys?|file contents?|contents of [^ ]+|tokens?|passwords?|private keys?|environment variables?)\b` +
-			`.{0,80}?(?:https?://|[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z])`)},
-	{id: "data_exfiltration", triggers: []string{"bcc"},
-		form: expression(`\b(?:always|every|must|also|silently|automatically|each)\b[^.!?;]{0,40}\bbcc\b.{0,40}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]` +
-			`|\bbcc (?:all|every|each|a copy)\b.{0,60}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]`)},
-	{id: "sensitive_file_access", triggers: sensitiveWords,
-		also: []string{"read", "pass", "include", "provide", "send", "attach", "open", "load", "cat", "paste", "copy", "access"},
-		form: expression(`(?:\b(?:please|must|first|should|need to|you|then|always|also|before [^.!?]{0,60},) |[.!:;] |\. )` +
-			`(?:you )?(?:must |should |need to )?(?:first |also )?(?:read|pass|include|provide|send|attach|open|load|cat|paste|copy|access)\b.{0,80}?` + sensitiveFile +
-			`|` + sensitiveFile + `.{0,80}?\b(?:pass|include|provide|send|attach|paste) (?:it|its|them|the|that|this)\b.{0,60}?\b(?:as|in|into|to)\b`)},
-	{id: "sensitive_file_access", severity: "high", triggers: sensitiveWords, form: expression(sensitiveFile)},
-	{id: "tool_shadowing", triggers: []string{"tool", "tools", "function", "functions", "always", "first"},
-		also: []string{"before", "other", "all", "any", "every", "each", "this"},
-		form: expression(`\bbefore (?:using|calling|invoking|running|you (?:use|call)) (?:any|all|every|each|other)(?: of the)?(?: other)? (?:tools?|functions?)\b` +
-			`|\b(?:always|must) (?:call|use|invoke|run) this (?:tool |function )?first\b` +
-			`|\b(?:call|use|invoke|run) this (?:tool |function )?before (?:any|all|every|doing|anything)\b` +
-			`|\binstead of (?:any|all|the|every)(?: of the)? other (?:tools?|functions?)\b` +
-			`|\b(?:do not|don't|never) (?:use|call|invoke) (?:any )?other (?:tools?|functions?)\b` +
-			`|\b(?:when|whenever|every time) (?:you )?(?:using|calling|use|call|invoke) (?:any|all|every)(?: other)? (?:tools?|functions?)\b` +
-			`|\bprefer this (?:tool |function )over (?:any|all|every|other)\b` +
-			`|\ball other (?:tools|functions) (?:are|must|should)\b`)},
+	{id: "sensitive_file_access", triggers: sensitiveWords, form: expression(sensitiveFile)},
 	{id: "coercive_priority", triggers: []string{"always", "priority", "mandatory", "precedence"},
 		form: expression(`\b(?:must )?always (?:use|call|invoke|choose|select|prefer) this (?:tool|function)\b` +
 			`|\bthis (?:tool|function|server) (?:[^ .!?;]+ ){0,3}(?:highest|top|maximum) priority\b|(?:^|[.!:] )(?:highest|top|maximum) priority(?:[.!:]|$)` +
@@ -206,7 +181,7 @@ func (s *scan) prose() {
 			}
 		}
 		for _, clean := range readings(t.raw) {
-			if sense := s.matchProse(t, clean, nil); sense.judged() || sense&capable != 0 && t.owner != nil {
+			if sense := s.matchProse(t, clean, nil); sense.judged() || sense&capable != 0 && t.summary {
 				s.judge(t, clean)
 			}
 			s.shadowing(t, clean, others)
@@ -231,21 +206,53 @@ func (s *scan) matchProse(t text, clean string, only []string) sense {
 	if woken == 0 {
 		return all.sense
 	}
-	critical := false // a graver sensitive_file_access already stands
 	for i := range proseRules {
 		r := &proseRules[i]
-		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || critical && r.severity != "" || !s.spend(len(clean), cmp.Or(prices[r.id], perOctet)) {
+		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || !s.spend(len(clean), cmp.Or(prices[r.id], perOctet)) {
 			continue
 		}
 		for _, loc := range r.form().FindAllStringIndex(clean, 8) {
-			if r.accept == nil || r.accept(clean, loc) {
-				s.report(r.id, r.severity, t.tool, t.path, around(clean, loc))
-				critical = critical || r.id == "sensitive_file_access"
+			if severity := s.graded(r, t, clean, loc); severity != "" {
+				s.report(r.id, severity, t.tool, t.path, around(clean, loc))
 				break
 			}
 		}
 	}
 	return all.sense
+}
+
+// graded is the severity of a match, "" for one that means no harm.
+func (s *scan) graded(r *proseRule, t text, clean string, loc []int) string {
+	switch {
+	case r.id == "sensitive_file_access":
+		return s.sensitive(t, clean, loc)
+	case r.accept != nil && !r.accept(clean, loc):
+		return ""
+	}
+	return rules[r.id].severity
+}
+
+// sensitive grades the name of a file that holds secrets: critical where the model is
+// told to read it or to pass it on, nothing where the sentence only tells about it.
+func (s *scan) sensitive(t text, clean string, loc []int) (severity string) {
+	severity = "high"
+	if !s.spend(len(clean), perClauseOctet) {
+		return severity
+	}
+	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
+		if loc[0] < clauses[0].Start || loc[0] >= clauses[len(clauses)-1].To {
+			return
+		}
+		for _, a := range s.read(clauses) {
+			switch {
+			case a.verb&(opening|handing) != 0 && a.Command && !a.Negated && !a.Reported && (!t.summary || a.Start > 0 || a.Subject == meaning.Model):
+				severity = "critical"
+			case severity == "high" && (a.Reported || a.verb&guarding != 0 || a.Negated):
+				severity = ""
+			}
+		}
+	})
+	return severity
 }
 
 // encoded reports long base64, long hexadecimal and data: values. Icons are
@@ -327,6 +334,8 @@ func isDistinctive(name string) bool {
 var (
 	steers     = expression(`\b(?:must|should|always|never|do not|don't|have to|needs? to)\b`)
 	steersWhen = expression(`\b(?:when|whenever|every time|before|after|instead of|rather than)\b`)
+	whenUsing  = expression("\\b(?:when|whenever|every time|before|after)(?: you)?(?: using| calling| invoking| use| call)?(?: the)? [\"'\x60]?$")
+	given      = expression(`\b(?:when|if|for|unless|to)\b`)
 	// Order among one server's own tools: "call this before list_items", "use
 	// list_items instead of this tool".
 	prerequisite = expression("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
@@ -346,29 +355,35 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 	}
 	if strings.ContainsAny(clean, "_-") && s.spend(len(clean), 2*perSimpleOctet) {
 		for _, form := range []func() *regexp.Regexp{whenTool, howTool} {
-			if loc := form().FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) {
+			if loc := form().FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) && !t.owner.takes(clean[loc[2]:loc[3]]) {
 				s.report("tool_shadowing", "", t.tool, t.path, around(clean, loc))
 				return
 			}
 		}
 	}
-	start := 0
-	for start < len(clean) {
-		end := strings.Index(clean[start:], ". ")
-		if end < 0 {
-			end = len(clean) - start
-		}
-		sentence := clean[start : start+end]
-		start += end + 2
+	for start := 0; start < len(clean); {
+		end := start + sentenceEnd(clean[start:])
+		sentence := clean[start:end]
+		start = end + 1
 		if name, foreign, ok := namedTool(sentence, t.tool, others); ok && s.spend(len(sentence), 3*perSimpleOctet) {
 			must, when := steers().MatchString(sentence), steersWhen().MatchString(sentence)
 			replaces := strings.Contains(sentence, "instead of "+name) || strings.Contains(sentence, "instead of the "+name)
-			if replaces || foreign && (must || when) || !foreign && must && when && !prerequisite().MatchString(sentence) {
+			if replaces && (foreign || !given().MatchString(sentence)) || foreign && (must || when) || !foreign && must && whenUsing().MatchString(sentence[:strings.Index(sentence, name)]) && !prerequisite().MatchString(sentence) {
 				s.report("tool_shadowing", "", t.tool, t.path, name+": "+sentence)
 				return
 			}
 		}
 	}
+}
+
+// sentenceEnd is where the first sentence or item of a list ends.
+func sentenceEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		if text[i] == ' ' && (strings.IndexByte(".;:!?", text[i-1]) >= 0 || i+2 < len(text) && text[i+2] == ' ' && strings.IndexByte("-*#", text[i+1]) >= 0) {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // namedTool finds the first name of another tool in a sentence.

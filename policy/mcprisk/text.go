@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // readings returns the forms of a text that rules match: as a model reads it
@@ -107,7 +108,7 @@ func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '
 // evidenceOf makes a text safe to show: characters that do not show by number,
 // secrets cut to their first four characters, 120 characters at most.
 func evidenceOf(raw string) string {
-	if normal.SecretKind("", raw) != "" || normal.SecretKind("private_key", raw) != "" {
+	if secrets.Kind("private_key", raw) != "" {
 		runes := []rune(visible(raw))
 		return string(runes[:min(4, len(runes))]) + "..."
 	}

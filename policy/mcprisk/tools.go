@@ -18,7 +18,7 @@ func (s *scan) tool(t *tool) {
 	s.reader.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) {
 		for i := range s.read(clauses) {
 			if a := &s.acts[i]; a.object&info == 0 { // "transfer_ownership_info" tells about something
-				s.capableOf(t, a, true)
+				s.capableOf(t, a, true, false)
 			}
 		}
 	})
@@ -41,11 +41,17 @@ type capability struct {
 
 var capabilities = []capability{
 	{"command_execution", func(a *act) bool {
-		return a.matches(commands) || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
+		return a.matches(commands) && !a.one() || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
 	}},
 	{"destructive_capability", func(a *act) bool { return a.matches(destruction) }},
 	{"payment_capability", (*act).pays},
 	{"filesystem_write", func(a *act) bool { return a.matches(fileWrites) }},
+}
+
+// one says whether the object is one command or a harmless kind: "the show tables
+// command", "a read-only command".
+func (a *act) one() bool {
+	return a.says("read-only") || len(a.Rest) > 2 && a.Rest[0].Text == "the" && a.Rest[2].Base == "command" || len(a.Rest) > 3 && a.Rest[0].Text == "the" && a.Rest[3].Base == "command"
 }
 
 // capabilityDeeds are the verbs of the claims below.
@@ -58,9 +64,10 @@ var (
 	changes     = []claim{{verb: changing}}
 )
 
-// capableOf notes what the clause says that a tool does, each once.
-func (s *scan) capableOf(t *tool, a *act, first bool) {
-	if !a.does() {
+// capableOf notes what the clause says that a tool does, each once. What is done "to" do
+// something counts where it is permitted: "grants a spender permission to move tokens".
+func (s *scan) capableOf(t *tool, a *act, first, permits bool) {
+	if !a.does() || a.Opening == "to" && !permits {
 		return
 	}
 	for i, c := range capabilities {
@@ -71,10 +78,10 @@ func (s *scan) capableOf(t *tool, a *act, first bool) {
 			}
 		}
 	}
-	// Clauses behind "to" or "before" speak of something else, later commands of how to
+	// Clauses behind "to" or "before" speak of something else, later sentences of how to
 	// call the tool.
 	// To remove something from a text changes no data.
-	if a.Opening == "" && (first || !a.Command) && a.place&reply == 0 && a.matches(changes) && t.hint("readOnlyHint") {
+	if a.Opening == "" && first && a.place&reply == 0 && a.matches(changes) && t.hint("readOnlyHint") {
 		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
 	}
 }

@@ -48,11 +48,6 @@ func hiddenSeverity(runes []rune, i int) string {
 		return "critical"
 	case 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
 		return "critical"
-	case r == 0x200c, r == 0x200d:
-		if joinsLetters(runes, i) || r == 0x200d && joinsEmoji(runes, i) {
-			return ""
-		}
-		return "high"
 	case isVariation(r):
 		run := 1
 		for run <= i && isVariation(runes[i-run]) {
@@ -61,7 +56,7 @@ func hiddenSeverity(runes []rune, i int) string {
 		if run > maxVariation {
 			return "high"
 		}
-	case normal.Invisible(r):
+	case normal.Hidden(runes, i):
 		return "high"
 	}
 	return ""
@@ -85,31 +80,6 @@ func inFlag(runes []rune, i int) bool {
 		tag[j] = byte(runes[start+j] - 0xe0000)
 	}
 	return slices.Contains(subdivisionFlags, string(tag))
-}
-
-// joinsLetters says whether a joiner stands between letters of a script that
-// needs it: Arabic and the Indic ones.
-func joinsLetters(runes []rune, i int) bool {
-	return i > 0 && i+1 < len(runes) && needsJoiner(runes[i-1]) && needsJoiner(runes[i+1])
-}
-
-func needsJoiner(r rune) bool {
-	return unicode.In(r, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya,
-		unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala)
-}
-
-// joinsEmoji says whether a joiner stands between two emoji; variation selectors
-// and skin tones may stand before it.
-func joinsEmoji(runes []rune, i int) bool {
-	before := i - 1
-	for before >= 0 && (runes[before] == 0xfe0f || runes[before] >= 0x1f3fb && runes[before] <= 0x1f3ff) {
-		before--
-	}
-	return before >= 0 && i+1 < len(runes) && isEmoji(runes[before]) && isEmoji(runes[i+1])
-}
-
-func isEmoji(r rune) bool {
-	return r >= 0x1f000 && r <= 0x1faff || r >= 0x2190 && r <= 0x2bff && unicode.IsSymbol(r)
 }
 
 // names reports tool names that collide or that use look-alike letters.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/policy/mcprisk"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 // unseen is one text that was labelled before the rules were written.
@@ -69,5 +70,24 @@ func TestUnseenTexts(t *testing.T) {
 				t.Errorf("%d of %d harmless texts raise an alarm", all["calm"]-right["calm"], all["calm"])
 			}
 		})
+	}
+}
+
+// Client configurations that were written before the rules for them: the rule that is
+// named speaks, and harmless ones raise nothing above medium.
+func TestUnseenConfigurations(t *testing.T) {
+	all, right := map[bool]int{}, map[bool]int{}
+	for _, c := range policytest.Cases(t, "testdata/unseen_configs.txtar") {
+		out := judge(t, decode(t, c.Body))
+		calm := c.Want == "calm"
+		all[calm]++
+		if slices.Contains(ids(out), c.Want) || calm && (out.RiskLevel == "low" || out.RiskLevel == "medium") {
+			right[calm]++
+		} else {
+			t.Logf("%s: want %s, got %v", c.Name, c.Want, ids(out))
+		}
+	}
+	if right[false]*10 < all[false]*9 || right[true] < all[true] {
+		t.Errorf("%v of %v are right", right, all)
 	}
 }

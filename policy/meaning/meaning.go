@@ -56,7 +56,8 @@ type Clause struct {
 	Opening  string // the word that opens it: "when", "before", "to", "without", "that"
 	Before   []Word // what stands between the verb before and this one
 	Rest     []Word // what follows the verb; commas and joints are words of their own
-	From, To int    // its bytes
+	Start    int    // where Before begins
+	From, To int    // the bytes of the verb and what follows
 
 	third bool // the verb ends in s: "sends"
 }
@@ -98,6 +99,7 @@ type pending struct {
 	negated  bool
 	modal    modal
 	reported bool
+	listed   bool   // a comma stood behind the last verb
 	joined   string // the comma, "and" or "or" that joins the clause to the one before
 }
 
@@ -192,7 +194,7 @@ func (p *parser) word(i int) {
 		if p.opening == "without" { // "without a word, send it"
 			p.opening, p.negated = "", false
 		}
-		p.joined, p.mark = text, i+1
+		p.joined, p.mark, p.listed = text, i+1, p.listed || text == ","
 		p.negated = p.negated || text == "nor"
 	case k&negator != 0:
 		// "no" before the object of a verb denies the object alone; "there is no need
@@ -241,6 +243,7 @@ func (p *parser) toldAbout() bool {
 	return last != nil && (last.Reported || tellsVerb(last.Verb))
 }
 
+// tellsVerb says whether a verb tells about something or guards against it: detect, explain.
 func tellsVerb(base string) bool {
 	base, _, _ = strings.Cut(base, " ")
 	return vocabulary[base]&tells != 0
@@ -320,7 +323,8 @@ func (p *parser) continues(i int, f form) bool {
 	case last == nil:
 		return true
 	case f == third:
-		return i+1 < len(p.words) && (last.third || object)
+		// In "mentions, assignments and updates on issues" the joint ends a list.
+		return i+1 < len(p.words) && (last.third && !(p.listed && p.at(i+1)&preposition != 0) || object)
 	case p.is(i-1, ","):
 		// A command behind a comma: "before calling, open the store".
 		return !last.third && (!last.Passive || object) || object
@@ -353,7 +357,7 @@ var (
 // begin starts a clause with the verb at i.
 func (p *parser) begin(i int, base string, f form) {
 	causative := p.afterCausative(i)
-	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
+	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Start: p.words[min(p.rest, i)].From, Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
 		Passive: f == participle, third: f == third, From: p.words[i].From, To: p.words[i].To}
 	c.Command = !p.reported && (p.modal == must && f != third && f != gerund || p.modal == 0 && f == bare)
 	c.Subject = who(c.Topic)
@@ -427,7 +431,7 @@ func (p *parser) close(i int) {
 			last.To = last.Rest[len(last.Rest)-1].To
 		}
 	} else if i > 0 {
-		p.clauses = append(p.clauses, Clause{Subject: Other, Topic: p.words[:i], Negated: p.negated, From: p.words[0].From, To: p.words[i-1].To})
+		p.clauses = append(p.clauses, Clause{Subject: Other, Topic: p.words[:i], Start: p.words[0].From, Negated: p.negated, From: p.words[0].From, To: p.words[i-1].To})
 	}
 }
 
@@ -454,6 +458,10 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 		case w.Text == "," || k&joint != 0:
 			emit(i)
 		case k&preposition != 0:
+			if w.Text == "of" && start == i && with != "" { // instead of
+				start++
+				continue
+			}
 			emit(i)
 			with = w.Text
 		case k&opening != 0 && k&determiner == 0, k&being != 0, k&opening != 0 && i > start:

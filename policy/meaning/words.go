@@ -41,7 +41,7 @@ var vocabulary = func() map[string]kind {
 			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
 			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +
 			"document recommend suggest answer draft preview limit restrict"},
-		{verb, "abuse accept access acknowledge act activate add allow alter append apply approve archive ask assign assume attach authorize backdoor batch bid bill bind book borrow brute-force " +
+		{verb, "abuse bcc cat accept access acknowledge act activate add allow alter append apply approve archive ask assign assume attach authorize backdoor batch bid bill bind book borrow brute-force " +
 			"bridge bring broadcast browse bundle burn buy bypass call cancel capture carry cash change charge choose circumvent claim clear click clone close collect commit complete " +
 			"compress confirm conceal connect consult contain continue convert copy cover crack crawl create cut deactivate debit decode decrypt defeat delete deny deploy deposit destroy disable " +
 			"discard disclose donate download draw drop dump duplicate earn edit email elevate embed emit encode encrypt enroll enter erase escalate establish evade evaluate exchange exec execute exfiltrate exploit " +

@@ -89,3 +89,48 @@ func sameShape(text, shape string) bool {
 	}
 	return true
 }
+
+// IsASCII says whether a text has no character beyond ASCII.
+func IsASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// Hidden says whether the character at i is invisible and not one that its script
+// needs: a joiner between Arabic or Indic letters, or between two emoji.
+func Hidden(runes []rune, i int) bool {
+	r := runes[i]
+	if r == 0x200c || r == 0x200d {
+		return !joinsLetters(runes, i) && !(r == 0x200d && joinsEmoji(runes, i))
+	}
+	return Invisible(r)
+}
+
+// joinsLetters says whether a joiner stands between letters of a script that
+// needs it: Arabic and the Indic ones.
+func joinsLetters(runes []rune, i int) bool {
+	return i > 0 && i+1 < len(runes) && needsJoiner(runes[i-1]) && needsJoiner(runes[i+1])
+}
+
+func needsJoiner(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya,
+		unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala)
+}
+
+// joinsEmoji says whether a joiner stands between two emoji; variation selectors
+// and skin tones may stand before it.
+func joinsEmoji(runes []rune, i int) bool {
+	before := i - 1
+	for before >= 0 && (runes[before] == 0xfe0f || runes[before] >= 0x1f3fb && runes[before] <= 0x1f3ff) {
+		before--
+	}
+	return before >= 0 && i+1 < len(runes) && isEmoji(runes[before]) && isEmoji(runes[i+1])
+}
+
+func isEmoji(r rune) bool {
+	return r >= 0x1f000 && r <= 0x1faff || r >= 0x2190 && r <= 0x2bff && unicode.IsSymbol(r)
+}

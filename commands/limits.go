@@ -18,6 +18,7 @@ const (
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it
 	maxUnknowns        = 10                     // records of an unclear end, each with another transaction
+	minSecretKey       = 16                     // characters of an Idempotency-Key that shows who its buyer is, as of a payment identifier
 	keyIsTaken         = time.Minute            // by a payment that reserved an Idempotency-Key and has not been claimed: its request is over by then
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 
@@ -48,7 +49,7 @@ const (
 
 	downloadLives = 15 * time.Minute // of a link to a file
 	maxDownloads  = 20               // of one purchase: enough for every machine of its buyer
-	fetchAgain    = 15 * time.Minute // after the first download, for a payment that names no identifier: it may have broken off
+	fetchAgain    = 15 * time.Minute // after the first download, for a payment sent again with the e-mail of the order: it may have broken off
 	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
 
 	maxWebhooks  = 20  // of an organization: each decision may be a message to all of them

@@ -79,6 +79,7 @@ const (
 const (
 	PaymentIsRequired = "Payment required"
 	VersionIsRequired = "x402 version 2 required" // to who sent HeaderV1
+	ProofIsRequired   = "the payer's proof is required"
 )
 
 // Requirements is one way to pay that we offer, or the one a buyer took.

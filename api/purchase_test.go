@@ -151,7 +151,7 @@ func TestPurchaseErrors(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	off, _ := newStorefront(t)
-	key, err := s.site.app.IssueFreeKey(t.Context(), "key@example.com")
+	key, err := s.site.app.IssueFreeKey(t.Context(), "key@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}

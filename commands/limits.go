@@ -5,8 +5,9 @@ import "time"
 const (
 	// FreeCallsPerMonth is the quota of a free key, over all agent services.
 	FreeCallsPerMonth = 250
-	// freeKeysPerMonth of one e-mail address: enough to lose one, too few to
-	// farm calls.
+	// freeKeysPerMonth of one mailbox, asked for from one network: enough to lose one,
+	// too few to farm calls. By networks, since an address is not verified: a stranger
+	// elsewhere must not use up its owner's.
 	freeKeysPerMonth = 3
 	// Retention of a workflow's status record.
 	Retention = 720 * time.Hour
@@ -30,10 +31,10 @@ const (
 	cachedFolds    = 10_000 // API keys that a node remembers; as many agents, organizations, their tokens and policies, data keys
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
-	// AgentCreditCents are given to the first agent of each of the first customers:
+	// AgentCreditCents are given to the first agent of each of the first mailboxes:
 	// the first $1 of calls of the first 100 verified agents.
 	AgentCreditCents = 100
-	// CreditedCustomers is of how many customers the first agent gets that.
+	// CreditedCustomers is of how many mailboxes the first agent gets that.
 	CreditedCustomers = 100
 
 	maxName       = 200              // characters of a name that people give

@@ -259,7 +259,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
-	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com")
+	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}

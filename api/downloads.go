@@ -49,6 +49,10 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	product, err := commands.Product{}, error(nil)
+	if purchaseID.MatchString(token) {
+		s.downloadAsPayer(w, r, token, browser)
+		return
+	}
 	switch {
 	case r.Method == http.MethodPost && !s.sessions.SameOrigin(r):
 		err = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")

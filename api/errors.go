@@ -28,6 +28,10 @@ const (
 // back in two seconds does so for ever.
 var notConfigured = map[string]bool{commands.CodeNotConfigured: true, codeNoCheckout: true, codeNoMail: true}
 
+// quotas are the codes of what a month allows: clients that obey Retry-After would sleep
+// for days. resetsAt says when the month is over.
+var quotas = map[string]bool{commands.CodeQuota: true, commands.CodeTooManyKeys: true}
+
 // problem is the body of every error. On operations with bare errors only the
 // first member is there.
 type problem struct {
@@ -107,7 +111,7 @@ func sayWhen(h http.Header, status int, code string) {
 	case h.Get("Retry-After") != "":
 	case status == http.StatusServiceUnavailable && !notConfigured[code]:
 		h.Set("Retry-After", retrySoon)
-	case status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests && !quotas[code]:
 		h.Set("Retry-After", retryLimited)
 	}
 }
@@ -127,11 +131,9 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 	case errors.As(err, &quota):
 		upgrade := s.upgradeURL()
 		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)
-		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: s.takesPayments()}
 	case errors.As(err, &keys):
-		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(keys.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: commands.CodeTooManyKeys, ResetsAt: commands.Stamp(keys.ResetsAt)}
 	case errors.As(err, &open):
 		if open.cause != nil {

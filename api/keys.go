@@ -40,7 +40,7 @@ var issueFreeKey = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email)
+		issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email, s.network(c.request))
 		if err != nil {
 			return reply{}, err
 		}

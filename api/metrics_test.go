@@ -37,7 +37,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 	d := n.decide(t, decisionBody("k2", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t)
 	n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled"}`,
 		d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash)).want(t, 201, "")
-	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com")
+	free, err := s.app.IssueFreeKey(t.Context(), "eve@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}

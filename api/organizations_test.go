@@ -172,7 +172,7 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	})
 	stranger, without := s.browser(t), s.browser(t)
 	stranger.signIn("nobody@else.example")
-	key, err := s.app.IssueFreeKey(t.Context(), "ada@example.com")
+	key, err := s.app.IssueFreeKey(t.Context(), "ada@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}

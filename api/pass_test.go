@@ -102,7 +102,7 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	}
 	u.status(`"usedCents":27`)
 	// A key of a bare address, even the buyer's, draws on nothing.
-	free, err := u.site.app.IssueFreeKey(t.Context(), "ada@example.com")
+	free, err := u.site.app.IssueFreeKey(t.Context(), "ada@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPassAtItsLastUnit(t *testing.T) {
 	}
 	got := u.quick(u.key)
 	upgrade := u.site.app.BaseURL + "/pricing#monthly-pass"
-	if got.status != 429 || got.header.Get("Link") != "<"+upgrade+`>; rel="upgrade"` || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, `"upgradeUrl":"`+upgrade+`"`) {
+	if got.status != 429 || got.header.Get("Link") != "<"+upgrade+`>; rel="upgrade"` || got.header.Get("Retry-After") != "" || !strings.Contains(got.body, `"upgradeUrl":"`+upgrade+`"`) {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
 	u.status(`"remainingCents":0,"totalCents":30,"usedCents":30`)

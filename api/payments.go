@@ -325,14 +325,19 @@ type pricing struct {
 // introductory is what is free for whoever comes first.
 type introductory struct {
 	CreditCents int    `json:"creditCents"`
-	Agents      int    `json:"agents" jsonschema_description:"So many verified agents get it, one of each customer."`
+	Agents      int    `json:"agents" jsonschema_description:"So many verified agents get it, at most one for each mailbox."`
 	Text        string `json:"text"`
 	How         string `json:"how" jsonschema:"format=uri"`
 }
 
+// introductoryText says it in one sentence, here, in every 402 and on the pages.
+var introductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
+	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
+	commands.AgentCreditCents/100, commands.CreditedCustomers)
+
 func (s *Server) introductory() introductory {
 	return introductory{commands.AgentCreditCents, commands.CreditedCustomers,
-		fmt.Sprintf("The first $%d of calls is free for the first %d verified agents.", commands.AgentCreditCents/100, commands.CreditedCustomers),
+		introductoryText,
 		s.app.BaseURL + authPath}
 }
 

@@ -943,7 +943,7 @@ func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	a := n.post(quickPath, key, lsBody)
 	n.refused(a, 429, commands.CodeQuota, "")
 	m := a.members(t)
-	if m["payPerCall"] != true || m["upgradeUrl"] != n.url+"/pricing#monthly-pass" || !strings.Contains(a.header.Get("Link"), `rel="upgrade"`) || a.header.Get("Retry-After") == "" {
+	if m["payPerCall"] != true || m["upgradeUrl"] != n.url+"/pricing#monthly-pass" || !strings.Contains(a.header.Get("Link"), `rel="upgrade"`) || a.header.Get("Retry-After") != "" {
 		t.Errorf("%v %v", m, a.header)
 	}
 	n.settled(n.post(quickPath, key, lsBody, "PAYMENT-SIGNATURE", n.order(quickPath, "").Header()))

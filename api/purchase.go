@@ -70,5 +70,9 @@ func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	}
 	h := paid(done.Payment)
 	h.Set("Cache-Control", "no-store")
-	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, s.downloadLink(done.Link)}}, nil
+	link := s.downloadLink(done.Link)
+	if done.Link.Token == "" { // sent again by who has not shown to be the payer
+		link.DownloadURL = s.payerPage(done.PurchaseID)
+	}
+	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, link}}, nil
 }

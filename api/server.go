@@ -113,7 +113,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.proofs = c.Proofs
 	s.loopback = c.Loopback
-	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key", Credit: introductoryText}
 	s.reviews = web.NewReviewMail(c.App, c.Mail, c.Log)
 	var err error
 	if s.assets, err = web.Assets(); err != nil {

@@ -365,6 +365,76 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	}
 }
 
+// What went back is not paid: the organization lapses, the pass has no credit, until the
+// next period is paid. Events of another world or account are nobody's.
+func TestARefundedSubscriptionIsNotLive(t *testing.T) {
+	t.Parallel()
+	s, f := newStorefront(t)
+	now := s.app.Clock()
+	ada := s.signedIn(t, "ada@example.com")
+	for i, slug := range []string{"team", "monthly-pass"} {
+		f.checkout(ada, slug)
+		f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, now.Add(30*day), false)),
+			f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil)),
+			f.notice("invoice.paid", now, fields{"id": fmt.Sprint("in_", i), "customer": "cus_p", "subscription": "sub_" + f.last,
+				"lines": fields{"data": []any{fields{"period": fields{"end": now.Add(30 * day).Unix()}}}}}),
+			f.notice("invoice_payment.paid", now, fields{"id": fmt.Sprint("inpay_", i), "invoice": fmt.Sprint("in_", i), "payment": fields{"payment_intent": fmt.Sprint("pi_", i)}}))
+	}
+	customer, err := s.app.CustomerByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(cents int) {
+		t.Helper()
+		b, err := s.app.Pass(t.Context(), customer)
+		if err != nil || (b == nil) != (cents == 0) || b != nil && b.TotalCents != cents {
+			t.Errorf("the pass holds %+v, %v, want %d", b, err, cents)
+		}
+	}
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"active"`)
+	pass(3500)
+	refunds := func(after time.Duration, full bool) {
+		t.Helper()
+		for i := range 2 {
+			f.deliver(f.notice("charge.refunded", now.Add(after), fields{"id": fmt.Sprint("ch_", i), "payment_intent": fmt.Sprint("pi_", i), "refunded": full, "amount_refunded": 100, "amount": 2900}))
+		}
+	}
+	refunds(time.Second, false)
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"active"`)
+	pass(3500)
+	refunds(2*time.Second, true)
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"lapsed"`)
+	ada.entitled("team", "refunded")
+	ada.entitled("monthly-pass", "refunded")
+	pass(0)
+	for i, kind := range []string{"charge.dispute.created", "charge.dispute.closed"} {
+		f.deliver(f.notice("refund.failed", now.Add(3*time.Second), fields{"id": "re_1", "payment_intent": "pi_0", "status": "failed", "amount": 2900}),
+			f.notice(kind, now.Add(time.Duration(4+i)*time.Second), fields{"id": "du_1", "payment_intent": "pi_0", "status": "won", "amount": 2900}))
+		ada.want(ada.get("/api/assurance/organization"), 200, []string{`"state":"lapsed"`, `"state":"active"`}[i])
+	}
+	// The next period is paid for by another payment.
+	f.deliver(f.notice("invoice.paid", now.Add(6*time.Second), fields{"id": "in_2", "customer": "cus_p", "subscription": "sub_" + f.last, "payment_intent": "pi_2",
+		"lines": fields{"data": []any{fields{"period": fields{"end": now.Add(60 * day).Unix()}}}}}))
+	pass(0) // the refunded one is not over
+}
+
+// An event of the other world (test, live) or of a connected account has paid nobody here.
+func TestNoticesThatAreNotOurs(t *testing.T) {
+	t.Parallel()
+	s, f := newStorefront(t)
+	f.checkout(s.browser(t), "verification-kit")
+	bought := f.notice("checkout.session.completed", s.app.Clock(), f.paid("cus_p", "ada@example.com", nil))
+	before := s.eventCount(t)
+	for _, change := range []string{`"livemode":true`, `"livemode":false,"account":"acct_1"`} {
+		f.deliver(strings.Replace(bought, `"livemode":false`, change, 1))
+	}
+	if n := s.eventCount(t) - before; n != 0 {
+		t.Errorf("%d events were appended", n)
+	}
+	f.deliver(strings.Replace(bought, `"livemode":false`, `"livemode":false,"account":null`, 1))
+	s.signedIn(t, "ada@example.com").entitled("verification-kit", "active")
+}
+
 // What a crash between a fact and the organization has left out, the next
 // delivery of the same notice makes up for.
 func TestOrganizationAfterACrash(t *testing.T) {
@@ -695,6 +765,37 @@ func TestEveryOrderOfDelivery(t *testing.T) {
 		return fields{"id": "cs_" + run, "mode": "subscription", "payment_status": "paid", "customer": "cus_" + run, "subscription": "sub_" + run,
 			"metadata": fields{"slug": "monthly-pass"}, "customer_details": fields{"email": run + "@example.com"}, "amount_total": 2900}
 	}
+	// The invoice names the subscription, its payment the payment intent.
+	invoice := func(end time.Duration) func(string) fields {
+		return func(run string) fields {
+			return fields{"id": "in_" + run, "customer": "cus_" + run, "parent": fields{"type": "subscription_details", "subscription_details": fields{"subscription": "sub_" + run}},
+				"period_end": now.Unix(), "lines": fields{"data": []any{fields{"period": fields{"start": now.Add(end - day).Unix(), "end": now.Add(end).Unix()}}}}}
+		}
+	}
+	invoicePayment := func(run string) fields {
+		return fields{"id": "inpay_" + run, "invoice": "in_" + run, "payment": fields{"type": "payment_intent", "payment_intent": "pi_" + run}, "status": "paid"}
+	}
+	whole := func(end time.Duration) func(string) fields {
+		return func(run string) fields {
+			o := invoice(end)(run)
+			o["payments"] = fields{"data": []any{fields{"payment": fields{"payment_intent": "pi_" + run}}}}
+			return o
+		}
+	}
+	// In older versions the invoice names both, or the charge the invoice.
+	oldInvoice := func(run string) fields {
+		return fields{"id": "in_" + run, "customer": "cus_" + run, "subscription": "sub_" + run, "payment_intent": "pi_" + run}
+	}
+	oldCharge := func(run string) fields {
+		o := charge(true)(run)
+		o["invoice"] = "in_" + run
+		return o
+	}
+	paused := func(run string) fields {
+		o := subscription("active", day)(run)
+		o["pause_collection"] = fields{"behavior": "void", "resumes_at": nil}
+		return o
+	}
 	for name, c := range map[string]struct {
 		history []told
 		product string
@@ -707,6 +808,24 @@ func TestEveryOrderOfDelivery(t *testing.T) {
 				return fields{"id": "re_" + run, "payment_intent": "pi_" + run, "status": "failed", "amount": 100}
 			}},
 			{"charge.dispute.created", 3, dispute("needs_response")}, {"charge.dispute.closed", 4, dispute("won")}}, "verification-kit", "active"},
+		"subscription refunded in full": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"invoice.paid", 0, invoice(day)}, {"invoice_payment.paid", 0, invoicePayment}, {"charge.refunded", 5, charge(true)}}, "monthly-pass", "refunded"},
+		"subscription refunded in part": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"invoice.paid", 0, whole(day)}, {"charge.refunded", 5, charge(false)}}, "monthly-pass", "active"},
+		"subscription refunded, of no known period": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"invoice.paid", 0, oldInvoice}, {"charge.refunded", 5, charge(true)}}, "monthly-pass", "refunded"},
+		"subscription refunded, the charge names the invoice": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"invoice.paid", 0, invoice(day)}, {"charge.refunded", 5, oldCharge}}, "monthly-pass", "refunded"},
+		"refund of a period that is over": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"invoice.paid", 0, whole(-day)}, {"charge.refunded", 5, charge(true)}}, "monthly-pass", "active"},
+		"subscription disputed": {[]told{{"checkout.session.completed", 0, subscribed}, {"customer.subscription.updated", 0, subscription("active", day)},
+			{"invoice.paid", 0, whole(day)}, {"charge.dispute.created", 5, dispute("needs_response")}}, "monthly-pass", "disputed"},
+		"subscription disputed, and won": {[]told{{"checkout.session.completed", 0, subscribed}, {"customer.subscription.updated", 0, subscription("active", day)}, {"invoice.paid", 0, oldInvoice},
+			{"charge.dispute.created", 5, dispute("needs_response")}, {"charge.dispute.closed", 6, dispute("won")}}, "monthly-pass", "active"},
+		"collection paused": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"customer.subscription.updated", 5, paused}}, "monthly-pass", "past_due"},
+		"collection paused and resumed": {[]told{{"customer.subscription.created", 0, subscription("active", day)}, {"checkout.session.completed", 0, subscribed},
+			{"customer.subscription.updated", 5, paused}, {"customer.subscription.updated", 6, subscription("active", day)}}, "monthly-pass", "active"},
 		"subscription past due": {[]told{{"customer.subscription.created", 0, subscription("incomplete", day)}, {"customer.subscription.updated", 0, subscription("active", day)},
 			{"checkout.session.completed", 0, subscribed}, {"customer.subscription.updated", 9, subscription("past_due", day)}}, "monthly-pass", "past_due"},
 		"subscription renewed": {[]told{{"customer.subscription.created", 0, subscription("incomplete", -day)}, {"checkout.session.completed", 0, subscribed},

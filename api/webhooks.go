@@ -60,7 +60,9 @@ func (s *Server) recordNotice(r *http.Request, n checkout.Notice) error {
 		}
 		return s.app.FulfilCheckout(ctx, n.Event, *n.Checkout)
 	case n.Refund != nil:
-		return s.app.RecordRefund(ctx, n.Event, *n.Refund)
+		return s.app.RecordRefund(ctx, n.Event, *n.Refund, n.Refunded)
+	case n.Invoice != nil:
+		return s.app.RecordInvoice(ctx, n.Event, *n.Invoice)
 	case n.Subscription != nil:
 		return s.app.RecordSubscription(ctx, n.Event, n.Customer, *n.Subscription)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// What the checkout provider told stands in billing/<provider customer>, and what
-// became of a payment in billing/<provider payment>. Its deliveries come in any
+// What the checkout provider told is in billing/<provider customer>, what became of a
+// payment in billing/<provider payment>, and what paid an invoice in billing/<invoice>
+// (invoice.go). Its deliveries come in any
 // order and more than once, so each fold below gives the same state for the same
 // facts in any order: facts are compared by the provider's own time.
 
@@ -27,6 +28,7 @@ type billing struct {
 	purchases     map[string]events.PurchaseFulfilled   // by the provider's checkout
 	subscriptions map[string]events.SubscriptionUpdated // the fact that counts, by subscription
 	began         map[string]events.CustomerBound       // by subscription: the checkout that began it
+	charges       map[string]events.SubscriptionCharged // by invoice and payment
 	guard         ledger.Guard
 }
 
@@ -60,8 +62,45 @@ func (b billing) apply(e ledger.Event) (billing, error) {
 		if known, ok := b.subscriptions[s.Subscription]; !ok || compareFacts(s, known) > 0 {
 			b.subscriptions = withEntry(b.subscriptions, s.Subscription, s)
 		}
+	case events.TypeSubscriptionCharged:
+		var c events.SubscriptionCharged
+		if err := e.Read(&c); err != nil {
+			return b, err
+		}
+		b.charges = withEntry(b.charges, c.Invoice+" "+c.Payment, c)
 	}
 	return b, nil
+}
+
+// ownerOf is the customer that a subscription belongs to; empty while its checkout has
+// not been told.
+func (b billing) ownerOf(subscription string) string {
+	if began, ok := b.began[subscription]; ok {
+		return began.CustomerID
+	}
+	return b.boundTo
+}
+
+// status judges a subscription at a time. It is not live if the payment of its present
+// period went back: only invoices count whose period is not over, or of which no event
+// says the period and that are the newest of the subscription.
+func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
+	status, newest := subscriptionStatus(s, now), int64(0)
+	for _, c := range b.charges {
+		if c.Subscription == s.Subscription {
+			newest = max(newest, c.ProviderAt)
+		}
+	}
+	for _, c := range b.charges {
+		present := c.PeriodEnd > now.Unix() || c.PeriodEnd == 0 && c.ProviderAt == newest
+		if c.Subscription != s.Subscription || !present || c.Status == StatusActive {
+			continue
+		}
+		if status == StatusActive || status == StatusDisputed && c.Status == StatusRefunded {
+			status = c.Status
+		}
+	}
+	return status
 }
 
 // withEntry is a copy of a map with one entry set.
@@ -99,10 +138,17 @@ type payment struct {
 	full, part int64                              // the provider's time of the newest such refund
 	failed     map[string]int64                   // by refund: when it was first known to have failed
 	disputes   map[string]events.PurchaseRefunded // the fact that counts, by dispute
+	invoices   map[string]bool                    // that it has paid
 }
 
 // apply folds one event of the stream.
 func (p payment) apply(e ledger.Event) (payment, error) {
+	if e.Type == events.TypeInvoicePaid {
+		var i events.InvoicePaid
+		err := e.Read(&i)
+		p.invoices = withEntry(p.invoices, i.Invoice, true)
+		return p, err
+	}
 	if e.Type != events.TypePurchaseRefunded {
 		return p, nil
 	}
@@ -366,14 +412,10 @@ func (a *App) addPurchases(ctx context.Context, acc *account, b billing) error {
 // subscriptions, judged at a time.
 func (acc *account) addSubscriptions(provider string, b billing, now time.Time) {
 	for id, s := range b.subscriptions {
-		owner, product := b.boundTo, s.Product
-		if began, ok := b.began[id]; ok {
-			owner, product = began.CustomerID, cmp.Or(product, began.Product)
-		}
-		if owner != acc.customerID {
+		if b.ownerOf(id) != acc.customerID {
 			continue
 		}
-		acc.accesses = append(acc.accesses, access{product: product, status: subscriptionStatus(s, now), source: SourceCard,
+		acc.accesses = append(acc.accesses, access{product: cmp.Or(s.Product, b.began[id].Product), status: b.status(s, now), source: SourceCard,
 			reference: id, until: time.Unix(s.PeriodEnd, 0).UTC(), subscription: &s, provider: provider})
 	}
 }
@@ -382,15 +424,16 @@ func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string
 	if providerPayment == "" {
 		return StatusActive, nil // nothing had to be paid
 	}
+	p, err := a.readProviderPayment(ctx, providerPayment)
+	return p.status(), err
+}
+
+func (a *App) readProviderPayment(ctx context.Context, providerPayment string) (p payment, err error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(providerPayment), billingStream(providerPayment))
-	if err != nil {
-		return "", err
-	}
-	var p payment
 	for _, e := range history.Events {
-		if p, err = p.apply(e); err != nil {
-			return "", err
+		if err == nil {
+			p, err = p.apply(e)
 		}
 	}
-	return p.status(), nil
+	return p, err
 }

@@ -79,13 +79,14 @@ func (a *App) ConfirmAgent(ctx context.Context, token string) (clientID string, 
 	return l.Agent, a.dropLink(ctx, hash)
 }
 
-// creditedStream counts the customers whose agent was given credit.
+// creditedStream counts the mailboxes whose agent was given credit.
 const creditedStream = "verified_agents"
 
 // vouch appends facts to an agent's stream and, unless it is verified already,
 // that a customer stands for it. The first agent of each of the first hundred
-// customers is given credit: their number is the version of one stream, counted
-// in the same append, or by creditApart.
+// mailboxes is given credit: their number is the version of one stream, counted
+// in the same append, or by creditApart. A customer is one exact address, and one
+// mailbox has many.
 func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
@@ -93,7 +94,7 @@ func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts
 	}
 	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method}
 	if g.guard.Tenant == ledger.ServiceTenant {
-		count, err := a.countCredit(g.id, customer)
+		count, err := a.countCredit(ctx, g.id, customer)
 		if err != nil {
 			return err
 		}
@@ -106,7 +107,7 @@ func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts
 			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Drafts, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
 			switch {
 			case err == nil && result.Replayed:
-				return ledger.ErrMoved // another agent of the customer was faster: decide again
+				return ledger.ErrMoved // another agent of the mailbox was faster: decide again
 			case !errors.Is(err, ledger.ErrLimit):
 				return err
 			}
@@ -117,12 +118,30 @@ func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts
 	return err
 }
 
-// countCredit is the append that counts a customer whose agent is given credit.
-func (a *App) countCredit(clientID, customer string) (ledger.Append, error) {
+// countCredit is the append that counts a mailbox whose agent is given credit.
+func (a *App) countCredit(ctx context.Context, clientID, customer string) (ledger.Append, error) {
+	mailbox, err := a.mailboxOf(ctx, customer)
+	if err != nil {
+		return ledger.Append{}, err
+	}
 	payload, err := canon.Marshal(events.CreditGranted{ClientID: clientID, CustomerID: customer, Cents: AgentCreditCents})
-	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", customer), Drafts: []ledger.Draft{{
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", mailbox), Drafts: []ledger.Draft{{
 		Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
 		Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}}, err
+}
+
+// mailboxOf names the mailbox of a customer's address; of one that was erased it is the
+// customer alone.
+func (a *App) mailboxOf(ctx context.Context, customer string) (string, error) {
+	acc, err := a.readCustomer(ctx, customer)
+	if err != nil {
+		return "", err
+	}
+	address, err := a.addressOf(ctx, acc)
+	if err != nil || address == "" {
+		return customer, err
+	}
+	return a.mailboxRef(address), nil
 }
 
 // creditApart gives an agent the credit of the customer who stands for it where agent
@@ -137,7 +156,7 @@ func (a *App) creditApart(ctx context.Context, id, customer string) error {
 	if err != nil || g.revoked || g.sponsor != customer || g.credit > 0 {
 		return err
 	}
-	count, err := a.countCredit(id, customer)
+	count, err := a.countCredit(ctx, id, customer)
 	if err != nil {
 		return err
 	}

@@ -88,15 +88,59 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	for _, email := range []string{"ada.lovelace@gmail.com", "adalovelace+a@gmail.com", "a.d.a.lovelace+b@googlemail.com"} {
-		if _, err := a.IssueFreeKey(t.Context(), email); err != nil {
+		if _, err := a.IssueFreeKey(t.Context(), email, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com"); err == nil || !strings.Contains(err.Error(), "keys of the month") {
+	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com", ""); err == nil || !strings.Contains(err.Error(), "keys of the month") {
 		t.Errorf("the fourth key of one mailbox: %v", err)
 	}
-	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com"); err != nil {
+	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com", ""); err != nil {
 		t.Errorf("another mailbox: %v", err)
+	}
+	// A stranger has used them up, from somewhere else: the owner has his own.
+	for range 3 {
+		if _, err := a.IssueFreeKey(t.Context(), "grace@example.com", "203.0.113.9"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.IssueFreeKey(t.Context(), "grace@example.com", "203.0.113.9"); err == nil {
+		t.Error("a fourth key for one network")
+	}
+	if _, err := a.IssueFreeKey(t.Context(), "grace@example.com", "198.51.100.7"); err != nil {
+		t.Errorf("the owner, from another network: %v", err)
+	}
+}
+
+// One mailbox verifies one of the hundred, however it is spelled and whoever stands for
+// the agent; its customers are as many as its addresses.
+func TestOneMailboxHasOneCredit(t *testing.T) {
+	t.Parallel()
+	a := openTokens(t, ledgertest.New(t), newClock())
+	var cents int
+	for i, email := range []string{"farm+0@gmail.com", "farm+1@gmail.com", "f.arm@gmail.com", "farm@googlemail.com"} {
+		registered, _ := newAgent(t, a)
+		if i%2 == 0 {
+			link, err := a.RequestAgentLink(t.Context(), email, registered.ClientID)
+			if err == nil {
+				_, err = a.ConfirmAgent(t.Context(), link.Token)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := a.ClaimAgent(t.Context(), commands.Agent{ClientID: registered.ClientID}, newCustomer(t, a, email)); err != nil {
+			t.Fatal(err)
+		}
+		got, verified := creditOf(t, a, registered.ClientID)
+		if cents += got; !verified {
+			t.Errorf("%s: the agent is not verified", email)
+		}
+	}
+	if cents != 100 || len(credited(t, a)) != 1 {
+		t.Errorf("%d cents for one mailbox, %d grants", cents, len(credited(t, a)))
+	}
+	if cents, _ := creditOf(t, a, creditedAgent(t, a, "another@gmail.com").ClientID); cents != 100 {
+		t.Errorf("another mailbox: %d cents", cents)
 	}
 }
 

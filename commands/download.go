@@ -164,14 +164,20 @@ func (a *App) ConsumeDownload(ctx context.Context, token string) (Product, error
 	if err != nil {
 		return Product{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: a.serviceOf(purchase), IdemKey: l.key(), Drafts: []ledger.Draft{{
-		Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
-		SchemaVersion: 1, Actor: purchase, Payload: payload}}})
+	result, err := retry(ctx, a, attempt{}, func(ctx context.Context) (ledger.Result, error) {
+		guards, err := a.undelivered(ctx, purchase)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		return a.Ledger.Append(ctx, ledger.Append{Tenant: a.serviceOf(purchase), IdemKey: l.key(), Guards: guards, Drafts: []ledger.Draft{{
+			Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
+			SchemaVersion: 1, Actor: purchase, Payload: payload}}})
+	})
 	switch {
 	case errors.Is(err, ledger.ErrLimit):
 		return Product{}, errNoDownloads
 	case err != nil:
-		return Product{}, refusal(err)
+		return Product{}, err
 	case result.Replayed:
 		return Product{}, errLinkUsed
 	}

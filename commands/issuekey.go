@@ -24,9 +24,10 @@ type IssuedKey struct {
 }
 
 // IssueFreeKey issues a key of the free plan to an e-mail address, which is not
-// verified: the key draws on its own quota only. Errors: invalid_email,
-// *KeysExhausted after 3 of an address in a calendar month (UTC).
-func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error) {
+// verified: the key draws on its own quota only. network is where it is asked for from;
+// empty for the operator. Errors: invalid_email, *KeysExhausted after 3 of a mailbox and
+// network in a calendar month (UTC).
+func (a *App) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
 	address, err := checkEmail(email)
 	if err != nil {
 		return IssuedKey{}, err
@@ -34,13 +35,17 @@ func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error)
 	if a.Vault == nil {
 		return IssuedKey{}, a.noVault()
 	}
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address) })
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
 }
 
-func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, error) {
+func (a *App) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.now()
 	// The keys of a mailbox are counted where it is at home, and live there.
 	reference := a.mailboxRef(address)
+	counted := "free_keys/" + reference + "/" + month(now)
+	if network != "" {
+		counted += "/" + a.Vault.Reference(ledger.ServiceTenant, "network:"+network).String()[:16]
+	}
 	tenant := a.serviceOf(reference)
 	dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
 	if err != nil {
@@ -59,7 +64,7 @@ func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, erro
 		return IssuedKey{}, err
 	}
 	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
-		{Stream: "free_keys/" + reference + "/" + month(now), Expect: ledger.Any(freeKeysPerMonth),
+		{Stream: counted, Expect: ledger.Any(freeKeysPerMonth),
 			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},
 		{Stream: "key/" + id, Expect: ledger.New(),
 			ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: "system", Payload: payload},
@@ -70,7 +75,7 @@ func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, erro
 	return issued, err
 }
 
-// KeysExhausted is an e-mail address that has had its keys of the month.
+// KeysExhausted is an e-mail address that has had its keys of the month, for one network.
 type KeysExhausted struct{ ResetsAt time.Time }
 
 // Error says when the next one is possible.

@@ -23,7 +23,7 @@ import (
 // newKey issues a key and authenticates it.
 func newKey(t testing.TB, a *commands.App, email string) (string, commands.Caller) {
 	t.Helper()
-	issued, err := a.IssueFreeKey(t.Context(), email)
+	issued, err := a.IssueFreeKey(t.Context(), email, "")
 	if err != nil {
 		t.Fatal(err)
 	}

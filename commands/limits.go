@@ -5,8 +5,9 @@ import "time"
 const (
 	// FreeCallsPerMonth is the quota of a free key, over all agent services.
 	FreeCallsPerMonth = 250
-	// freeKeysPerMonth of one e-mail address: enough to lose one, too few to
-	// farm calls.
+	// freeKeysPerMonth of one mailbox, asked for from one network: enough to lose one,
+	// too few to farm calls. By networks, since an address is not verified: a stranger
+	// elsewhere must not use up its owner's.
 	freeKeysPerMonth = 3
 	// Retention of a workflow's status record.
 	Retention = 720 * time.Hour
@@ -18,6 +19,7 @@ const (
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it
 	maxUnknowns        = 10                     // records of an unclear end, each with another transaction
+	minSecretKey       = 16                     // characters of an Idempotency-Key that shows who its buyer is, as of a payment identifier
 	keyIsTaken         = time.Minute            // by a payment that reserved an Idempotency-Key and has not been claimed: its request is over by then
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 
@@ -29,10 +31,10 @@ const (
 	cachedFolds    = 10_000 // API keys that a node remembers; as many agents, organizations, their tokens and policies, data keys
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
-	// AgentCreditCents are given to the first agent of each of the first customers:
+	// AgentCreditCents are given to the first agent of each of the first mailboxes:
 	// the first $1 of calls of the first 100 verified agents.
 	AgentCreditCents = 100
-	// CreditedCustomers is of how many customers the first agent gets that.
+	// CreditedCustomers is of how many mailboxes the first agent gets that.
 	CreditedCustomers = 100
 
 	maxName       = 200              // characters of a name that people give
@@ -48,7 +50,7 @@ const (
 
 	downloadLives = 15 * time.Minute // of a link to a file
 	maxDownloads  = 20               // of one purchase: enough for every machine of its buyer
-	fetchAgain    = 15 * time.Minute // after the first download, for a payment that names no identifier: it may have broken off
+	fetchAgain    = 15 * time.Minute // after the first download, for a payment sent again with the e-mail of the order: it may have broken off
 	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
 
 	maxWebhooks  = 20  // of an organization: each decision may be a message to all of them

@@ -261,7 +261,7 @@ func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 			tenants := map[string]bool{}
 			for i := range 24 {
 				address := fmt.Sprintf("u%d@example.com", i)
-				issued, err := a.IssueFreeKey(ctx, address)
+				issued, err := a.IssueFreeKey(ctx, address, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -274,7 +274,7 @@ func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 				}
 				var tried int
 				for tried = 1; tried < 5; tried++ {
-					if _, err := a.IssueFreeKey(ctx, address); err != nil {
+					if _, err := a.IssueFreeKey(ctx, address, ""); err != nil {
 						break
 					}
 				}
@@ -323,7 +323,7 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
 	ctx := t.Context()
 	const address = "ada@example.com"
-	if _, err := a.IssueFreeKey(ctx, address); err != nil {
+	if _, err := a.IssueFreeKey(ctx, address, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.EnsureCustomer(ctx, address); err != nil {

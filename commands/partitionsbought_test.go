@@ -43,7 +43,7 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 		if r.IntN(2) == 0 {
 			issued, err = a.IssueAccountKey(ctx, customer())
 		} else {
-			issued, err = a.IssueFreeKey(ctx, address)
+			issued, err = a.IssueFreeKey(ctx, address, "")
 		}
 		if w.say(fmt.Sprintf("%+v", issued), err); err == nil {
 			w.market.keys = append(w.market.keys, issued.APIKey)

@@ -62,6 +62,17 @@ func (a *App) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, 
 	return k, err
 }
 
+// hasKey says whether a payment sent again brings the Idempotency-Key that it was made
+// with, which is not on the chain. A key that could be guessed proves nothing: it must
+// be as long as a payment identifier.
+func (a *App) hasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
+	if len(paid.IdempotencyKey) < minSecretKey {
+		return false, nil
+	}
+	k, err := a.readKey(ctx, p, paid)
+	return k.ours, refusal(err)
+}
+
 // heldByKey answers with the payment that has the key, if the request is the same and
 // comes from the same payer.
 func (a *App) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {

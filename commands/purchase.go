@@ -20,8 +20,8 @@ const purchaseOperation = "purchase_product"
 // Fulfilment is a product that was paid for over x402, with a link to its file.
 type Fulfilment struct {
 	PurchaseID, Product string
-	Link                DownloadLink
-	ClaimSecret         string // by which its buyer is known when the payment is sent again; empty for who is not
+	Link                DownloadLink // without a token if the buyer has to prove first that he is the payer (payerproof.go)
+	ClaimSecret         string       // by which its buyer is known when the payment is sent again; empty for who is not
 	Payment             Receipt
 }
 
@@ -60,9 +60,10 @@ func (a *App) PurchaseProduct(ctx context.Context, o Order, p Payment) (Fulfilme
 	if err != nil {
 		return Fulfilment{}, err
 	}
-	receipt, err := a.Pay(ctx, p, Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents), VerifyFirst: true,
+	paid := Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents), VerifyFirst: true,
 		IdempotencyKey: o.IdempotencyKey, Content: RequestHash(purchaseOperation, keyed),
-		Prepare: func(ctx context.Context) (Promise, error) { return a.promiseProduct(ctx, product, address, p) }})
+		Prepare: func(ctx context.Context) (Promise, error) { return a.promiseProduct(ctx, product, address, p) }}
+	receipt, err := a.Pay(ctx, p, paid)
 	if err != nil {
 		return Fulfilment{}, err
 	}
@@ -75,9 +76,18 @@ func (a *App) PurchaseProduct(ctx context.Context, o Order, p Payment) (Fulfilme
 	}
 	done := Fulfilment{PurchaseID: bought.PurchaseID, Product: bought.Product, Payment: receipt}
 	links := bought.PurchaseID
+	buyer := !receipt.Replayed || receipt.ByKey || a.isBuyer(bought, claimSecret, p)
+	if !buyer {
+		if buyer, err = a.hasKey(ctx, p, paid); err != nil {
+			return Fulfilment{}, err
+		}
+	}
 	switch {
-	case !receipt.Replayed || a.isBuyer(bought, claimSecret, p):
+	case buyer:
 		done.ClaimSecret = a.claimSecret(bought.PurchaseID)
+	case isUnbound(bought) && address == "":
+		done.Link.ExpiresAt = a.now().Add(downloadLives)
+		return done, nil
 	default:
 		if err := a.mayFetchAgain(ctx, bought, address); err != nil {
 			return Fulfilment{}, err
@@ -162,15 +172,14 @@ func identifierHash(p Payment) string {
 
 // mayFetchAgain says whether a payment sent again by who has not shown to be its
 // buyer gets a link. Who sent a payment identifier must send it again, and an e-mail
-// address likewise: neither is on the chain. Where neither was sent, none may be
-// now, and a link is given until the first download, since its answer may have been
-// lost, and for 15 minutes from then.
+// address likewise: neither is on the chain. With the address a link is given until the
+// first download, since its answer may have been lost, and for 15 minutes from then.
 func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
 	ref := ""
 	if address != "" && a.Vault != nil {
 		ref = a.buyerRef(address)
 	}
-	if bought.IdentifierHash != "" || (bought.CustomerID != "" || address != "") && (ref == "" || ref != bought.BuyerRef) {
+	if bought.IdentifierHash != "" || ref == "" || ref != bought.BuyerRef {
 		return errSignIn
 	}
 	for _, links := range []string{bought.PurchaseID, bought.PurchaseID + sentAgain} {

@@ -14,7 +14,7 @@ func TestRetryForgetsOnlyWhoseAttemptItIs(t *testing.T) {
 	a := newTestApp(t)
 	var callers []Caller
 	for _, email := range []string{"ada@example.com", "bob@example.com"} {
-		issued, err := a.IssueFreeKey(t.Context(), email)
+		issued, err := a.IssueFreeKey(t.Context(), email, "")
 		if err != nil {
 			t.Fatal(err)
 		}

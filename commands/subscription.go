@@ -50,32 +50,54 @@ func (a *App) RecordSubscription(ctx context.Context, from ProviderEvent, custom
 	if err != nil {
 		return refusal(err)
 	}
-	owner := b.boundTo
-	if began, ok := b.began[s.Subscription]; ok {
-		owner = began.CustomerID
-	}
+	return a.followOwner(ctx, b, s.Subscription)
+}
+
+// followOwner lets the organization follow that rests on a subscription.
+func (a *App) followOwner(ctx context.Context, b billing, subscription string) error {
+	owner := b.ownerOf(subscription)
 	if owner == "" {
 		return nil // its checkout has not been told yet
 	}
 	return a.followPlan(ctx, owner)
 }
 
-// RecordRefund records what became of a payment: a refund, a dispute.
-func (a *App) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded) error {
-	r.ProviderAt = from.At
-	return a.recordFact(ctx, from, billingStream(r.Payment), events.TypePurchaseRefunded, r)
+// recordFact appends one fact whose position in its stream does not matter, once.
+func (a *App) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
+	return a.recordFacts(ctx, from, providerFact{stream, eventType, stored})
 }
 
-// recordFact appends one fact whose place in its stream does not matter, once.
-func (a *App) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
-	payload, err := canon.Marshal(stored)
-	if err != nil {
-		return err
-	}
+// providerFact is an event whose position in its stream does not matter.
+type providerFact struct {
+	stream, eventType string
+	stored            any
+}
+
+// recordFacts appends what one event of the provider says, once. Facts of several
+// partitions are an append each under the same key: what a crash leaves out is made up
+// for when the event is delivered again.
+func (a *App) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: a.serviceOf(idOf(stream)), IdemKey: key, ContentHash: content, Drafts: []ledger.Draft{{
-		Stream: stream, Expect: unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "stripe", Payload: payload}}})
-	return refusal(err)
+	var order []string // the tenants
+	drafts := map[string][]ledger.Draft{}
+	for _, f := range facts {
+		payload, err := canon.Marshal(f.stored)
+		if err != nil {
+			return err
+		}
+		tenant := a.serviceOf(idOf(f.stream))
+		if drafts[tenant] == nil {
+			order = append(order, tenant)
+		}
+		drafts[tenant] = append(drafts[tenant], ledger.Draft{Stream: f.stream, Expect: unlimited, ID: a.NewID("evt_"), Type: f.eventType,
+			SchemaVersion: 1, Actor: "stripe", Payload: payload})
+	}
+	for _, tenant := range order {
+		if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Drafts: drafts[tenant]}); err != nil {
+			return refusal(err)
+		}
+	}
+	return nil
 }
 
 // organizationOfSubscriptions is the organization that a customer's Team and

@@ -57,7 +57,7 @@ func TestBadTokensAreOneAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) { wantToken(t, a, token, false) })
 	}
 	wantToken(t, a, good, true)
-	key, err := a.IssueFreeKey(t.Context(), "ada@example.com")
+	key, err := a.IssueFreeKey(t.Context(), "ada@example.com", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ var shownNowhere = []string{
 	events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCustomerCreated,
 	events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked, events.TypePolicyDrafted, events.TypePolicyActivated,
 	events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
+	events.TypeSubscriptionCharged, events.TypeInvoicePaid,
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed, events.TypeIdentifierReserved,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,

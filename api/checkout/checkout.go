@@ -34,11 +34,13 @@ type Order struct {
 }
 
 // Notice is what a provider tells of something that happened: one of a checkout, a
-// refund or a subscription; none of them if it means nothing to the service.
+// refund, an invoice or a subscription; none of them if it means nothing to the service.
 type Notice struct {
 	Event        commands.ProviderEvent
 	Checkout     *commands.CompletedCheckout // paid, and for a product of ours
 	Refund       *events.PurchaseRefunded
+	Refunded     string // the invoice that the payment of Refund paid; empty where that is not told
+	Invoice      *events.InvoicePaid
 	Subscription *events.SubscriptionUpdated
 	Customer     string // of the subscription, as the provider calls it
 }

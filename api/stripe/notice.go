@@ -2,7 +2,9 @@ package stripe
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -23,6 +25,10 @@ type notice struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Created int64  `json:"created"`
+	// Live says of which of the account's two worlds it is, live or test.
+	Live *bool `json:"livemode"`
+	// Account is the connected account that it happened in; empty for our own.
+	Account string `json:"account"`
 	Data    struct {
 		Object jsontext.Value `json:"object"`
 	} `json:"data"`
@@ -42,11 +48,26 @@ func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, err
 	if err := decode(body, &n); err != nil || !providerID(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
 		return checkout.Notice{}, errNotice
 	}
+	if !p.concerns(n) {
+		return checkout.Notice{}, nil
+	}
 	means, err := n.read()
 	if err == nil && !isRecordable(means) {
 		err = errNotice
 	}
 	return means, err
+}
+
+// concerns says whether a notice is about our account and the world that our key is of.
+// One endpoint may be told of test events while the key is a live one, or of what
+// happens in connected accounts: neither has paid us.
+func (p *Provider) concerns(n notice) bool {
+	if n.Account != "" {
+		return false
+	}
+	_, kind, _ := strings.Cut(p.key, "_") // sk_live_…, rk_test_…
+	world, _, _ := strings.Cut(kind, "_")
+	return n.Live == nil || world != "live" && world != "test" || *n.Live == (world == "live")
 }
 
 // decode reads what the provider has signed. The signature proves who sent it, so what
@@ -60,7 +81,7 @@ func decode(text []byte, into any) error {
 // isRecordable says whether what was read of a notice can be recorded as it was sent:
 // without NUL, half of a surrogate pair, or an integer beyond 2^53-1.
 func isRecordable(n checkout.Notice) bool {
-	text, err := canon.Marshal([]any{n.Checkout, n.Refund, n.Subscription, n.Customer, n.Event.ID})
+	text, err := canon.Marshal([]any{n.Checkout, n.Refund, n.Refunded, n.Invoice, n.Subscription, n.Customer, n.Event.ID})
 	return err == nil && !bytes.ContainsRune(text, utf8.RuneError)
 }
 
@@ -75,9 +96,15 @@ func (n notice) read() (checkout.Notice, error) {
 		}
 		return means, err
 	case "charge.refunded", "refund.updated", "refund.failed", "charge.dispute.created", "charge.dispute.closed":
-		fact, matters, err := readRefund(n.Type, n.Data.Object)
+		fact, invoice, matters, err := readRefund(n.Type, n.Data.Object)
 		if matters {
-			means.Refund = &fact
+			means.Refund, means.Refunded = &fact, invoice
+		}
+		return means, err
+	case "invoice.paid", "invoice_payment.paid":
+		fact, matters, err := readInvoice(n.Type, n.Data.Object)
+		if matters {
+			means.Invoice = &fact
 		}
 		return means, err
 	}
@@ -142,20 +169,21 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 
 // readRefund reads what became of a payment: a charge, a refund or a dispute. A
 // refund under way or done says nothing that the charge does not say.
-func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseRefunded, matters bool, err error) {
+func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseRefunded, invoice string, matters bool, err error) {
 	var o struct {
 		ID             string `json:"id"`
+		Invoice        string `json:"invoice"` // of a charge, in older versions
 		PaymentIntent  string `json:"payment_intent"`
 		Refunded       bool   `json:"refunded"`
 		AmountRefunded int64  `json:"amount_refunded"`
 		Amount         int64  `json:"amount"`
 		Status         string `json:"status"`
 	}
-	if decode(object, &o) != nil || !providerID(o.ID) {
-		return fact, false, errNotice
+	if decode(object, &o) != nil || !providerID(o.ID) || o.Invoice != "" && !providerID(o.Invoice) {
+		return fact, "", false, errNotice
 	}
 	if o.PaymentIntent == "" { // not made by a checkout
-		return fact, false, nil
+		return fact, "", false, nil
 	}
 	fact = events.PurchaseRefunded{Payment: o.PaymentIntent, Cause: "refund", Object: o.ID, AmountCents: o.Amount}
 	switch noticeType {
@@ -172,14 +200,72 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 		}
 	default:
 		if o.Status != "failed" && o.Status != "canceled" {
-			return fact, false, nil
+			return fact, "", false, nil
 		}
 		fact.State = "failed"
 	}
 	if !providerID(o.PaymentIntent) {
+		return fact, "", false, errNotice
+	}
+	return fact, o.Invoice, true, nil
+}
+
+// readInvoice reads a paid invoice of a subscription (invoice.paid), which in older
+// versions names its payment, or the payment of an invoice (invoice_payment.paid), which
+// does not name the subscription. What the invoice was paid for ends with the last
+// period of its lines: the period of the invoice itself is the one before.
+func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoicePaid, matters bool, err error) {
+	type payment struct {
+		PaymentIntent string `json:"payment_intent"`
+	}
+	var o struct {
+		payment
+		ID           string  `json:"id"`
+		Invoice      string  `json:"invoice"`
+		Payment      payment `json:"payment"`
+		Customer     string  `json:"customer"`
+		Subscription string  `json:"subscription"`
+		Parent       struct {
+			Details struct {
+				Subscription string `json:"subscription"`
+			} `json:"subscription_details"`
+		} `json:"parent"`
+		Lines struct {
+			Data []struct {
+				Period struct {
+					End int64 `json:"end"`
+				} `json:"period"`
+			} `json:"data"`
+		} `json:"lines"`
+		Payments struct {
+			Data []struct {
+				Payment payment `json:"payment"`
+			} `json:"data"`
+		} `json:"payments"`
+	}
+	if decode(object, &o) != nil {
 		return fact, false, errNotice
 	}
-	return fact, true, nil
+	if noticeType == "invoice_payment.paid" {
+		fact = events.InvoicePaid{Invoice: o.Invoice, Payment: o.Payment.PaymentIntent}
+		matters = fact.Invoice != "" && fact.Payment != ""
+	} else {
+		fact = events.InvoicePaid{Invoice: o.ID, Payment: o.PaymentIntent, ProviderCustomer: o.Customer,
+			Subscription: cmp.Or(o.Subscription, o.Parent.Details.Subscription)}
+		for _, p := range o.Payments.Data {
+			fact.Payment = cmp.Or(fact.Payment, p.Payment.PaymentIntent)
+		}
+		for _, line := range o.Lines.Data {
+			fact.PeriodEnd = max(fact.PeriodEnd, line.Period.End)
+		}
+		matters = fact.Invoice != "" && fact.Subscription != "" && fact.ProviderCustomer != ""
+	}
+	for _, id := range []string{fact.Invoice, fact.Payment, fact.Subscription, fact.ProviderCustomer} {
+		if matters && id != "" && !providerID(id) {
+			return fact, false, errNotice
+		}
+	}
+	return fact, matters, nil
 }
 
 // readSubscription reads a subscription in either shape: its period stands in its
@@ -200,6 +286,7 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 		Items             struct {
 			Data []period `json:"data"`
 		} `json:"items"`
+		PauseCollection jsontext.Value `json:"pause_collection"`
 	}
 	if decode(object, &o) != nil || !providerID(o.ID) || !providerID(o.Customer) || o.Status == "" ||
 		len(o.Status) > maxSlug || len(o.Metadata["slug"]) > maxSlug {
@@ -208,6 +295,11 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 	now := o.period
 	if len(o.Items.Data) > 0 && o.Items.Data[0].End > 0 {
 		now = o.Items.Data[0]
+	}
+	// While the collection of payments is paused the provider goes on to call it active,
+	// and begins new periods that nobody pays for.
+	if o.PauseCollection.Kind() == '{' && (o.Status == "active" || o.Status == "trialing") {
+		o.Status = "paused"
 	}
 	return o.Customer, events.SubscriptionUpdated{Subscription: o.ID, Product: o.Metadata["slug"], Status: o.Status, Change: change,
 		PeriodStart: now.Start, PeriodEnd: now.End, Ends: o.CancelAtPeriodEnd || o.CancelAt > 0}, nil

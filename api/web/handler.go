@@ -128,6 +128,19 @@ func (s *Handler) ShowError(w http.ResponseWriter, r *http.Request, err error) {
 	s.show(w, v, s.pageError(v, err))
 }
 
+// Purchase is a purchase that only its payer can claim, as its page shows it.
+type Purchase struct {
+	ID         string
+	Product    commands.Product
+	Refundable bool
+	Refund     *commands.Refund // nil: none was requested
+}
+
+// ShowPurchase writes the page of a purchase that only its payer can claim.
+func (s *Handler) ShowPurchase(w http.ResponseWriter, r *http.Request, p Purchase) {
+	s.show(w, &visit{request: r}, view{template: "purchase.html", data: p})
+}
+
 // ShowDownload writes the page with the button that gets a file.
 func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p commands.Product) {
 	s.show(w, &visit{request: r}, view{template: "download.html", data: p})

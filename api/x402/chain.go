@@ -2,6 +2,7 @@ package x402
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sort"
@@ -23,7 +24,8 @@ const (
 	topicCanceled = "0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81" // AuthorizationCanceled(address,bytes32)
 	topicTransfer = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef" // Transfer(address,address,uint256)
 
-	selectorState = "0xe94a0102" // authorizationState(address,bytes32)
+	selectorState  = "0xe94a0102" // authorizationState(address,bytes32)
+	selectorSigned = "0x1626ba7e" // isValidSignature(bytes32,bytes)
 )
 
 // chain asks an Ethereum node what became of a payment. Only what the node says
@@ -133,6 +135,19 @@ func (c *chain) hasCode(ctx context.Context, address string) (bool, error) {
 		return false, errors.New("eth_getCode: a result of another form")
 	}
 	return digits != "", nil
+}
+
+// signedByContract asks the contract at an address for isValidSignature(bytes32,bytes),
+// which answers with its own selector for yes.
+func (c *chain) signedByContract(ctx context.Context, address string, digest Hash, signature []byte) (bool, error) {
+	if err := c.check(ctx); err != nil {
+		return false, err
+	}
+	padded := append(signature, make([]byte, (32-len(signature)%32)%32)...)
+	data := selectorSigned + hex.EncodeToString(digest[:]) + fmt.Sprintf("%064x%064x", 64, len(signature)) + hex.EncodeToString(padded)
+	var said string
+	err := c.ask(ctx, &said, "eth_call", map[string]any{"to": address, "data": data}, "latest")
+	return said == selectorSigned+strings.Repeat("0", 56), err
 }
 
 type block struct {

@@ -394,6 +394,18 @@ func (f *Facilitator) extensions(said answer) string {
 	return header
 }
 
+// ContractSigned asks the contract at an address whether it has signed a digest
+// (ERC-1271). False, too, if the chain is not asked or does not say.
+func (f *Facilitator) ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool {
+	if f.chain == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, headTimeout)
+	defer cancel()
+	signed, err := f.chain.signedByContract(ctx, address, digest, signature)
+	return err == nil && signed
+}
+
 func unknown(reason string) commands.Settlement {
 	return commands.Settlement{State: commands.Unknown, Reason: reason}
 }

@@ -79,6 +79,7 @@ const (
 const (
 	PaymentIsRequired = "Payment required"
 	VersionIsRequired = "x402 version 2 required" // to who sent HeaderV1
+	ProofIsRequired   = "the payer's proof is required"
 )
 
 // Requirements is one way to pay that we offer, or the one a buyer took.
@@ -124,6 +125,7 @@ type PaymentRequired struct {
 type FreeKey struct {
 	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
 	Header string `json:"header" jsonschema_description:"In which the key is sent."`
+	Credit string `json:"credit,omitempty" jsonschema_description:"Who has calls free beside that."`
 }
 
 // WithError is the challenge with another reason.

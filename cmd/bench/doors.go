@@ -119,7 +119,7 @@ func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string,
 	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
 	var keys []string
 	for i := range c.Heavy {
-		issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i))
+		issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i), "")
 		if err != nil {
 			return "", err
 		}

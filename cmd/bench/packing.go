@@ -64,7 +64,7 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 	var caller commands.Caller
 	call := func(s policy.Service, body []byte) error {
 		if calls++; calls%20 == 1 {
-			issued, err := service.app.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls))
+			issued, err := service.app.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls), "")
 			if err != nil {
 				return err
 			}

@@ -142,7 +142,7 @@ func (b *benchService) quickKeys(ctx context.Context, callers int, during time.D
 	keys := make([][]string, callers)
 	for caller := range keys {
 		for n := range int(during.Seconds()+1)*10_000/callers/commands.FreeCallsPerMonth + 1 {
-			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("bench-%d-%d-%d@example.com", run, caller, n))
+			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("bench-%d-%d-%d@example.com", run, caller, n), "")
 			if err != nil {
 				return nil, err
 			}

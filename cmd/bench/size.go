@@ -128,7 +128,7 @@ func (b *benchService) calls(ctx context.Context, path string, calls int) error 
 					return err
 				}
 			} else if path != "" {
-				issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n))
+				issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
 				if err != nil {
 					return err
 				}

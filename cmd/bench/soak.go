@@ -130,7 +130,7 @@ func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan ti
 	headers, n := "", 0
 	for at := range due {
 		if n%commands.FreeCallsPerMonth == 0 {
-			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n))
+			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n), "")
 			if err != nil {
 				return err
 			}

@@ -235,7 +235,7 @@ func withoutReferences(value any, schemas map[string]any) any {
 // send posts a body and says what it cost the process.
 func (w *worstRun) send(ctx context.Context, o described, body []byte) (status int, cost time.Duration, err error) {
 	if w.key == "" || w.calls >= commands.FreeCallsPerMonth {
-		issued, err := w.service.app.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys))
+		issued, err := w.service.app.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
 		if err != nil {
 			return 0, 0, err
 		}

@@ -26,7 +26,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	issued, err := n.app.IssueFreeKey(ctx, c.Email)
+	issued, err := n.app.IssueFreeKey(ctx, c.Email, "")
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ type AccessTokenRevoked struct {
 }
 
 // CreditGranted is credit.granted, schema version 1, in the one stream
-// verified_agents, which takes a hundred of them and each customer once; and again in
+// verified_agents, which takes a hundred of them and each mailbox once; and again in
 // agent/<client id> where that lives in another partition, since agent.verified could
 // not tell of it yet.
 type CreditGranted struct {

@@ -37,7 +37,7 @@ var Types = []string{
 	TypeCustomerCreated, TypeOrganizationCreated, TypeOrganizationUpdated, TypeMemberAdded, TypeMemberRemoved,
 	TypeOrganizationTokenIssued, TypeOrganizationTokenRevoked, TypePolicyDrafted, TypePolicyActivated,
 	TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded,
-	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
+	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated, TypeSubscriptionCharged, TypeInvoicePaid,
 	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
 	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown, TypeIdentifierReserved,

@@ -95,10 +95,15 @@ type PaymentUnknown struct {
 	Transaction Text   `json:"transaction,omitempty" personal:"true"` // that may have settled it
 }
 
+// CauseNotDownloaded is the cause of a refund of a purchase whose file nobody has had.
+const CauseNotDownloaded = "not_downloaded"
+
 // RefundRequested is refund.requested, schema version 1, at most once: a settled
-// call whose output its documented inputs do not reproduce.
+// call whose output its documented inputs do not reproduce, or a purchase of which
+// nothing was downloaded.
 type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
+	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded; empty: the output was not reproduced
 	RecordedOutputHash   string `json:"recordedOutputHash"`
 	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // none: that engine version is no longer there
 	EngineVersion        string `json:"engineVersion"`                  // of the record

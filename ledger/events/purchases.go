@@ -7,6 +7,8 @@ const (
 	TypePurchaseFulfilled   = "purchase.fulfilled"
 	TypePurchaseRefunded    = "purchase.refunded"
 	TypeSubscriptionUpdated = "subscription.updated"
+	TypeSubscriptionCharged = "subscription.charged"
+	TypeInvoicePaid         = "invoice.paid"
 	TypeEntitlementGranted  = "entitlement.granted"
 	TypeEntitlementRevoked  = "entitlement.revoked"
 	TypeDownloadConsumed    = "download.consumed"
@@ -67,6 +69,30 @@ type SubscriptionUpdated struct {
 	Ends          bool   `json:"ends"`        // it will not be renewed
 	ProviderAt    int64  `json:"providerAt"`  // Unix seconds of the provider's event
 	ProviderEvent string `json:"providerEvent"`
+}
+
+// InvoicePaid is invoice.paid, schema version 1, in billing/<invoice> and, where it
+// names one, in billing/<provider payment>: what the provider tells of a paid invoice.
+// One of its events names the subscription and its customer, another the payment.
+type InvoicePaid struct {
+	Invoice          string `json:"invoice"`
+	Payment          string `json:"payment,omitempty"` // the provider's; refunds name it
+	Subscription     string `json:"subscription,omitempty"`
+	ProviderCustomer string `json:"providerCustomer,omitempty"`
+	PeriodEnd        int64  `json:"periodEnd,omitzero"` // Unix seconds; the end of what was paid for
+	ProviderAt       int64  `json:"providerAt"`         // Unix seconds of the provider's event
+}
+
+// SubscriptionCharged is subscription.charged, schema version 1, in
+// billing/<provider customer>: what became of the payment of an invoice of a
+// subscription, as the facts about both say. Of one payment the last event counts.
+type SubscriptionCharged struct {
+	Subscription string `json:"subscription"`
+	Invoice      string `json:"invoice"`
+	Payment      string `json:"payment"`
+	PeriodEnd    int64  `json:"periodEnd,omitzero"` // Unix seconds; 0 if no event says it
+	ProviderAt   int64  `json:"providerAt"`         // Unix seconds of the invoice's newest event
+	Status       string `json:"status"`             // "active", "refunded" or "disputed"
 }
 
 // EntitlementGranted is entitlement.granted, schema version 1, in

@@ -78,6 +78,8 @@ var readers = map[string]reader{
 	TypePurchaseFulfilled:        {present: reflect.TypeFor[PurchaseFulfilled]()},
 	TypePurchaseRefunded:         {present: reflect.TypeFor[PurchaseRefunded]()},
 	TypeSubscriptionUpdated:      {present: reflect.TypeFor[SubscriptionUpdated]()},
+	TypeSubscriptionCharged:      {present: reflect.TypeFor[SubscriptionCharged]()},
+	TypeInvoicePaid:              {present: reflect.TypeFor[InvoicePaid]()},
 	TypeEntitlementGranted:       {present: reflect.TypeFor[EntitlementGranted]()},
 	TypeEntitlementRevoked:       {present: reflect.TypeFor[EntitlementRevoked]()},
 	TypeDownloadConsumed:         {present: reflect.TypeFor[DownloadConsumed]()},

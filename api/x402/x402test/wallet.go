@@ -12,6 +12,7 @@ package x402test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"math/big"
 	"testing"
 	"time"
@@ -139,4 +140,11 @@ func must(text []byte, err error) jsontext.Value {
 		panic("x402test: " + err.Error())
 	}
 	return text
+}
+
+// SignText is the wallet's signature of a text (EIP-191), as 0x and hex.
+func (w *Wallet) SignText(text string) string {
+	digest := x402.Keccak([]byte(fmt.Sprintf("\x19Ethereum Signed Message:\n%d%s", len(text), text)))
+	compact := ecdsa.SignCompact(w.key, digest[:], false)
+	return hexadecimal(append(compact[1:], compact[0]))
 }

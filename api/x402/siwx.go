@@ -1,0 +1,118 @@
+package x402
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// The extension sign-in-with-x lets a caller show that an address is his: he signs a
+// message (EIP-4361) with what a challenge names, and sends it as base64 JSON in the
+// header SIGN-IN-WITH-X.
+const (
+	ExtensionSignIn = "sign-in-with-x"
+	HeaderSignIn    = "Sign-In-With-X"
+)
+
+// SignIn is what a caller is asked to sign.
+type SignIn struct {
+	Domain         string `json:"domain"`
+	URI            string `json:"uri"`
+	Version        string `json:"version"`
+	Nonce          string `json:"nonce"`
+	IssuedAt       string `json:"issuedAt"`
+	ExpirationTime string `json:"expirationTime"`
+	Statement      string `json:"statement"`
+}
+
+// SignInProof is what he sends.
+type SignInProof struct {
+	SignIn
+	Address   string `json:"address"`
+	ChainID   string `json:"chainId"`
+	Type      string `json:"type"`
+	Signature string `json:"signature"`
+}
+
+const signInLives = 5 * time.Minute // as the extension's specification says
+
+// NewSignIn is a challenge for a resource; nonce must follow from what only we know.
+func NewSignIn(uri, domain, statement, nonce string, issuedAt time.Time) SignIn {
+	return SignIn{Domain: domain, URI: uri, Version: "1", Nonce: nonce, IssuedAt: commands.Stamp(issuedAt),
+		ExpirationTime: commands.Stamp(issuedAt.Add(signInLives)), Statement: statement}
+}
+
+// signInSchema is the schema of the proof.
+var signInSchema = jsontext.Value(`{"$schema":"` + draft + `","type":"object","properties":{"domain":{"type":"string"},"address":{"type":"string"},` +
+	`"statement":{"type":"string"},"uri":{"type":"string","format":"uri"},"version":{"type":"string"},"chainId":{"type":"string"},"type":{"type":"string"},` +
+	`"nonce":{"type":"string"},"issuedAt":{"type":"string","format":"date-time"},"expirationTime":{"type":"string","format":"date-time"},` +
+	`"signature":{"type":"string"}},"required":["domain","address","uri","version","chainId","type","nonce","issuedAt","signature"]}`)
+
+// Challenge is the 402 that asks for the proof and not for money: no way to pay is
+// accepted.
+func (s SignIn) Challenge(network, description string) PaymentRequired {
+	extension := encode(map[string]any{"info": s, "schema": signInSchema,
+		"supportedChains": []map[string]string{{"chainId": network, "type": "eip191"}}})
+	return PaymentRequired{X402Version: Version, Error: ProofIsRequired, Accepts: []Requirements{},
+		Resource: Resource{URL: s.URI, Description: description}, Extensions: map[string]jsontext.Value{ExtensionSignIn: extension}}
+}
+
+// ReadSignIn reads the header SIGN-IN-WITH-X; ok says whether it has the form.
+func ReadSignIn(header string) (p SignInProof, ok bool) {
+	if len(header) > MaxHeader {
+		return p, false
+	}
+	text, err := base64.StdEncoding.DecodeString(header)
+	return p, err == nil && canon.Check(text) == nil && json.Unmarshal(text, &p) == nil
+}
+
+// Fresh says whether the proof is for this challenge, which was made at a time that the
+// proof names, and has not expired.
+func (p SignInProof) Fresh(asked SignIn, network string, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339, p.IssuedAt)
+	return err == nil && p.SignIn == asked && p.ChainID == network && p.Type == "eip191" &&
+		!at.After(now) && now.Before(at.Add(signInLives))
+}
+
+// message is the text that is signed (EIP-4361).
+func (p SignInProof) message() string {
+	chain := strings.TrimPrefix(p.ChainID, "eip155:")
+	return fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: %s\nChain ID: %s\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
+		p.Domain, p.Address, p.Statement, p.URI, p.Version, chain, p.Nonce, p.IssuedAt, p.ExpirationTime)
+}
+
+// digest is what is signed of a message (EIP-191).
+func (p SignInProof) digest() Hash {
+	text := p.message()
+	return Keccak([]byte("\x19Ethereum Signed Message:\n" + strconv.Itoa(len(text)) + text))
+}
+
+// contractSigner asks a contract whether it has signed.
+type contractSigner interface {
+	ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool
+}
+
+// By says whether an address has signed: its own key, or, where the settler asks a
+// chain, the contract there (ERC-1271).
+func (p SignInProof) By(ctx context.Context, address string, settler commands.Settler) bool {
+	signature, err := hex.DecodeString(strings.TrimPrefix(p.Signature, "0x"))
+	claimed, ok := parseAddress(p.Address)
+	if err != nil || !ok || !strings.EqualFold(claimed.String(), address) {
+		return false
+	}
+	if signer, ok := signerOf(p.digest(), signature); ok && signer == claimed {
+		return true
+	}
+	chain, asks := settler.(contractSigner)
+	return asks && chain.ContractSigned(ctx, claimed.String(), p.digest(), signature)
+}

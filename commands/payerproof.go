@@ -1,0 +1,158 @@
+package commands
+
+import (
+	"context"
+	"crypto/subtle"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+)
+
+// Once a payment has settled, its authorization and signature are on the chain, so that
+// anybody can send it again. A purchase that was made with neither an e-mail address nor
+// an identifier is known by nothing else. Its file is given with the first answer;
+// whoever sends the payment again is led to a page that gives the file to the payer
+// only: by the claim secret of the first answer, or by a message that the paying address
+// signs (sign-in-with-x). As long as nothing was downloaded, the page also takes a
+// request to send the money back to that address, from anybody: so a buyer whose answer
+// was lost, and who can prove nothing, is not charged for nothing.
+
+// UnboundPurchase is a purchase that only its payer can claim.
+type UnboundPurchase struct {
+	PurchaseID string
+	Product    Product
+	Network    string
+	Payer      string  // address; empty once erased
+	Refund     *Refund // nil: none was requested
+	Refundable bool    // nothing was downloaded, and no refund requested
+
+	payment paymentState
+}
+
+// isUnbound says whether a purchase over x402 was made with neither an e-mail address
+// nor an identifier.
+func isUnbound(bought events.PurchaseFulfilled) bool {
+	return bought.PaymentID != "" && bought.CustomerID == "" && bought.IdentifierHash == ""
+}
+
+var errNoPurchase = policy.Refuse(CodeNotFound, "", "purchase not found")
+
+// purchaseOverX402 reads a purchase and its payment. found is false for every other
+// purchase.
+func (a *App) purchaseOverX402(ctx context.Context, purchaseID string) (bought events.PurchaseFulfilled, paid paymentState, found bool, err error) {
+	history, err := a.Ledger.Read(ctx, a.serviceOf(purchaseID), "purchase/"+purchaseID)
+	if err != nil || len(history.Events) == 0 {
+		return bought, paid, false, err
+	}
+	if err = history.Events[0].Read(&bought); err == nil {
+		paid, err = a.readPayment(ctx, bought.PaymentID)
+	}
+	return bought, paid, true, err
+}
+
+// FindUnboundPurchase reads a purchase that only its payer can claim.
+func (a *App) FindUnboundPurchase(ctx context.Context, purchaseID string) (UnboundPurchase, error) {
+	u, _, err := a.unboundPurchase(ctx, purchaseID)
+	return u, refusal(err)
+}
+
+// unboundPurchase is FindUnboundPurchase with the streams of its downloads.
+func (a *App) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Guard, err error) {
+	bought, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
+	switch {
+	case err != nil:
+		return u, nil, err
+	case !found || !isUnbound(bought):
+		return u, nil, errNoPurchase
+	}
+	product, known := a.Product(bought.Product)
+	if !known {
+		return u, nil, errNoPurchase
+	}
+	u = UnboundPurchase{PurchaseID: purchaseID, Product: product, Network: paid.claim.Network, Payer: string(paid.claim.Payer),
+		Refund: paid.refunding(), payment: paid}
+	u.Refundable = u.Refund == nil && paid.state == PaymentIsSettled
+	for _, links := range []string{purchaseID, purchaseID + sentAgain} {
+		history, err := a.Ledger.Read(ctx, a.serviceOf(purchaseID), downloadStream(links))
+		if err != nil {
+			return u, nil, err
+		}
+		u.Refundable = u.Refundable && len(history.Events) == 0
+		downloads = append(downloads, history.Guard())
+	}
+	return u, downloads, nil
+}
+
+// IsClaimSecret says whether a text is the claim secret of a purchase.
+func (a *App) IsClaimSecret(purchaseID, text string) bool {
+	secret := a.claimSecret(purchaseID)
+	return secret != "" && subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
+}
+
+// SignInNonce is the nonce of a message that the payer of a purchase is asked to sign:
+// it follows from the purchase and the time, so that nothing is kept of what was asked.
+func (a *App) SignInNonce(purchaseID, issuedAt string) (string, error) {
+	if a.Vault == nil {
+		return "", a.noVault()
+	}
+	return a.Vault.Reference(ledger.ServiceTenant, "sign_in_with_x:"+purchaseID+":"+issuedAt).String()[:32], nil
+}
+
+// DownloadUnbound uses up a download of a purchase whose payer was shown, and returns
+// the product whose file is to be sent now.
+func (a *App) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product, error) {
+	link, err := a.mintDownload(ctx, u.PurchaseID, u.Product.Slug)
+	if err != nil {
+		return Product{}, err
+	}
+	return a.ConsumeDownload(ctx, link.Token)
+}
+
+var (
+	errDownloaded = policy.Refuse(CodeConflict, "", "the file was downloaded, so only the operator can refund the purchase")
+	errRefunded   = policy.Refuse(CodeGone, "", "a refund of the purchase was requested, so there is no download any more")
+)
+
+// RefundUnbound requests a refund to the paying address of a purchase of which nothing
+// was downloaded. It ends the download: of both, what is recorded first counts. Asked
+// for again it says what has become of it.
+func (a *App) RefundUnbound(ctx context.Context, purchaseID string) (Refund, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (Refund, error) {
+		u, downloads, err := a.unboundPurchase(ctx, purchaseID)
+		switch {
+		case err != nil:
+			return Refund{}, err
+		case u.Refund != nil:
+			return *u.Refund, nil
+		case !u.Refundable:
+			return Refund{}, errDownloaded
+		}
+		claim := u.payment.claim
+		requested := events.RefundRequested{PaymentID: claim.PaymentID, Cause: events.CauseNotDownloaded, RecordedOutputHash: claim.OutputHash,
+			EngineVersion: claim.EngineVersion, Amount: claim.Amount, Asset: claim.Asset, Network: claim.Network, To: u.payment.settled.Payer}
+		draft, err := a.paymentDraft(ctx, u.payment, "system", events.TypeRefundRequested, requested)
+		if err != nil {
+			return Refund{}, err
+		}
+		if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: u.payment.history.Tenant, Drafts: []ledger.Draft{draft}, Guards: downloads}); err != nil {
+			return Refund{}, err
+		}
+		s := u.payment
+		s.refund, s.requested = refundRequested, &requested
+		return *s.refunding(), nil
+	})
+}
+
+// undelivered are the guards under which the file of a purchase may be sent: no refund
+// of an x402 payment was requested.
+func (a *App) undelivered(ctx context.Context, purchaseID string) ([]ledger.Guard, error) {
+	_, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
+	switch {
+	case err != nil || !found:
+		return nil, err
+	case paid.refund != "":
+		return nil, errRefunded
+	}
+	return []ledger.Guard{paid.history.Guard()}, nil
+}

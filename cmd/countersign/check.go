@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,50 +15,130 @@ import (
 )
 
 // checkCmd is the executor's own check, just before it pays or calls: the pending
-// call must be the one that was decided about, and the decision in force. It
-// needs neither the service nor a database.
+// call must be the one that was decided about, by this organization, and still valid. It
+// needs no database, and the service only to learn of a stop.
 type checkCmd struct {
 	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
 	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
+	Org      string `help:"Id of the organization whose decision it must be: equal calls of two organizations have equal action hashes." required:"" env:"COUNTERSIGN_ORG" placeholder:"ORG_ID"`
+	URL      string `name:"url" help:"Service to ask whether a stop, or another policy, has ended the decision since. Without it a stop is not seen." env:"COUNTERSIGN_URL" placeholder:"URL"`
+	Token    string `help:"Token of the organization that may read (svco_...), for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
+	State    string `help:"File that keeps the decisions that were used on this machine. Default: used.json in your state folder." placeholder:"FILE"`
 	trustedKeys
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
 
+// checkAnswer is the answer of check.
+type checkAnswer struct {
+	Execute     bool    `json:"execute"`
+	OrgID       string  `json:"orgId"`
+	ActionHash  *string `json:"assuranceActionHash"`
+	Reason      *string `json:"reason"`
+	ValidUntil  *string `json:"validUntil"`
+	StopChecked bool    `json:"stopChecked"` // the service was asked
+	UsedIn      *string `json:"usedIn"`      // the file that keeps the decision as used
+}
+
 // Run says whether the call may be made; exit code 1 says no.
-func (c *checkCmd) Run(o *output) error {
-	trusted, err := c.trusted()
+func (c *checkCmd) Run(ctx context.Context, o *output) error {
+	if !strings.HasPrefix(c.Org, "org_") {
+		return errors.New("--org must be the id of an organization (org_...)")
+	}
+	said := checkAnswer{OrgID: c.Org}
+	whyNot, err := c.check(ctx, &said)
 	if err != nil {
 		return err
+	}
+	if said.Execute = whyNot == ""; !said.Execute {
+		said.Reason = &whyNot
+	}
+	if err := o.result(said, o.wrapped("%s", said.text())); err != nil {
+		return err
+	}
+	if !said.Execute {
+		return errNo
+	}
+	return nil
+}
+
+// check goes from what costs nothing to what leaves a trace: the files, the service, the
+// list of used decisions. An error is what could not be found out, which is no answer.
+func (c *checkCmd) check(ctx context.Context, said *checkAnswer) (whyNot string, err error) {
+	trusted, err := c.trusted()
+	if err != nil {
+		return "", err
 	}
 	keys := forRecords(trusted)
 	record, hash, err := c.genuine(c.Decision, assurance.DecisionType, keys)
 	if err != nil {
-		return c.answer(o, "", err)
+		return refusedRecord(err)
 	}
 	decision, err := assurance.ReadDecision(record)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Decision, err)
+		return "", fmt.Errorf("%s: %w", c.Decision, err)
 	}
 	var approval *assurance.ApprovalRecord
 	if c.Approval != "" {
 		record, _, err := c.genuine(c.Approval, assurance.ApprovalType, keys)
 		if err != nil {
-			return c.answer(o, "", err)
+			return refusedRecord(err)
 		}
 		read, err := assurance.ReadApproval(record)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Approval, err)
+			return "", fmt.Errorf("%s: %w", c.Approval, err)
 		}
 		approval = &read
 	}
 	call, err := pendingCall(c.Call, decision.Protocol)
 	if err != nil {
-		return fmt.Errorf("the pending call: %w", err)
+		return "", fmt.Errorf("the pending call: %w", err)
 	}
-	if whyNot := assurance.MayExecute(call, decision, hash, approval, time.Now()); whyNot != "" {
-		return c.answer(o, call.ActionHash, errors.New(whyNot))
+	said.ActionHash = &call.ActionHash
+	until, whyNot := assurance.MayExecute(call, c.Org, decision, hash, approval, time.Now())
+	if whyNot != "" {
+		return whyNot, nil
 	}
-	return c.answer(o, call.ActionHash, nil)
+	said.ValidUntil = &until
+	if c.URL != "" {
+		if whyNot, err = c.ask(ctx, decision, hash, approval); err != nil || whyNot != "" {
+			return whyNot, err
+		}
+		said.StopChecked = true
+	}
+	used := usedDecisions(c.State)
+	if used == "" {
+		if used, err = ownUsedDecisions(); err != nil {
+			return "", err
+		}
+	}
+	first, err := used.add(decision.DecisionID, time.Now())
+	if err != nil || !first {
+		return "the decision was already used on this machine", err
+	}
+	said.UsedIn = (*string)(&used)
+	return "", nil
+}
+
+// refusedRecord tells a record that is false, which is an answer, from one that cannot
+// be read.
+func refusedRecord(err error) (whyNot string, _ error) {
+	if errors.Is(err, errFalse) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// text is the answer for a person.
+func (c checkAnswer) text() string {
+	if !c.Execute {
+		return "DO NOT EXECUTE  " + *c.Reason + "\norganization    " + c.OrgID + "\n"
+	}
+	stop := "STOP NOT CHECKED, valid until " + *c.ValidUntil
+	if c.StopChecked {
+		stop = "no stop, valid until " + *c.ValidUntil
+	}
+	return "EXECUTE         once: a second check of this decision is refused on this machine, other machines do not know of it\n" +
+		"organization    " + c.OrgID + "\n" + stop + "\n"
 }
 
 // errFalse is a record that is not what it says: an answer of no.
@@ -89,27 +171,4 @@ func pendingCall(text, protocol string) (assurance.PendingCall, error) {
 		text = `{"protocol":"` + protocol + `","intent":` + text + `}`
 	}
 	return assurance.ParseCall([]byte(text))
-}
-
-// answer prints yes, or no and why. Only what is known to be wrong is a no: what
-// could not be read is an error.
-func (c *checkCmd) answer(o *output, actionHash string, whyNot error) error {
-	if whyNot != nil && actionHash == "" && !errors.Is(whyNot, errFalse) {
-		return whyNot
-	}
-	result := map[string]any{"execute": whyNot == nil, "assuranceActionHash": nil, "reason": nil}
-	text := "EXECUTE\n"
-	if actionHash != "" {
-		result["assuranceActionHash"] = actionHash
-	}
-	if whyNot != nil {
-		result["reason"], text = whyNot.Error(), "DO NOT EXECUTE  "+whyNot.Error()+"\n"
-	}
-	if err := o.result(result, text); err != nil {
-		return err
-	}
-	if whyNot != nil {
-		return errNo
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +52,7 @@ func TestCheckBeforeExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := func(d time.Duration) *string { s := assurance.Stamp(time.Now().Add(d)); return &s }
-	allow := assurance.DecisionRecord{Schema: assurance.DecisionSchema, DecisionID: "asd_1", BindingHash: "b", Protocol: "x402",
+	allow := assurance.DecisionRecord{Schema: assurance.DecisionSchema, DecisionID: "asd_1", OrgID: "org_1", BindingHash: "b", Protocol: "x402",
 		Decision: "allow", AssuranceActionHash: call.ActionHash, ValidUntil: in(time.Minute), Intent: []byte(`{}`)}
 	expired, review := allow, allow
 	expired.ValidUntil = in(-time.Second)
@@ -89,8 +91,14 @@ func TestCheckBeforeExecution(t *testing.T) {
 		{"not approved", []string{key, "--decision", reviewFile, "--", pendingIntent}, 1, "needs an approval"},
 		{"approved", []string{key, "--decision", reviewFile, "--approval", approvalFile, "--", pendingIntent}, 0, "EXECUTE"},
 		{"an approval of another decision", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, assurance.DecisionRecord{
-			Schema: assurance.DecisionSchema, DecisionID: "asd_2", Protocol: "x402", Decision: "needs_review", AssuranceActionHash: call.ActionHash, Intent: []byte(`{}`)}),
+			Schema: assurance.DecisionSchema, DecisionID: "asd_2", OrgID: "org_1", Protocol: "x402", Decision: "needs_review", AssuranceActionHash: call.ActionHash, Intent: []byte(`{}`)}),
 			"--approval", approvalFile, "--", pendingIntent}, 1, "the approval is for another decision"},
+		{"another organization's", []string{key, "--org", "org_2", "--decision", good, "--", pendingIntent}, 1, "DO NOT EXECUTE  the decision is of another organization\norganization    org_2\n"},
+		{"no organization", []string{key, "--org", "", "--decision", good, "--", pendingIntent}, 2, ""},
+		{"an organization's name", []string{key, "--org", "Acme", "--decision", good, "--", pendingIntent}, 2, ""},
+		{"a stop is not looked for", []string{key, "--decision", good, "--", pendingIntent}, 0, "\norganization    org_1\nSTOP NOT CHECKED, valid until " + *allow.ValidUntil + "\n"},
+		{"a service without a token", []string{key, "--url", "http://127.0.0.1:1", "--decision", good, "--", pendingIntent}, 2, ""},
+		{"a service that does not answer", []string{key, "--url", "http://127.0.0.1:1", "--token", "svco_x", "--decision", good, "--", pendingIntent}, 2, ""},
 		{"no key to trust", []string{"--decision", good, "--", pendingIntent}, 2, ""},
 		{"no such file", []string{key, "--decision", "/nowhere", "--", pendingIntent}, 2, ""},
 		{"no JSON", []string{key, "--decision", good, "--", "rm -rf /"}, 2, ""},
@@ -98,9 +106,62 @@ func TestCheckBeforeExecution(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if code := run(append([]string{"check"}, c.args...), &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.says) {
+			args := append([]string{"check", "--org", "org_1", "--state", filepath.Join(t.TempDir(), "used.json")}, c.args...)
+			if code := run(args, &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.says) {
 				t.Errorf("exit %d, want %d; stdout %q, stderr %q", code, c.code, stdout.String(), stderr.String())
 			}
 		})
+	}
+}
+
+// A decision is used once on a machine, however many checks run at once, and not at all
+// where that cannot be kept.
+func TestCheckFindsASecondUse(t *testing.T) {
+	t.Parallel()
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := assurance.ParseCall([]byte(`{"protocol":"x402","intent":` + pendingIntent + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := func(id string) string {
+		until := assurance.Stamp(time.Now().Add(time.Minute))
+		return signedFile(t, signer, assurance.DecisionType, assurance.DecisionRecord{Schema: assurance.DecisionSchema, DecisionID: id, OrgID: "org_1",
+			Protocol: "x402", Decision: "allow", AssuranceActionHash: call.ActionHash, ValidUntil: &until, Intent: []byte(`{}`)})
+	}
+	first, second := decision("asd_1"), decision("asd_2")
+	state := filepath.Join(t.TempDir(), "folder", "used.json")
+	check := func(file, state string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		code := run([]string{"check", "--org", "org_1", "--key", signer.KeyID() + ":" + hex.EncodeToString(signer.Public()), "--state", state,
+			"--decision", file, "--", pendingIntent}, &stdout, &stderr)
+		return code, stdout.String()
+	}
+	var yes atomic.Int64
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			if code, _ := check(first, state); code == 0 {
+				yes.Add(1)
+			}
+		})
+	}
+	done.Wait()
+	if yes.Load() != 1 {
+		t.Errorf("used %d times", yes.Load())
+	}
+	if code, said := check(first, state); code != 1 || !strings.Contains(said, "the decision was already used on this machine") {
+		t.Errorf("again: %d %s", code, said)
+	}
+	if code, said := check(second, state); code != 0 || !strings.Contains(said, "other machines do not know of it") {
+		t.Errorf("another decision: %d %s", code, said)
+	}
+	if err := os.WriteFile(state, []byte(`{"asd_1":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := check(decision("asd_3"), state); code != 2 || said != "" {
+		t.Errorf("a list that cannot be read: %d %s", code, said)
 	}
 }

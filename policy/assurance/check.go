@@ -38,35 +38,38 @@ func ParseCall(text []byte) (PendingCall, error) {
 	return PendingCall{r.Protocol, ActionHash(r.Protocol, r.Normalized)}, nil
 }
 
-// MayExecute says why a pending call may not be made now under a decision, and
-// the approval if there is one (else nil); the empty text means that it may. The
-// signatures of both are the caller's to check, and so is that nothing was done
-// under them before.
-func MayExecute(call PendingCall, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (whyNot string) {
+// MayExecute says why a pending call of an organization may not be made now under a
+// decision, and the approval if there is one (else nil); the empty text means that it may
+// be made until a time. The caller checks the signatures of both, that nothing was done
+// under them before, and, by asking the service, that no policy has ended them since.
+func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (validUntil, whyNot string) {
+	if decision.OrgID != orgID {
+		return "", "the decision is of another organization"
+	}
 	if call.Protocol != decision.Protocol || call.ActionHash != decision.AssuranceActionHash {
-		return "the pending call is not the one that was decided about"
+		return "", "the pending call is not the one that was decided about"
 	}
 	until := decision.ValidUntil
 	switch {
 	case decision.Decision == Deny:
-		return "the decision is deny"
+		return "", "the decision is deny"
 	case decision.Decision == Allow:
 	case decision.Decision != NeedsReview || approval == nil:
-		return "the decision needs an approval"
+		return "", "the decision needs an approval"
 	case approval.DecisionID != decision.DecisionID || approval.BindingHash != decision.BindingHash || approval.DecisionRecordHash != decisionRecordHash:
-		return "the approval is for another decision"
+		return "", "the approval is for another decision"
 	case approval.Verdict != VerdictApproved:
-		return "a person rejected it"
+		return "", "a person rejected it"
 	default:
 		until = &approval.ValidUntil
 	}
 	if until == nil {
-		return "the decision does not say how long it is valid"
+		return "", "the decision does not say how long it is valid"
 	}
 	if end, err := ReadStamp(*until); err != nil || now.After(end) {
-		return "it has expired"
+		return "", "it has expired"
 	}
-	return ""
+	return *until, ""
 }
 
 // ReadDecision reads a decision record; other schemas are refused.

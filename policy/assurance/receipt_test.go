@@ -162,11 +162,13 @@ func TestRefusalsOfApprovals(t *testing.T) {
 func TestMayExecute(t *testing.T) {
 	r := decision(t, "x402", weather)
 	until := assurance.Stamp(issued.Add(assurance.ValidFor))
-	allow := assurance.DecisionRecord{DecisionID: "asd_1", BindingHash: "b", Protocol: "x402", Decision: "allow", AssuranceActionHash: r.ActionHash, ValidUntil: &until}
+	allow := assurance.DecisionRecord{DecisionID: "asd_1", OrgID: "org_1", BindingHash: "b", Protocol: "x402", Decision: "allow", AssuranceActionHash: r.ActionHash, ValidUntil: &until}
 	review := allow
 	review.Decision, review.ValidUntil = "needs_review", nil
 	deny := review
 	deny.Decision = "deny"
+	foreign := allow
+	foreign.OrgID = "org_2"
 	approval := assurance.ApprovalInput{Verdict: "approved", Reason: "ok"}.Record("apr_1", review, "h", "cus_1", false, issued)
 	rejection := assurance.ApprovalInput{Verdict: "rejected", Reason: "no"}.Record("apr_1", review, "h", "cus_1", false, issued)
 	other := approval
@@ -188,6 +190,7 @@ func TestMayExecute(t *testing.T) {
 		want     string
 	}{
 		{"the call that was allowed", good, allow, nil, time.Minute, ""},
+		{"another organization's", good, foreign, nil, time.Minute, "the decision is of another organization"},
 		{"another call", call(strings.Replace(weather, "250000", "250001", 1)), allow, nil, time.Minute, "the pending call is not the one that was decided about"},
 		{"the last moment", good, allow, nil, 15 * time.Minute, ""},
 		{"expired", good, allow, nil, 15*time.Minute + 1, "it has expired"},
@@ -198,8 +201,9 @@ func TestMayExecute(t *testing.T) {
 		{"rejected", good, review, &rejection, 0, "a person rejected it"},
 		{"approved, another decision", good, review, &other, 0, "the approval is for another decision"},
 	} {
-		if got := assurance.MayExecute(c.call, c.decision, "h", c.approval, issued.Add(c.after)); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		until, got := assurance.MayExecute(c.call, "org_1", c.decision, "h", c.approval, issued.Add(c.after))
+		if got != c.want || got == "" && until != after(15*time.Minute) && until != approval.ValidUntil {
+			t.Errorf("%s: got %q until %s, want %q", c.name, got, until, c.want)
 		}
 	}
 }

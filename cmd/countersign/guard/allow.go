@@ -86,7 +86,7 @@ func (a Account) locked(do func() error) error {
 		return err
 	}
 	defer lock.Close()
-	if err := lockFile(lock); err != nil {
+	if err := files.Lock(lock); err != nil {
 		return err
 	}
 	return do()

@@ -53,7 +53,7 @@ func (l Log) Append(line guardlog.Line) error {
 		return err
 	}
 	defer f.Close()
-	if err := lockFile(f); err != nil {
+	if err := files.Lock(f); err != nil {
 		return err
 	}
 	head, err := readHead(l.file(headName))

@@ -17,10 +17,5 @@ func processorTime() time.Duration {
 	return time.Duration(100 * (hundreds(kernel) + hundreds(user)))
 }
 
-// lockFile waits until nobody else holds the file; closing it lets go.
-func lockFile(f *os.File) error {
-	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &windows.Overlapped{})
-}
-
 // openNow opens a file for reading.
 func openNow(name string) (*os.File, error) { return os.Open(name) }

@@ -270,3 +270,36 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	owner.want(owner.form("/members", url.Values{"memberId": {row[1]}, "email": {"auditor@acme.example"}, "role": {"admin"}}), 303, "")
 	clean(t, s)
 }
+
+// TestAStopShowsOnThePages: what waits, and what was approved before, say that a stop has
+// ended it; a verdict that comes all the same is refused with the reason.
+func TestAStopShowsOnThePages(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	admin := c.people["admin"]
+	waits, approved := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-8")
+	admin.form("/reviews/"+approved, url.Values{"verdict": {"approved"}, "reason": {"yes"}})
+	const denied = "the active policy denies"
+	for _, page := range []string{"/overview", "/reviews", "/reviews/" + waits, "/reviews/" + approved, "/decisions/" + approved} {
+		if body := admin.get(page).body; strings.Contains(strings.ToLower(body), denied) || strings.Contains(body, "Everything is stopped") {
+			t.Errorf("%s speaks of a stop that there is not", page)
+		}
+	}
+	admin.want(admin.post("/api/assurance/policies/freeze", `{"reason":"leak"}`), 201, `"version":`)
+	for _, page := range []string{"/overview", "/reviews", "/reviews/" + waits, "/reviews/" + approved, "/decisions/" + approved} {
+		if body := admin.get(page).body; !strings.Contains(strings.ToLower(body), denied) {
+			t.Errorf("%s does not say that the policy denies it", page)
+		}
+	}
+	admin.want(admin.get("/overview"), 200, "Everything is stopped")
+	if body := admin.get("/reviews/" + waits).body; strings.Contains(body, `value="approved"`) || !strings.Contains(body, `value="rejected"`) {
+		t.Error("the form offers what is refused")
+	}
+	got := admin.form("/reviews/"+waits, url.Values{"verdict": {"approved"}, "reason": {"go on"}})
+	admin.want(got, 409, "Your verdict is not recorded: the active policy denies this action")
+	admin.want(got, 409, "go on</textarea>")
+	admin.want(admin.post("/api/assurance/decisions/"+waits+"/approval", `{"verdict":"approved","reason":"go on"}`), 409, `{"error":"the active policy denies this action"}`)
+	admin.want(admin.get("/api/assurance/decisions/"+approved+"/standing"), 200, `"holds":false,"orgId":"`+c.orgID+`","reason":"the active policy denies this action"`)
+	admin.want(admin.post("/api/assurance/decisions/"+waits+"/approval", `{"verdict":"rejected","reason":"stopped"}`), 201, `"verdict":"rejected"`)
+	clean(t, s)
+}

@@ -76,6 +76,7 @@ type Standing struct {
 	ApprovalID         *string `json:"approvalId" jsonschema:"nullable"`
 	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the active policy says of the same action."`
 	Holds              bool    `json:"holds" jsonschema_description:"The action may be executed now."`
+	Ended              bool    `json:"-"` // permitted, and ended by a policy since
 	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Why it may not."`
 	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Of the allow, or of its approval."`
 	CheckedAt          string  `json:"checkedAt" jsonschema:"format=date-time"`
@@ -128,6 +129,7 @@ func (a *App) standing(ctx context.Context, orgID string, history ledger.History
 			standing.ValidUntil = &until
 		}
 	}
+	standing.Ended = !stopped.IsZero() && standing.ValidUntil != nil
 	if whyNot := c.whyNot(!stopped.IsZero(), standing.ActiveDecision, now); whyNot != "" {
 		standing.Reason = &whyNot
 	}

@@ -24,6 +24,7 @@ type overview struct {
 	Denied     int
 	Reviewed   int
 	Policy     *commands.Activation
+	Stops      bool // it allows nothing, as after an emergency stop
 	Checkpoint *checkpointShown
 	Head       int64
 	Check      ledger.SelfCheck // the ledger's last verification of itself
@@ -100,7 +101,11 @@ func showOverview(s *Handler, v *visit) (view, error) {
 			return view{}, err
 		}
 		if n := len(activations); n > 0 {
-			o.Policy = &activations[n-1]
+			active, err := versionShown(activations[n-1], nil)
+			if err != nil {
+				return view{}, err
+			}
+			o.Policy, o.Stops = &active.Activation, active.Stops
 		}
 	}
 	o.Checkpoint = s.newestCheckpoint()

@@ -92,8 +92,13 @@ func (s *Handler) searchReviews(ctx context.Context, p commands.Principal, f Dec
 		if err != nil {
 			return nil, 0, err
 		}
+		denied, err := s.app.DeniedNow(ctx, p, sequences)
+		if err != nil {
+			return nil, 0, err
+		}
 		for _, row := range rows {
 			d := listDecision(row, records[row.Sequence])
+			d.DeniedNow = denied[row.Sequence]
 			if !f.matches(d) {
 				continue
 			}
@@ -207,6 +212,12 @@ func (s *Handler) people(ctx context.Context, p commands.Principal) map[string]s
 	}
 	return people
 }
+
+// DeniedNow says that nobody can approve it: the active policy denies the action.
+func (d decisionView) DeniedNow() bool { return d.Standing.ActiveDecision == assurance.Deny }
+
+// Ended says that the action was permitted and has been ended by a policy since.
+func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil }
 
 // Verdictable says whether the reader can give a verdict now.
 func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }

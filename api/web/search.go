@@ -114,6 +114,7 @@ type ListedDecision struct {
 	Alerts        []string `json:"alerts"`
 
 	target, resource string
+	DeniedNow        bool `json:"-"` // by the active policy, of a decision that waits for a verdict
 }
 
 // Who is the agent as a sentence begins.

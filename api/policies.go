@@ -155,7 +155,7 @@ var freezePolicy = &operation{
 
 var previewPolicy = &operation{
 	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
-	summary: "The decisions of the last 30 days that would be others under a draft.",
+	summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
 	access:  credential.WithRight(commands.RightDraft), output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])

@@ -257,7 +257,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := commands.Preview{Since: preview.Since, Decisions: 3, Flips: []commands.Flip{{DecisionID: flips.DecisionID, IssuedAt: flips.IssuedAt,
+	want := commands.Preview{Since: preview.Since, Active: 1, Decisions: 3, Flips: []commands.Flip{{DecisionID: flips.DecisionID, IssuedAt: flips.IssuedAt,
 		Protocol: "x402", Before: "allow", After: "deny", RuleIDs: []string{"x402.host.not_allowed"}}}}
 	if diff := cmp.Diff(want, preview); diff != "" {
 		t.Error(diff)
@@ -266,12 +266,24 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil || len(same.Flips) != 0 || same.Decisions != 3 {
 		t.Errorf("the policy in force changes nothing: %+v, %v", same, err)
 	}
+	// What an earlier activation has changed is not the doing of a draft that changes nothing.
+	if _, err := a.ActivatePolicy(ctx, operatorOf(t, a, orgID), tighter.DraftID, "tighter"); err != nil {
+		t.Fatal(err)
+	}
+	same, err = a.PreviewDraft(ctx, operatorOf(t, a, orgID), tighter.DraftID)
+	if err != nil || len(same.Flips) != 0 || same.Decisions != 3 || same.Active != 2 {
+		t.Errorf("an unchanged draft is blamed for old changes: %+v, %v", same, err)
+	}
+	back, err := a.PreviewPolicy(ctx, operator, []byte(loose))
+	if err != nil || len(back.Flips) != 1 || back.Flips[0].Before != "deny" || back.Flips[0].After != "allow" || back.Flips[0].RuleIDs[0] != "x402.host.not_allowed" {
+		t.Errorf("loosened again: %+v, %v", back, err)
+	}
 	leave := takeHeavyPlaces(t, a)
 	if _, err := a.PreviewDraft(ctx, operator, tighter.DraftID); !refusedAs(err, commands.CodeUnavailable) {
 		t.Errorf("a preview computes although all places are taken: %v", err)
 	}
 	leave()
-	if active, err := a.ActivePolicy(ctx, orgID); err != nil || active.Version != 1 {
+	if active, err := a.ActivePolicy(ctx, orgID); err != nil || active.Version != 2 {
 		t.Errorf("a preview activated version %d, %v", active.Version, err)
 	}
 }

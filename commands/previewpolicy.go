@@ -51,27 +51,31 @@ func (j judged) under(rules assurance.Rules) (e assurance.Evaluation, ok bool) {
 	return assurance.Evaluate(j.EngineVersion, j.Protocol, rules, j.asserted, j.Normalized)
 }
 
-// Flip is a decision that would be another one under a draft.
+// Flip is a decision that would be another one under a draft than under the active
+// policy.
 type Flip struct {
 	DecisionID string   `json:"decisionId"`
 	IssuedAt   string   `json:"issuedAt" jsonschema:"format=date-time"`
 	Protocol   string   `json:"protocol"`
-	Before     string   `json:"before"`
-	After      string   `json:"after"`
+	Before     string   `json:"before" jsonschema_description:"Under the active policy, which need not be the one of the time."`
+	After      string   `json:"after" jsonschema_description:"Under the draft."`
 	Hidden     bool     `json:"-"` // its record is not for the principal: Principal.OwnOnly
 	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
 }
 
-// Preview is what a draft would have changed.
+// Preview is what activating a draft would change: the decisions of the last 30 days,
+// evaluated under the draft and under the active policy. What earlier activations have
+// changed is not the draft's doing.
 type Preview struct {
 	Since        string `json:"since" jsonschema:"format=date-time"`
+	Active       int    `json:"activeVersion" jsonschema_description:"Version of the active policy that the draft is compared with."`
 	Decisions    int    `json:"decisions"`    // looked at
 	NotEvaluated int    `json:"notEvaluated"` // by an engine this program does not have
 	Flips        []Flip `json:"flips"`
 	More         int    `json:"more"` // flips beyond those listed
 }
 
-// PreviewDraft evaluates the decisions of the last 30 days under a draft.
+// PreviewDraft compares a draft with the active policy.
 func (a *App) PreviewDraft(ctx context.Context, p Principal, draftID string) (Preview, error) {
 	p, err := a.Permit(ctx, p, RightDraft)
 	if err != nil {
@@ -88,8 +92,7 @@ func (a *App) PreviewDraft(ctx context.Context, p Principal, draftID string) (Pr
 	return a.PreviewPolicy(ctx, p, d.Canonical)
 }
 
-// PreviewPolicy evaluates the decisions of the last 30 days under a policy that
-// need not be a draft yet.
+// PreviewPolicy compares a policy that need not be a draft yet with the active one.
 func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Preview, error) {
 	p, err := a.Permit(ctx, p, RightDraft)
 	if err != nil {
@@ -100,6 +103,10 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 	if err != nil {
 		return Preview{}, err
 	}
+	s, err := a.readPolicies(ctx, p.OrgID)
+	if err != nil {
+		return Preview{}, refusal(err)
+	}
 	since := a.now().Add(-previewWindow)
 	var own []string
 	if p.OwnOnly() {
@@ -108,7 +115,14 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 		}
 	}
 	hidden := func(actor string) bool { return p.OwnOnly() && !slices.Contains(own, actor) }
-	preview := Preview{Since: Stamp(since), Flips: []Flip{}}
+	preview := Preview{Since: Stamp(since), Active: len(s.activations), Flips: []Flip{}}
+	if len(s.activations) == 0 {
+		return preview, nil // so nothing was decided
+	}
+	active, err := assurance.ReadPolicy(s.activations[len(s.activations)-1].Canonical)
+	if err != nil {
+		return Preview{}, err
+	}
 	from, err := a.sequenceAt(ctx, p.OrgID, since)
 	if err != nil {
 		return Preview{}, refusal(err)
@@ -119,7 +133,7 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 			return Preview{}, refusal(err)
 		}
 		// A page counts as heavy, and leaves its place before the next is read.
-		err = a.Within(ctx, HeavyBody, func() error { return preview.addAll(page, draft.Rules, hidden) })
+		err = a.Within(ctx, HeavyBody, func() error { return preview.addAll(page, active.Rules, draft.Rules, hidden) })
 		if err != nil {
 			return Preview{}, err
 		}
@@ -132,38 +146,39 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 	}
 }
 
-func (p *Preview) addAll(page []ledger.Event, rules assurance.Rules, hidden func(actor string) bool) error {
+func (p *Preview) addAll(page []ledger.Event, active, draft assurance.Rules, hidden func(actor string) bool) error {
 	for _, e := range page {
 		if e.Type != events.TypeDecisionRecorded {
 			continue
 		}
-		if err := p.add(e, rules, hidden(e.Actor)); err != nil {
+		if err := p.add(e, active, draft, hidden(e.Actor)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Preview) add(e ledger.Event, rules assurance.Rules, hidden bool) error {
+func (p *Preview) add(e ledger.Event, active, draft assurance.Rules, hidden bool) error {
 	j, err := judgedOf(e)
 	if err != nil {
 		return err
 	}
 	p.Decisions++
-	after, ok := j.under(rules)
+	before, ok := j.under(active)
+	after, _ := j.under(draft)
 	switch {
 	case !ok:
 		p.NotEvaluated++
-	case after.Decision == j.Decision:
+	case after.Decision == before.Decision:
 	case len(p.Flips) == maxFlips:
 		p.More++
 	default:
 		findings := after.Findings
 		if after.Decision == assurance.Allow {
-			findings = j.Findings
+			findings = before.Findings
 		}
 		p.Flips = append(p.Flips, Flip{DecisionID: j.DecisionID, IssuedAt: j.IssuedAt, Protocol: j.Protocol,
-			Before: j.Decision, After: after.Decision, Hidden: hidden, RuleIDs: ruleIDs(findings)})
+			Before: before.Decision, After: after.Decision, Hidden: hidden, RuleIDs: ruleIDs(findings)})
 	}
 	return nil
 }

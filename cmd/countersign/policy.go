@@ -21,7 +21,7 @@ type policyCmd struct {
 	Diff     policyDiffCmd     `cmd:"" help:"What a policy would change about the one in force, or about another file. Exit 1: something."`
 	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
 	Show     policyShowCmd     `cmd:"" help:"The policy in force, its drafts and its history."`
-	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would change. Exit 1: some would."`
+	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would be others than under the active policy. Exit 1: some would."`
 	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: allow no host and no MCP server from now on."`
 	Explain  policyExplainCmd  `cmd:"" help:"Rule by rule, what a decision compared with what."`
 }
@@ -200,8 +200,9 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		said := fmt.Sprintf("%d decisions since %s, %d would change\n", preview.Decisions, preview.Since, len(preview.Flips)+preview.More)
-		rows := table{heads: []string{"decision", "protocol", "before", "after", "rules"}}
+		said := fmt.Sprintf("%d decisions since %s, %d would change against the active policy, version %d\n",
+			preview.Decisions, preview.Since, len(preview.Flips)+preview.More, preview.Active)
+		rows := table{heads: []string{"decision", "protocol", "active policy", "draft", "rules"}}
 		for _, f := range preview.Flips {
 			rows.add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
 		}

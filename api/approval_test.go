@@ -39,7 +39,15 @@ func TestAnAgentLearnsWhatAPersonSaid(t *testing.T) {
 	if approval["verdict"] != "approved" || approval["decisionId"] != id || approval["validUntil"] == nil {
 		t.Errorf("%v", said)
 	}
+	standing := &sdk.ReadResourceParams{URI: "countersign://standing/" + id}
 	for _, era := range eras {
+		holds, err := n.dial(era, "Authorization", "Bearer "+token).ReadResource(t.Context(), standing)
+		if err != nil || !strings.Contains(holds.Contents[0].Text, `"holds":true`) || holds.CacheScope == "public" {
+			t.Errorf("%v %v", holds, err)
+		}
+		if _, err := n.dial(era, "Authorization", "Bearer "+other).ReadResource(t.Context(), standing); notFoundError(err) != nil {
+			t.Errorf("somebody else reads whether it holds: %v", err)
+		}
 		read, err := n.dial(era, "Authorization", "Bearer "+token).ReadResource(t.Context(), uri)
 		if err != nil || read.Contents[0].Text != string(said.body) || read.CacheScope == "public" {
 			t.Errorf("%v %v", read, err)

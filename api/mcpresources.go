@@ -36,6 +36,9 @@ func (s *Server) resources() []mcp.Resource {
 		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
 			Description: "What a person said about a decision that needs a review, as it was signed; not found until somebody has. Needs an organization token.",
 			Read:        s.reads(s.operation(getApproval.id), "decisionId")},
+		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "Whether a decision holds", Media: media,
+			Description: "Whether a decision, and its approval, may still be acted on: a stop ends both. Read it just before acting. Needs an organization token.",
+			Read:        s.reads(s.operation(getStanding.id), "decisionId")},
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
 			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.id), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
@@ -129,7 +132,7 @@ func prompts() []mcp.Prompt {
 			Text: func(a map[string]string) string {
 				return "Before anything is paid, call authorize_purchase_intent for this purchase, with one idempotencyKey that you keep for every retry:\n\n" + a["intent"] +
 					"\n\nPay only if the decision is allow, exactly what it is about. On needs_review ask me to have it approved, and read countersign://approvals/DECISION_ID until it is there: " +
-					"pay only if its verdict is approved, and before its validUntil. On deny stop and show me the rules. " +
+					"pay only if its verdict is approved, and before its validUntil. Just before you pay read countersign://standing/DECISION_ID, and pay only if holds is true. On deny stop and show me the rules. " +
 					"Afterwards call record_execution_receipt with what you observed."
 			}},
 		{Name: "explain_decision", Title: "Explain a decision",

@@ -64,13 +64,32 @@ func TestReviewersAreTold(t *testing.T) {
 	if letters := fresh(""); len(letters) != 0 {
 		t.Errorf("%d letters too early", len(letters))
 	}
-	if letters := fresh(c.orgID); !slices.Equal(to(letters), both) || !strings.Contains(letters[0].Text, "2 more wait since the last letter") {
+	if letters := fresh(c.orgID); !slices.Equal(to(letters), both) || !strings.Contains(letters[0].Text, "\n4 decisions wait in all: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
 		t.Errorf("the later letters: %+v", letters)
 	}
 	if letters := fresh(c.orgID); len(letters) != 0 {
 		t.Errorf("%d letters about nothing", len(letters))
 	}
+	// The newest of those that still wait is told of, and how many wait; what was resolved
+	// meanwhile is not.
 	admin := c.people["admin"]
+	resolve := func(id string) {
+		admin.want(admin.post("/api/assurance/decisions/"+id+"/approval", `{"verdict":"rejected","reason":"no"}`), 201, "rejected")
+	}
+	c.decide(t, decisionBody("n0", unclear))
+	fresh("")
+	n1, n2 := c.decide(t, decisionBody("n1", unclear)).decision(t).Record.DecisionID, c.decide(t, decisionBody("n2", unclear)).decision(t).Record.DecisionID
+	resolve(n2)
+	resolve(id)
+	if letters := fresh(c.orgID); len(letters) != 2 || !strings.Contains(letters[0].Text, n1) || !strings.Contains(letters[0].Text, "\n5 decisions wait in all: ") {
+		t.Errorf("the letter about what still waits: %+v", letters)
+	}
+	n3 := c.decide(t, decisionBody("n3", unclear)).decision(t).Record.DecisionID
+	resolve(n3)
+	if letters := fresh(c.orgID); len(letters) != 0 {
+		t.Errorf("%d letters about what was resolved", len(letters))
+	}
+	fresh(c.orgID) // the time is over
 	admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
 	if letters := fresh(""); !slices.Equal(to(letters), []string{"owner@acme.example"}) {
 		t.Errorf("of an admin's own decision: %s", to(letters))

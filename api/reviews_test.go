@@ -261,7 +261,7 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	if n := strings.Count(owner.get("/keys").body, `<td data-label="Token">`); n != before {
 		t.Errorf("%d tokens, want %d", n, before)
 	}
-	owner.want(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}}), 201, "shown this once")
+	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown this once")
 	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email is already a member&#39;s, as auditor: change the role")
 	row := regexp.MustCompile(`name="memberId" value="(cus_[0-9A-Z]+)"><input type="hidden" name="email" value="auditor@acme.example"`).FindStringSubmatch(owner.get("/members").body)
 	if row == nil {
@@ -301,5 +301,58 @@ func TestAStopShowsOnThePages(t *testing.T) {
 	admin.want(admin.post("/api/assurance/decisions/"+waits+"/approval", `{"verdict":"approved","reason":"go on"}`), 409, `{"error":"the active policy denies this action"}`)
 	admin.want(admin.get("/api/assurance/decisions/"+approved+"/standing"), 200, `"holds":false,"orgId":"`+c.orgID+`","reason":"the active policy denies this action"`)
 	admin.want(admin.post("/api/assurance/decisions/"+waits+"/approval", `{"verdict":"rejected","reason":"stopped"}`), 201, `"verdict":"rejected"`)
+	clean(t, s)
+}
+
+// TestANewTokenIsShownOnce: the form leads to a page, so that a reload issues nothing, and
+// only the session that issued the token sees it. A token that was rotated can be ended
+// at once.
+func TestANewTokenIsShownOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	owner, admin := c.people["owner"], c.people["admin"]
+	token := regexp.MustCompile(`svco_[A-Za-z0-9_-]{63}`)
+	count := func() int { return strings.Count(owner.get("/keys").body, `<td data-label="Token">`) }
+	before := count()
+	issued := owner.form("/keys", url.Values{"name": {"nightly build"}, "scope": {"assurance:read"}})
+	if token.MatchString(issued.body) || issued.header.Get("Location") != "/keys" {
+		t.Fatalf("%d to %q: %s", issued.status, issued.header.Get("Location"), issued.body)
+	}
+	cookie, _, _ := strings.Cut(issued.header.Get("Set-Cookie"), ";")
+	if !strings.HasPrefix(cookie, "countersign_once=") || token.MatchString(cookie) {
+		t.Errorf("cookie %s", cookie)
+	}
+	if token.MatchString(admin.get("/keys", "Cookie", cookie).body) {
+		t.Error("another session reads the new token")
+	}
+	secret := token.FindString(owner.follow(issued).body)
+	if secret == "" {
+		t.Fatal("the page does not show the new token")
+	}
+	if again := owner.get("/keys").body; token.MatchString(again) {
+		t.Error("a reload shows a token")
+	}
+	if n := count(); n != before+1 {
+		t.Errorf("%d tokens, want %d", n, before+1)
+	}
+
+	program := s.browser(t)
+	bearer := []string{"Authorization", "Bearer " + secret}
+	program.want(program.get("/api/assurance/history", bearer...), 200, "items")
+	id := secret[5:17]
+	next := token.FindString(owner.follow(owner.form("/keys", url.Values{"rotates": {id}, "scope": {"assurance:read"}})).body)
+	if next == "" || next == secret {
+		t.Fatalf("rotated to %q", next)
+	}
+	page := owner.get("/keys").body
+	row := page[strings.Index(page, "svco_"+id+"_"):]
+	row = row[:strings.Index(row, "</tr>")]
+	if !strings.Contains(row, "rotating") || !strings.Contains(row, `action="/keys/revoke"`) || strings.Contains(row, "Rotate") {
+		t.Errorf("the row of a rotated token: %s", row)
+	}
+	owner.want(owner.form("/keys/revoke", url.Values{"tokenId": {id}, "reason": {"leaked"}}), 303, "")
+	program.want(program.get("/api/assurance/history", bearer...), 401, "invalid or expired token")
+	program.want(program.get("/api/assurance/history", "Authorization", "Bearer "+next), 200, "items")
 	clean(t, s)
 }

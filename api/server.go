@@ -114,7 +114,7 @@ func New(c Config) (*Server, error) {
 	s.proofs = c.Proofs
 	s.loopback = c.Loopback
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key", Credit: introductoryText}
-	s.reviews = web.NewReviewMail(c.App, c.Mail, c.Log)
+	s.reviews = web.NewReviewMail(c.App, c.Projections, c.Mail, c.Log)
 	var err error
 	if s.assets, err = web.Assets(); err != nil {
 		return nil, err

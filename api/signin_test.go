@@ -223,6 +223,15 @@ func (b *browser) form(path string, fields url.Values, header ...string) answer 
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", fields.Encode(), header...)
 }
 
+// follow opens the page to which a form led.
+func (b *browser) follow(got answer) answer {
+	b.t.Helper()
+	if got.status != http.StatusSeeOther {
+		b.t.Errorf("the form leads nowhere: %d %s", got.status, got.body)
+	}
+	return b.get(got.header.Get("Location"))
+}
+
 func (b *browser) want(got answer, status int, body string) {
 	b.t.Helper()
 	if got.status != status || !strings.Contains(got.body, body) && !strings.Contains(api.Plain(got.body), body) {

@@ -26,8 +26,8 @@ func TestWebhookPages(t *testing.T) {
 	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be https")
 	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick what the webhook is told of")
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
-	made := owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}})
-	owner.want(made, 201, "It is shown this once")
+	made := owner.follow(owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}}))
+	owner.want(made, 200, "It is shown this once")
 	secret := secretPattern.FindString(html.UnescapeString(made.body))
 	list := owner.get("/webhooks")
 	place := regexp.MustCompile(`/webhooks/whk_[0-9A-Z]+`).FindString(list.body)
@@ -52,10 +52,13 @@ func TestWebhookPages(t *testing.T) {
 		t.Errorf("another message: %s", again.id)
 	}
 
-	rotated := owner.form(place+"/rotate", url.Values{})
-	owner.want(rotated, 201, "The one before signs beside it")
+	rotated := owner.follow(owner.form(place+"/rotate", url.Values{}))
+	owner.want(rotated, 200, "The one before signs beside it")
 	if found := secretPattern.FindString(html.UnescapeString(rotated.body)); found == "" || found == secret {
 		t.Errorf("rotated to %q", found)
+	}
+	if secretPattern.MatchString(html.UnescapeString(owner.get(place).body)) {
+		t.Error("a secret is shown a second time")
 	}
 	owner.want(owner.form(place+"/remove", url.Values{}), 400, "tick the box")
 	owner.want(owner.form(place+"/remove", url.Values{"sure": {"yes"}}), 303, "")

@@ -46,11 +46,11 @@ func (a *App) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped
 	if err != nil {
 		return time.Time{}, ledger.Guard{}, err
 	}
-	stopped, err = s.stopOf(c)
+	stopped, err = a.firstStop(s, c)
 	return stopped, s.history.Guard(), err
 }
 
-func (s policies) stopOf(c decisionCase) (time.Time, error) {
+func (a *App) firstStop(s policies, c decisionCase) (time.Time, error) {
 	j, err := judgedOf(c.history.Events[0])
 	if err != nil {
 		return time.Time{}, err
@@ -59,7 +59,7 @@ func (s policies) stopOf(c decisionCase) (time.Time, error) {
 		if v.ActivatedSequence < c.permittedAt() {
 			continue
 		}
-		stored, err := assurance.ReadPolicy(v.Canonical)
+		stored, err := a.rules.of(v.ActivePolicy)
 		if err != nil || j.nowUnder(stored) == assurance.Deny {
 			return v.activated, err
 		}
@@ -107,11 +107,11 @@ func (a *App) standing(ctx context.Context, orgID string, history ledger.History
 	if err != nil {
 		return Standing{}, refusal(err)
 	}
-	stopped, err := s.stopOf(c)
+	stopped, err := a.firstStop(s, c)
 	if err != nil {
 		return Standing{}, err
 	}
-	active, err := assurance.ReadPolicy(s.activations[len(s.activations)-1].Canonical)
+	active, err := a.rules.of(s.activations[len(s.activations)-1].ActivePolicy)
 	if err != nil {
 		return Standing{}, err
 	}

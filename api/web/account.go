@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/countersign/countersign/api/credential"
@@ -42,7 +41,10 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if next := v.request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
 		page.GoesOn = commands.LocalPath(next)
 	}
-	return view{template: "account.html", data: page}, nil
+	shows := view{template: "account.html"}
+	page.Issued, shows.cookie = s.shownOnce(v)
+	shows.data = page
+	return shows, nil
 }
 
 // nearLimit is the use of the free calls of a month from which on it is said.
@@ -58,15 +60,19 @@ type accountPage struct {
 	Free, NearLimit int64  // calls a month, and from which use on it is said
 	GoesOn          string // where a choice of organization leads; empty: nowhere else
 	Sessions        int
+	Issued          string // a new key, this once
 }
 
-// postKey shows a new key of the account, this once.
+// postKey issues a key of the account and leads to the page that shows it once.
 func postKey(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return s.signInFirst(v), nil
 	}
 	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.Customer)
-	return view{template: "key.html", data: issued.APIKey, status: http.StatusCreated}, err
+	if err != nil {
+		return view{}, err
+	}
+	return s.showOnce(v, "/account", issued.APIKey)
 }
 
 // postRevokeKey ends a key of the account.

@@ -35,9 +35,9 @@ func Action(normalized jsontext.Value) ([]Member, error) {
 // ReviewLetter tells a reviewer of a decision that waits what its page says: who
 // asks, the exact action in normal form, what the rules found. The arguments of a
 // tool are on the page only: a letter cannot be erased. The values are an agent's;
-// none but the purpose has a line break. others is how many more came since the last letter.
+// none but the purpose has a line break. waiting is how many decisions wait in all.
 // organization is the name of the decision's; the link leads to its page in it.
-func ReviewLetter(record jsontext.Value, organization string, others int, baseURL string) (Letter, error) {
+func ReviewLetter(record jsontext.Value, organization string, waiting int, baseURL string) (Letter, error) {
 	d, err := assurance.ReadDecision(record)
 	if err != nil {
 		return Letter{}, err
@@ -67,8 +67,12 @@ func ReviewLetter(record jsontext.Value, organization string, others int, baseUR
 		fmt.Fprintf(&text, "  %s %s, %s: %s; wanted %s, got %s\n", f.Effect, f.RuleID, f.Field, f.Message, clip(f.Expected), clip(f.Actual))
 	}
 	fmt.Fprintf(&text, "\nResolve it: %s\n", l.Link)
-	if others > 0 {
-		fmt.Fprintf(&text, "\n%d more wait since the last letter: %s\n", others, baseURL+inOrganization("/reviews", d.OrgID))
+	if waiting > 1 {
+		atLeast := ""
+		if waiting == countedReviews {
+			atLeast = "At least "
+		}
+		fmt.Fprintf(&text, "\n%s%d decisions wait in all: %s\n", atLeast, waiting, baseURL+inOrganization("/reviews", d.OrgID))
 	}
 	l.Text = text.String()
 	return l, nil

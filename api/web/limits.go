@@ -36,4 +36,6 @@ const (
 	shownReviews      = 50               // on a page of the list
 	reviewMailEvery   = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout = 30 * time.Second // of one round of letters
+	countedReviews    = 1000             // by a letter; from there on it says "at least"
+	keptNotes         = 100              // newest decisions of which the next letter chooses one that waits
 )

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -124,7 +123,13 @@ func showKeys(s *Handler, v *visit) (view, error) {
 		return redirected(redirect), err
 	}
 	page, err := s.keyPage(v.request.Context(), p)
-	return view{template: "keys.html", data: page}, err
+	if err != nil {
+		return view{}, err
+	}
+	shows := view{template: "keys.html"}
+	page.Issued, shows.cookie = s.shownOnce(v)
+	shows.data = page
+	return shows, nil
 }
 
 func (s *Handler) keyPage(ctx context.Context, p commands.Principal) (keyPage, error) {
@@ -134,7 +139,8 @@ func (s *Handler) keyPage(ctx context.Context, p commands.Principal) (keyPage, e
 	return page, err
 }
 
-// postToken issues a token, or one that follows another, and shows it this once.
+// postToken issues a token, or one that follows another, and leads to the page that shows
+// it once.
 func postToken(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
@@ -151,9 +157,7 @@ func postToken(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	page, err := s.keyPage(ctx, p)
-	page.Issued = issued.Token
-	return view{template: "keys.html", data: page, status: http.StatusCreated}, err
+	return s.showOnce(v, "/keys", issued.Token)
 }
 
 func postRevokeToken(s *Handler, v *visit) (view, error) {

@@ -40,8 +40,9 @@ type view struct {
 	location string // see other
 	status   int
 	header   http.Header // beside those of every page
-	file     *webFile    // to save, instead of a page
-	public   bool        // the same for everybody who is not signed in
+	cookie   *http.Cookie
+	file     *webFile // to save, instead of a page
+	public   bool     // the same for everybody who is not signed in
 }
 
 // pages is every page.
@@ -191,6 +192,9 @@ func (s *Handler) because(v *visit, shows view, err error) (answer view, message
 func (s *Handler) show(w http.ResponseWriter, v *visit, shows view) {
 	h := w.Header()
 	Headers(h, s.app.BaseURL)
+	if shows.cookie != nil {
+		http.SetCookie(w, shows.cookie)
+	}
 	if shows.location != "" {
 		h.Set("Location", shows.location)
 		w.WriteHeader(http.StatusSeeOther)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,16 +11,18 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/projections"
 )
 
 // ReviewMail tells an organization's reviewers that a decision waits for them: of
 // the first one at once, of those that follow in one letter each 10 minutes, so
-// that an agent in a loop fills no mailbox. A letter is a hint that may be lost
+// that an agent in a loop fills no mailbox. Each letter says how many wait in all. A letter is a hint that may be lost
 // with the process; the page /reviews is what counts.
 type ReviewMail struct {
-	app  *commands.App
-	mail Mailer // nil: nobody is told
-	log  *slog.Logger
+	app         *commands.App
+	projections *projections.Projections
+	mail        Mailer // nil: nobody is told
+	log         *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	waiting map[string]*waiting
@@ -29,20 +32,20 @@ type ReviewMail struct {
 
 // waiting is an organization that was written to a short time ago.
 type waiting struct {
-	timer *time.Timer // of the next letter
-	more  int         // decisions since the last one
-	last  reviewNote
+	timer *time.Timer  // of the next letter
+	since []reviewNote // the newest decisions since the last one
 }
 
 // reviewNote is a decision that needs a review, and the member who asked for it.
 type reviewNote struct {
 	orgID, member string
+	sequence      int64 // in the organization's chain
 	record        jsontext.Value
 }
 
 // NewReviewMail sends by a mailer; by none, nobody is told.
-func NewReviewMail(app *commands.App, mail Mailer, log *slog.Logger) *ReviewMail {
-	return &ReviewMail{app: app, mail: mail, log: log, waiting: map[string]*waiting{}}
+func NewReviewMail(app *commands.App, p *projections.Projections, mail Mailer, log *slog.Logger) *ReviewMail {
+	return &ReviewMail{app: app, projections: p, mail: mail, log: log, waiting: map[string]*waiting{}}
 }
 
 // Tell is told of a decision that waits, and of who asked for it.
@@ -50,18 +53,20 @@ func (m *ReviewMail) Tell(p commands.Principal, decision seal.Envelope) {
 	if m.mail == nil {
 		return
 	}
-	n := reviewNote{p.OrgID, p.Member, decision.Record}
+	n := reviewNote{p.OrgID, p.Member, decision.Ledger.Sequence, decision.Record}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.waiting[n.orgID]; w != nil {
-		w.more, w.last = w.more+1, n
+		if w.since = append(w.since, n); len(w.since) > keptNotes {
+			w.since = slices.Delete(w.since, 0, 1)
+		}
 		return
 	}
 	if m.closed {
 		return
 	}
 	m.waiting[n.orgID] = &waiting{timer: time.AfterFunc(reviewMailEvery, func() { m.later(n.orgID) })}
-	m.send(n, 0)
+	m.send([]reviewNote{n})
 }
 
 // later writes about the decisions since the last letter, if there are any.
@@ -71,11 +76,11 @@ func (m *ReviewMail) later(orgID string) {
 	w := m.waiting[orgID]
 	switch {
 	case w == nil || m.closed:
-	case w.more == 0:
+	case len(w.since) == 0:
 		delete(m.waiting, orgID)
 	default:
-		m.send(w.last, w.more-1)
-		w.more = 0
+		m.send(w.since)
+		w.since = nil
 		w.timer.Reset(reviewMailEvery)
 	}
 }
@@ -100,18 +105,34 @@ func (m *ReviewMail) Close(ctx context.Context) {
 	}
 }
 
-// send is called with the lock held.
-func (m *ReviewMail) send(n reviewNote, others int) {
+// send is called with the lock held, with what came since the last letter.
+func (m *ReviewMail) send(since []reviewNote) {
 	m.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), reviewMailTimeout)
 		defer cancel()
-		if err := m.write(ctx, n, others); err != nil {
-			m.log.Warn("reviewers were not told of a decision", "orgId", n.orgID, "error", err)
+		if err := m.write(ctx, since); err != nil {
+			m.log.Warn("reviewers were not told of a decision", "orgId", since[0].orgID, "error", err)
 		}
 	})
 }
 
-func (m *ReviewMail) write(ctx context.Context, n reviewNote, others int) error {
+// write tells of the newest decision that still waits, and how many wait in all. What was
+// resolved meanwhile needs no letter.
+func (m *ReviewMail) write(ctx context.Context, since []reviewNote) error {
+	orgID := since[0].orgID
+	open, err := m.projections.OpenReviews(ctx, orgID, projections.ReviewFilter{}, countedReviews)
+	if err != nil {
+		m.log.Warn("a letter to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
+	}
+	if err == nil && len(open) < countedReviews { // the list is whole
+		since = slices.DeleteFunc(since, func(n reviewNote) bool {
+			return !slices.ContainsFunc(open, func(row projections.DecisionRow) bool { return row.Sequence == n.sequence })
+		})
+	}
+	if len(since) == 0 {
+		return nil
+	}
+	n := since[len(since)-1]
 	reviewers, err := m.app.Reviewers(ctx, n.orgID, n.member)
 	if err != nil {
 		return err
@@ -120,7 +141,7 @@ func (m *ReviewMail) write(ctx context.Context, n reviewNote, others int) error 
 	if err != nil {
 		return err
 	}
-	letter, err := ReviewLetter(n.record, org.Name, others, m.app.BaseURL)
+	letter, err := ReviewLetter(n.record, org.Name, len(open), m.app.BaseURL)
 	if err != nil {
 		return err
 	}

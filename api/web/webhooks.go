@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -102,7 +101,7 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 	return view{template: "webhooks.html", data: page}, nil
 }
 
-// postWebhook makes a webhook and shows its secret, this once.
+// postWebhook makes a webhook and leads to the page that shows its secret once.
 func postWebhook(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
@@ -119,7 +118,7 @@ func postWebhook(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	return s.newSecret(v, p, created)
+	return s.showOnce(v, "/webhooks/"+created.WebhookID, created.Secret)
 }
 
 func postRotateWebhook(s *Handler, v *visit) (view, error) {
@@ -131,19 +130,7 @@ func postRotateWebhook(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	return s.newSecret(v, p, rotated)
-}
-
-// newSecret is a webhook's page with the secret that it has just got. The secret is
-// told nowhere else, so nothing that is missing beside it may keep it back.
-func (s *Handler) newSecret(v *visit, p commands.Principal, hook commands.CreatedWebhook) (view, error) {
-	page, err := s.webhookPage(v.request.Context(), p, hook.WebhookID, "")
-	if err != nil {
-		s.log.Warn("a new secret without the messages of its webhook", "webhookId", hook.WebhookID, "error", err)
-		page = webhookPage{WebhookInfo: hook.WebhookInfo, States: deliveryStates, Most: shownDeliveries}
-	}
-	page.Secret = hook.Secret
-	return view{template: "webhook.html", data: page, status: http.StatusCreated}, nil
+	return s.showOnce(v, "/webhooks/"+rotated.WebhookID, rotated.Secret)
 }
 
 func showWebhook(s *Handler, v *visit) (view, error) {
@@ -156,7 +143,13 @@ func showWebhook(s *Handler, v *visit) (view, error) {
 		return view{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
 	}
 	page, err := s.webhookPage(v.request.Context(), p, v.vars["id"], state)
-	return view{template: "webhook.html", data: page}, err
+	if err != nil {
+		return view{}, err
+	}
+	shows := view{template: "webhook.html"}
+	page.Secret, shows.cookie = s.shownOnce(v)
+	shows.data = page
+	return shows, nil
 }
 
 func (s *Handler) webhookPage(ctx context.Context, p commands.Principal, id, state string) (webhookPage, error) {

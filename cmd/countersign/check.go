@@ -23,7 +23,7 @@ type checkCmd struct {
 	Org      string `help:"Id of the organization whose decision it must be: equal calls of two organizations have equal action hashes." required:"" env:"COUNTERSIGN_ORG" placeholder:"ORG_ID"`
 	URL      string `name:"url" help:"Service to ask whether a stop, or another policy, has ended the decision since. Without it a stop is not seen." env:"COUNTERSIGN_URL" placeholder:"URL"`
 	Token    string `help:"Token of the organization that may read (svco_...), for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
-	State    string `help:"File that keeps the decisions that were used on this machine. Default: used.json in your state folder." placeholder:"FILE"`
+	State    string `help:"File that keeps the decisions that were used on this machine. Default: used.json in the user's state folder." placeholder:"FILE"`
 	trustedKeys
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
@@ -113,7 +113,7 @@ func (c *checkCmd) check(ctx context.Context, said *checkAnswer) (whyNot string,
 	}
 	first, err := used.add(decision.DecisionID, time.Now())
 	if err != nil || !first {
-		return "the decision was already used on this machine", err
+		return "the decision was already used on this machine, by this user", err
 	}
 	said.UsedIn = (*string)(&used)
 	return "", nil
@@ -137,7 +137,7 @@ func (c checkAnswer) text() string {
 	if c.StopChecked {
 		stop = "no stop, valid until " + *c.ValidUntil
 	}
-	return "EXECUTE         once: a second check of this decision is refused on this machine, other machines do not know of it\n" +
+	return "EXECUTE         once: a second check of this decision is refused for this user on this machine; others do not know of it\n" +
 		"organization    " + c.OrgID + "\n" + stop + "\n"
 }
 

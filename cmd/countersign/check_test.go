@@ -155,7 +155,7 @@ func TestCheckFindsASecondUse(t *testing.T) {
 	if code, said := check(first, state); code != 1 || !strings.Contains(said, "the decision was already used on this machine") {
 		t.Errorf("again: %d %s", code, said)
 	}
-	if code, said := check(second, state); code != 0 || !strings.Contains(said, "other machines do not know of it") {
+	if code, said := check(second, state); code != 0 || !strings.Contains(said, "for this user on this machine; others do not know of it") {
 		t.Errorf("another decision: %d %s", code, said)
 	}
 	if err := os.WriteFile(state, []byte(`{"asd_1":`), 0o600); err != nil {

@@ -23,7 +23,7 @@ type usedDecisions string
 // keepUsed is how long an id is kept: far longer than a decision is valid.
 const keepUsed = 7 * 24 * time.Hour
 
-// ownUsedDecisions is the file in the user's state folder.
+// ownUsedDecisions is the file in the user's state folder, wherever HOME leads.
 func ownUsedDecisions() (usedDecisions, error) {
 	folder := ownAccount().State()
 	if folder == "" {

@@ -300,6 +300,11 @@ func TestNoMemberOfAPolicyIsNull(t *testing.T) {
 		_, err = assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"serverId":"s","toolName":"t"},"policy":` + string(text) + `}`))
 		refused(t, string(text), err, "policy."+name+" must be a")
 	}
-	_, err := assurance.Lint([]byte(`{"policyId":"p","requireHttps":true,"allowedHosts":null,"allowedPayTo":null,"allowedNetworks":null,"maxUsdPerTransaction":null}`))
+	// A list that allows nothing is not lost when a program writes the policy.
+	nothing, err := json.Marshal(assurance.Policy{PolicyID: "p", Version: 1, AllowedHosts: []string{}})
+	if err != nil || string(nothing) != `{"policyId":"p","version":1,"allowedHosts":[]}` {
+		t.Errorf("%s %v", nothing, err)
+	}
+	_, err = assurance.Lint([]byte(`{"policyId":"p","requireHttps":true,"allowedHosts":null,"allowedPayTo":null,"allowedNetworks":null,"maxUsdPerTransaction":null}`))
 	refused(t, "nulls", err, "policy.allowedHosts must be an array")
 }

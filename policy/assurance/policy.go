@@ -20,13 +20,13 @@ type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The organization's one policy."`
 	Version              int64    `json:"version" jsonschema:"minimum=1" jsonschema_description:"The activated version."`
 	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars."`
-	AllowedNetworks      []string `json:"allowedNetworks,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"CAIP-2 names or their aliases."`
-	AllowedPayTo         []string `json:"allowedPayTo,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that may be paid."`
-	AllowedHosts         []string `json:"allowedHosts,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"host, *.domain, host:port"`
-	BlockedHosts         []string `json:"blockedHosts,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"As allowedHosts; covers every subdomain and port, and wins."`
-	AllowedMCPServers    []string `json:"allowedMcpServers,omitempty" jsonschema:"maxItems=1000"`
-	AllowedMCPTools      []string `json:"allowedMcpTools,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool"`
-	BlockedMCPTools      []string `json:"blockedMcpTools,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool, in any case"`
+	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"CAIP-2 names or their aliases."`
+	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that may be paid."`
+	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"host, *.domain, host:port"`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"As allowedHosts; covers every subdomain and port, and wins."`
+	AllowedMCPServers    []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000"`
+	AllowedMCPTools      []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool"`
+	BlockedMCPTools      []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool, in any case"`
 
 	RequireExactScheme        *bool `json:"requireExactScheme,omitempty"`
 	RequireHTTPS              *bool `json:"requireHttps,omitempty"`

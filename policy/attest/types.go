@@ -95,13 +95,13 @@ type Policy struct {
 	PolicyID                 string   `json:"policyId" jsonschema:"minLength=1,maxLength=200"`
 	Version                  int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991"`
 	MaxUSDPerTransaction     *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12"`
-	AllowedNetworks          []string `json:"allowedNetworks,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedPayTo             []string `json:"allowedPayTo,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedHosts             []string `json:"allowedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	BlockedHosts             []string `json:"blockedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedMCPServers        []string `json:"allowedMcpServers,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedMCPTools          []string `json:"allowedMcpTools,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Tool names, or serverId/toolName; exact."`
-	BlockedMCPTools          []string `json:"blockedMcpTools,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedMcpTools, without regard to case; blocked wins."`
+	AllowedNetworks          []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedPayTo             []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Tool names, or serverId/toolName; exact."`
+	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedMcpTools, without regard to case; blocked wins."`
 	RequireExactScheme       bool     `json:"requireExactScheme,omitempty"`
 	RequireHTTPS             *bool    `json:"requireHttps,omitempty" jsonschema_description:"Default true."`
 	RequireResourceBinding   bool     `json:"requireResourceBinding,omitempty"`

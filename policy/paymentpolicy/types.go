@@ -61,19 +61,19 @@ type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200"`
 	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991"`
 	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"US dollars; an equal amount passes."`
-	AllowedNetworks      []string `json:"allowedNetworks,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedPayTo         []string `json:"allowedPayTo,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedHosts         []string `json:"allowedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, or *.domain for the hosts below a domain."`
-	BlockedHosts         []string `json:"blockedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedHosts; a blocked host wins."`
+	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, or *.domain for the hosts below a domain."`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedHosts; a blocked host wins."`
 
 	RequireExactScheme       bool  `json:"requireExactScheme,omitempty"`
 	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Default true; http to this machine itself always passes."`
 	RequireResourceBinding   bool  `json:"requireResourceBinding,omitempty"`
 	RequirePaymentIdentifier bool  `json:"requirePaymentIdentifier,omitempty"`
 
-	AllowedAssets              []string `json:"allowedAssets,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedMethods             []string `json:"allowedMethods,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=32"`
-	AllowedFacilitators        []string `json:"allowedFacilitators,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, as allowedHosts."`
+	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32"`
+	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, as allowedHosts."`
 	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Seconds, default 300."`
 	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
 	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`

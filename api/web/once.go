@@ -1,0 +1,86 @@
+package web
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A form that issues a secret is answered with a redirect to the page that shows it, so
+// that a reload never issues a second one. The secret is kept nowhere, so it travels with
+// the redirect in a cookie that the page removes. The cookie is sealed under a key made
+// of the session's token: nobody without the session can read it, or show the person a
+// secret of somebody else's, and it opens on every node.
+
+// onceCookie holds a sealed secret until its page has shown it.
+const onceCookie = "countersign_once"
+
+// onceFor is how long a browser may take to follow the redirect.
+const onceFor = 2 * time.Minute
+
+// showOnce leads to a page that shows a secret once.
+func (s *Handler) showOnce(v *visit, page, secret string) (view, error) {
+	seal, err := s.onceSeal(v)
+	if err != nil {
+		return view{}, err
+	}
+	until := strconv.FormatInt(s.app.Clock().Add(onceFor).Unix(), 10)
+	sealed := seal.Seal(nil, nil, []byte(until+" "+secret), []byte(page))
+	return view{location: page, cookie: s.onceCookie(base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second))}, nil
+}
+
+// shownOnce is the secret that a page shows this once, and the cookie that removes it;
+// empty and nil if there is none.
+func (s *Handler) shownOnce(v *visit) (secret string, removes *http.Cookie) {
+	cookie, err := v.request.Cookie(s.onceCookie("", 0).Name)
+	if err != nil || v.session == nil || v.request.Method != http.MethodGet {
+		return "", nil
+	}
+	removes = s.onceCookie("", -1)
+	seal, err := s.onceSeal(v)
+	if err != nil {
+		return "", removes
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return "", removes
+	}
+	text, err := seal.Open(nil, nil, sealed, []byte(v.request.URL.Path))
+	if err != nil {
+		return "", nil // of another page, which has not been opened yet
+	}
+	until, secret, _ := strings.Cut(string(text), " ")
+	if end, err := strconv.ParseInt(until, 10, 64); err != nil || s.app.Clock().Unix() > end {
+		return "", removes
+	}
+	return secret, removes
+}
+
+func (s *Handler) onceCookie(value string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: onceCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: maxAge}
+	if strings.HasPrefix(s.app.BaseURL, "https://") {
+		c.Name, c.Secure = "__Host-"+onceCookie, true
+	}
+	return c
+}
+
+// onceSeal seals under the token of the session.
+func (s *Handler) onceSeal(v *visit) (cipher.AEAD, error) {
+	token, err := v.request.Cookie(s.sessions.Cookie())
+	if err != nil {
+		return nil, err
+	}
+	key := hmac.New(sha256.New, []byte(token.Value))
+	key.Write([]byte("shown once"))
+	block, err := aes.NewCipher(key.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

@@ -122,8 +122,10 @@ func sliced(text string, part int) string {
 	return head + "\n" + text[from:to]
 }
 
-// notUnderstood are the rules that say how much of a text was read.
-var notUnderstood = []string{"parse.", "obf.dynamic-", "obf.excess-quoting", "gate.unmatched-fail-closed"}
+// notUnderstood are the rules that say how much of a text was read, or that a variable is
+// not known. A command of an agent has no reason to hide anything; a script of a project
+// is full of variables that are set elsewhere.
+var notUnderstood = []string{"parse.", "obf.dynamic-", "obf.excess-quoting", "gate.unmatched-fail-closed", "shell.rm.recursive-dynamic-target"}
 
 // onlyFound leaves out of a verdict what says only that a text is long or was not understood.
 func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {

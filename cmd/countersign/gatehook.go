@@ -20,8 +20,8 @@ import (
 // and so are a crash of the Go runtime and a wrong flag: each of the agents takes that
 // for a block.
 type hookCmd struct {
-	Agent       string `help:"Whose format to answer in: ${enum}. auto looks at the event, and then never asks." enum:"auto,claude,codex,cursor,gemini" default:"auto"`
-	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini) and where it goes; write nothing." placeholder:"AGENT" enum:",claude,codex,cursor,gemini" default:""`
+	Agent       string `help:"Whose format to answer in: ${enum}. auto looks at the event, and then never asks." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
+	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and where it goes; write nothing." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 	Ask         string `help:"Whether high risk may be asked about: auto (where the agent is known to stop and ask), always (wherever its format has a word for it), never (deny)." enum:"auto,always,never" default:"auto"`
 	Strict      bool   `help:"One step stricter: ask about medium risk, deny high."`
 	FailClosed  bool   `help:"Treat a command that no rule knows and that is not proven read-only as high. Off by default: builds and tests are such commands, and a guard that asks about each of them gets switched off." name:"fail-closed"`
@@ -31,13 +31,16 @@ type hookCmd struct {
 	Write       bool   `help:"With --install: merge the entry into the agent's settings, keep a copy of what was there, and try it."`
 	Uninstall   bool   `help:"With --install: take the entry out again."`
 	Project     bool   `help:"With --write or --uninstall: the settings of this folder's project, not the user's own."`
+	System      bool   `help:"With --write or --uninstall: the machine's managed settings, which no user or project leaves out. Needs root."`
 }
 
 // Run answers one event.
 func (c *hookCmd) Run(ctx context.Context, o *output) error {
 	switch {
-	case c.Install == "" && (c.Write || c.Uninstall || c.Project):
-		return errors.New("--write, --uninstall and --project need --install AGENT")
+	case c.Install == "" && (c.Write || c.Uninstall || c.Project || c.System):
+		return errors.New("--write, --uninstall, --project and --system need --install AGENT")
+	case c.Project && c.System:
+		return errors.New("--project and --system: give one of them")
 	case c.Write && c.Uninstall:
 		return errors.New("--write and --uninstall: give one of them")
 	case c.Write:
@@ -76,7 +79,7 @@ func (c *hookCmd) write(ctx context.Context, o *output) error {
 		return err
 	}
 	a := guard.Agent(c.Install)
-	done, err := a.Install(program, c.Project)
+	done, err := a.Install(program, c.where())
 	if err != nil {
 		return err
 	}
@@ -98,9 +101,20 @@ func (c *hookCmd) write(ctx context.Context, o *output) error {
 	return nil
 }
 
+// where says whose settings are meant.
+func (c *hookCmd) where() guard.Where {
+	switch {
+	case c.System:
+		return guard.OfSystem
+	case c.Project:
+		return guard.OfProject
+	}
+	return guard.OfUser
+}
+
 // takeOut takes the entry out again.
 func (c *hookCmd) takeOut(o *output) error {
-	done, err := guard.Agent(c.Install).Uninstall(c.Project)
+	done, err := guard.Agent(c.Install).Uninstall(c.where())
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 		got.canAsk = true
 		// An agent that only looks like this one might not know "ask", so it has
 		// to be named, and the mode has to be one of those who want to be asked.
-		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
+		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
 	case Cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	case VSCode, Copilot:

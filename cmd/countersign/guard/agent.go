@@ -61,8 +61,12 @@ const (
 	Droid    Agent = "droid"
 )
 
-// Agents lists them in the order in which they are looked for.
-var Agents = []Agent{Claude, Codex, Cursor, Gemini}
+// Agents lists those with hooks in a settings file, in the order in which they are looked
+// for, and Known all whose events are understood.
+var (
+	Agents = []Agent{Claude, Codex, Cursor, Gemini}
+	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
+)
 
 // answer is a decision in the agent's format. No interference is said without
 // an "allow" where that would skip the agent's own permissions.

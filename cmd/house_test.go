@@ -31,6 +31,11 @@ var rooms = map[string][]string{
 	"commands":             {"ledger", "policy"},
 	"api":                  {"api", "commands", "projections", "ledger", "policy", "migrations"},
 	"cmd":                  {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	// What runs on laptops at every tool call of an agent has nothing of the service in it.
+	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
+	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard":  {"cmd/countersign/files", "policy/actionrisk", "policy/canon", "policy/guardlog"},
+	"cmd/countersign/screen": {},
 }
 
 // file is one Go file of the project.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/projections"
@@ -22,17 +22,13 @@ type doctorCmd struct {
 	data
 	Health string `help:"Only ask a running service's /readyz; for container health checks." placeholder:"URL"`
 	Hook   bool   `help:"Only look at the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
-	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini)." enum:",claude,codex,cursor,gemini" default:""`
+	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
 	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: the hook's command, instead of what the settings name."`
 }
 
 // finding is one thing doctor looked at.
-type finding struct {
-	Name   string `json:"name"`
-	State  string `json:"state"` // ok, warning or bad
-	Detail string `json:"detail"`
-}
+type finding gate.Finding
 
 // Run prints the findings; a bad one is exit code 1.
 func (c *doctorCmd) Run(ctx context.Context, o *output) error {
@@ -43,32 +39,15 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	case c.Health != "":
 		findings = []finding{readiness(ctx, c.Health)}
 	case c.Hook:
-		for _, f := range ownAccount().Try(ctx, guard.Agent(c.Agent), c.HookCommand) {
-			findings = append(findings, finding{"hook", f.State, f.Detail})
-		}
+		return o.gate().Findings(gate.HookFindings(ctx, o.gate(), c.Agent, c.HookCommand))
 	default:
 		findings = c.examine(ctx)
 	}
-	bad := false
-	for _, f := range findings {
-		bad = bad || f.State == "bad"
+	list := make([]gate.Finding, len(findings))
+	for i, f := range findings {
+		list[i] = gate.Finding(f)
 	}
-	if err := o.result(findings, o.findings(findings)); err != nil {
-		return err
-	}
-	if bad {
-		return errNo
-	}
-	return nil
-}
-
-// findings are one line each, or more where the last column has several.
-func (o *output) findings(list []finding) string {
-	rows := table{heads: []string{"state", "what", "found"}}
-	for _, f := range list {
-		rows.add(f.State, f.Name, strings.ReplaceAll(strings.TrimSpace(f.Detail), "\n", "; "))
-	}
-	return o.table(rows)
+	return o.gate().Findings(list)
 }
 
 func readiness(ctx context.Context, base string) finding {

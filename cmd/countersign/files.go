@@ -32,20 +32,7 @@ func readInput(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close()
-	return readAtMost(in, maxInput)
-}
-
-// readAtMost reads all of r. More octets than most are an error: half of a text must
-// not be taken for the whole.
-func readAtMost(r io.Reader, most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read the input: %w", err)
-	case int64(len(text)) > most:
-		return nil, fmt.Errorf("longer than %d octets, the most that is read: nothing of it was used", most)
-	}
-	return text, nil
+	return files.ReadAtMost(in, maxInput)
 }
 
 // readOwnSecret reads a file that a setting names, which nobody else may read or

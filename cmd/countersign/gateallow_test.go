@@ -22,8 +22,8 @@ func answering(t *testing.T, answer string) *string {
 	return &asked
 }
 
-// gate runs a command of the gate with no terminal of its own but what answering says.
-func gate(t *testing.T, args ...string) (int, string) {
+// runGate runs a command of the gate with no terminal of its own but what answering says.
+func runGate(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
 	code := run(append([]string{"gate"}, args...), &out, &out)
@@ -38,23 +38,23 @@ func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	place(t, filepath.Join(folder, ".config", "countersign.json"), `{"denyFrom":"critical"}`)
 	rule := actionrisk.ScoreAction(actionrisk.Action{Command: "git push --force origin topic"}).MatchedRuleIDs[0]
 	asked := answering(t, "y")
-	if code, out := gate(t, "allow", rule, "--here", "--for", "1d", "--reason", "release"); code != 0 || !strings.Contains(*asked, rule) {
+	if code, out := runGate(t, "allow", rule, "--here", "--for", "1d", "--reason", "release"); code != 0 || !strings.Contains(*asked, rule) {
 		t.Fatalf("%d: %s", code, out)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, ".config", "countersign.json"))
 	if err != nil || !strings.Contains(string(text), `"denyFrom": "critical"`) || !strings.Contains(string(text), rule) {
 		t.Errorf("%s, %v", text, err)
 	}
-	if code, out := gate(t, "git push --force origin topic"); code != 0 || !strings.Contains(out, "pass, allowed by") {
+	if code, out := runGate(t, "git push --force origin topic"); code != 0 || !strings.Contains(out, "pass, allowed by") {
 		t.Errorf("%d: %s", code, out)
 	}
 	for _, args := range [][]string{{"no.such.rule", "--reason", "x"}, {"shell.rm.recursive-root", "--reason", "x"}, {"hook.guard-settings", "--reason", "x"}, {rule}, {rule, "--action", "x", "--reason", "x"}, {"--once", "AAAAAAAA"}} {
-		if code, out := gate(t, append([]string{"allow"}, args...)...); code != 2 {
+		if code, out := runGate(t, append([]string{"allow"}, args...)...); code != 2 {
 			t.Errorf("%v: %d: %s", args, code, out)
 		}
 	}
 	answering(t, "n")
-	if code, out := gate(t, "allow", rule, "--reason", "x"); code != 2 || !strings.Contains(out, "nothing was allowed") {
+	if code, out := runGate(t, "allow", rule, "--reason", "x"); code != 2 || !strings.Contains(out, "nothing was allowed") {
 		t.Errorf("%d: %s", code, out)
 	}
 }
@@ -72,7 +72,7 @@ func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 			t.Fatal(r.Stdout)
 		}
 		asked := answering(t, answer)
-		if _, out := gate(t, "allow", "--json"); !strings.Contains(out, want) || !strings.Contains(*asked, "git push --force origin topic in /") {
+		if _, out := runGate(t, "allow", "--json"); !strings.Contains(out, want) || !strings.Contains(*asked, "git push --force origin topic in /") {
 			t.Errorf("%s: %s %s", answer, *asked, out)
 		}
 		passes := strings.TrimSpace(g.Answer(strings.NewReader(event)).Stdout) == "{}"
@@ -81,7 +81,7 @@ func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 		}
 		if answer == "n" {
 			answering(t, "y")
-			if status, out := gate(t, "allow", "--once", code[:8]); status != 0 {
+			if status, out := runGate(t, "allow", "--once", code[:8]); status != 0 {
 				t.Errorf("the code of the answer: %d %s", status, out)
 			}
 			if r := g.Answer(strings.NewReader(event)); strings.TrimSpace(r.Stdout) != "{}" {
@@ -98,21 +98,21 @@ func TestGateTrust(t *testing.T) {
 	project := filepath.Join(home, "work")
 	place(t, filepath.Join(project, ".countersign.json"), `{"askFrom":"critical"}`)
 	t.Chdir(project)
-	if code, out := gate(t, "git push --force origin topic"); code != 1 || !strings.Contains(out, "asks for askFrom critical") {
+	if code, out := runGate(t, "git push --force origin topic"); code != 1 || !strings.Contains(out, "asks for askFrom critical") {
 		t.Errorf("%d: %s", code, out)
 	}
 	asked := answering(t, "n")
-	if code, _ := gate(t, "trust"); code != 2 || !strings.Contains(*asked, `{"askFrom":"critical"}`) || !strings.Contains(*asked, "asks for askFrom critical") {
+	if code, _ := runGate(t, "trust"); code != 2 || !strings.Contains(*asked, `{"askFrom":"critical"}`) || !strings.Contains(*asked, "asks for askFrom critical") {
 		t.Errorf("%d: %s", code, *asked)
 	}
-	if code, _ := gate(t, "git push --force origin topic"); code != 1 {
+	if code, _ := runGate(t, "git push --force origin topic"); code != 1 {
 		t.Error("it counts without consent")
 	}
 	answering(t, "y")
-	if code, out := gate(t, "trust"); code != 0 {
+	if code, out := runGate(t, "trust"); code != 0 {
 		t.Errorf("%d: %s", code, out)
 	}
-	if code, out := gate(t, "git push --force origin topic"); code != 0 {
+	if code, out := runGate(t, "git push --force origin topic"); code != 0 {
 		t.Errorf("%d: %s", code, out)
 	}
 }

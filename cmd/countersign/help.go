@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
 // helpAll is the flag that shows help with every flag. Those that few people need
@@ -27,9 +29,9 @@ func (helpAll) BeforeReset(ctx *kong.Context) error {
 // printHelp prints help as the parser does, but for the line on top: that goes on below
 // itself where it is wide, and says of which flags one is enough.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	width := usualWidth
+	width := screen.UsualWidth
 	if file, is := ctx.Stdout.(*os.File); is {
-		width = widthOf(file)
+		width = screen.WidthOf(file)
 	}
 	for _, line := range wrapWords("Usage: "+usage(ctx), width, "       ") {
 		if _, err := fmt.Fprintln(ctx.Stdout, line); err != nil {

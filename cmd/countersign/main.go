@@ -41,10 +41,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -56,7 +57,7 @@ type cli struct {
 	Serve        serveCmd        `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
 	Demo         demoCmd         `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
 	Gate         gateCmd         `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
-	Rules        rulesCmd        `cmd:"" help:"The rules behind the verdicts: list, show."`
+	Rules        gate.Rules      `cmd:"" help:"The rules behind the verdicts: list, show."`
 	Verify       verifyCmd       `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
 	Key          keyCmd          `cmd:"" help:"API keys."`
 	Org          orgCmd          `cmd:"" help:"Organizations, their members and tokens."`
@@ -113,7 +114,7 @@ func commandNamed(args []string) kong.Option {
 const gateMemory = 256 << 20
 
 // errNo is an answer of no: exit code 1, everything is said already.
-var errNo = errors.New("no")
+var errNo = gate.ErrNo
 
 // output is where a subcommand's result goes.
 type output struct {
@@ -161,14 +162,14 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	parser, err := kong.New(grammar, append(options, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles,
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), secretsFromFiles,
 		kong.Vars{"version": versionText()})...)
 	if err != nil {
 		return fail(stderr, err)
 	}
 	hideRare(parser.Model.Node)
 	if isGate(args) {
-		args = gateArgs(parser.Model.Node, args)
+		args = gate.Args(parser.Model.Node, args)
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help has been printed
@@ -185,10 +186,11 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
 	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, progress: progressOn(stderr)}
-	if file, isFile := stdout.(*os.File); isFile && isTerminal(file) {
-		o.terminal, o.width = true, widthOf(file)
+	if file, isFile := stdout.(*os.File); isFile && screen.IsTerminal(file) {
+		o.terminal, o.width = true, screen.WidthOf(file)
 	}
-	o.colour = coloured(flags.Color, o.terminal)
+	o.colour = screen.Coloured(flags.Color, o.terminal)
+	command.Bind(o.gate())
 	err = command.Run(o)
 	o.progress.end()
 	switch {
@@ -198,24 +200,6 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return fail(stderr, err)
 	}
 	return 0
-}
-
-// readDays reads a duration that may be in days, such as 7d.
-func readDays(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
-		return err
-	}
-	day := time.Duration(1)
-	if n, is := strings.CutSuffix(text, "d"); is {
-		text, day = n+"h", 24
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return fmt.Errorf("want a duration such as 90m, 24h or 7d")
-	}
-	target.SetInt(int64(d * day))
-	return nil
 }
 
 // misread says what is wrong with a command line, and whose help says more. Two of the

@@ -254,7 +254,7 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
 	defer answer.Body.Close()
-	text, err := readAtMost(answer.Body, most)
+	text, err := files.ReadAtMost(answer.Body, most)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s answered %s: %s", r.URL.Path, answer.Status, strings.TrimSpace(string(text[:min(len(text), 200)])))
 	}

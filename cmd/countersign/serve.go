@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -48,7 +49,7 @@ const shutdownWithin = 20 * time.Second
 // begun is lost: readiness, requests, projections, appends, database.
 func (c *serveCmd) Run(ctx context.Context, o *output) error {
 	level := slog.LevelWarn
-	if c.Verbose || !isTerminal(os.Stderr) {
+	if c.Verbose || !screen.IsTerminal(os.Stderr) {
 		level = slog.LevelInfo
 	}
 	if os.Getenv("GOGC") == "" {

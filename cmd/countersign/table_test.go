@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
 // TestTable: aligned and coloured on a terminal, plain in a pipe, and nothing that
@@ -50,7 +52,7 @@ func TestColour(t *testing.T) {
 	} {
 		t.Setenv("NO_COLOR", c.noColor)
 		t.Setenv("TERM", c.term)
-		if got := coloured(c.when, c.terminal); got != c.want {
+		if got := screen.Coloured(c.when, c.terminal); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

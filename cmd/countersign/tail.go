@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
@@ -179,7 +180,7 @@ func (c *tailCmd) show(o *output, e ledger.Event) error {
 		return err
 	}
 	_, err := fmt.Fprintf(o.stdout, "%s  %6s  %s  %s  %s\n", o.styled(faint, e.Occurred().Local().Format("15:04:05")), cells[1],
-		o.styled(stateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), printable(said))
+		o.styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), printable(said))
 	return err
 }
 
@@ -229,7 +230,7 @@ func summary(words []word) (said, state string) {
 	parts := make([]string, len(words))
 	for i, w := range words {
 		parts[i] = w.name + "=" + w.text
-		if state == "" && stateStyles[w.text] != "" {
+		if state == "" && screen.StateStyles[w.text] != "" {
 			state = w.text
 		}
 	}

@@ -33,7 +33,7 @@ func openNamed(ctx context.Context, o *output, name string) (export *bundle.Bund
 		export, err = bundle.Unpack(ctx, from, progress)
 		return export, nil, err
 	}
-	text, err = readAtMost(from, maxInput)
+	text, err = files.ReadAtMost(from, maxInput)
 	return nil, text, err
 }
 

@@ -41,6 +41,7 @@ func TestTraceAsksForWhatWouldRun(t *testing.T) {
 	for command, file := range map[string]string{
 		"bash x.sh": "x.sh", "./x": "x", "cd sub && python3 x.py": "sub/x.py", "make clean": "Makefile", "npm run build": "package.json",
 		"just clean": "justfile", ". ./env.sh": "env.sh", "cd /work && node a.js": "/work/a.js", "make -C lib": "lib/Makefile",
+		"bash <x.sh": "x.sh", "cat sub/x.sh | sh": "sub/x.sh", "sed s/a/b/ x.sh | bash": "x.sh",
 	} {
 		_, trace := AssessIn(Action{Command: command}, Surroundings{})
 		if !slices.Contains(trace.Wanted, file) {

@@ -46,10 +46,27 @@ const (
 	Codex  Agent = "codex"
 	Cursor Agent = "cursor"
 	Gemini Agent = "gemini"
+
+	// OpenCode is asked by a plugin of ours, Qwen Code and GitHub Copilot CLI by hooks.
+	OpenCode Agent = "opencode"
+	Qwen     Agent = "qwen"
+	Copilot  Agent = "copilot"
+
+	// The events of these are understood where they are documented; nobody tried them, so
+	// there is no installer.
+	VSCode   Agent = "vscode"
+	Windsurf Agent = "windsurf"
+	Cline    Agent = "cline"
+	Kiro     Agent = "kiro"
+	Droid    Agent = "droid"
 )
 
-// Agents lists them in the order in which they are looked for.
-var Agents = []Agent{Claude, Codex, Cursor, Gemini}
+// Agents lists those with hooks in a settings file, in the order in which they are looked
+// for, and Known all whose events are understood.
+var (
+	Agents = []Agent{Claude, Codex, Cursor, Gemini}
+	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
+)
 
 // answer is a decision in the agent's format. No interference is said without
 // an "allow" where that would skip the agent's own permissions.
@@ -62,7 +79,14 @@ func (a Agent) answer(d Decision, reason string) string {
 		value = cursorAnswer{Permission: "allow"}
 	case a == Cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
-	case d == Pass, d == Proven && a == Codex: // which takes a bare allow for a failure
+	case a == OpenCode: // our own plugin
+		value = pluginAnswer{Decision: string(d), Reason: reason}
+	case a == Windsurf, a == Kiro: // which read exit code 2 and standard error alone
+	case a == Cline && d != Pass && d != Proven:
+		value = clineAnswer{Cancel: true, ErrorMessage: reason}
+	case a == Copilot && d != Pass && d != Proven:
+		value = copilotAnswer{PermissionDecision: string(d), PermissionDecisionReason: reason}
+	case d == Pass, d == Proven && a != Gemini && a != Claude && a != Qwen: // which may take a bare allow for a failure
 	case d == Proven && a == Gemini:
 		value = geminiAnswer{Decision: "allow"}
 	case d == Proven:
@@ -99,6 +123,24 @@ type geminiAnswer struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
 }
+
+type pluginAnswer struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+type clineAnswer struct {
+	Cancel       bool   `json:"cancel"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+type copilotAnswer struct {
+	PermissionDecision       string `json:"permissionDecision"`
+	PermissionDecisionReason string `json:"permissionDecisionReason"`
+}
+
+// blocksByCode says whether an agent is stopped by exit code 2 and standard error alone.
+func (a Agent) blocksByCode() bool { return a == Windsurf || a == Kiro }
 
 // understands is how an agent reads a hook's answer. Whatever an agent takes
 // for a failed hook lets the action through.

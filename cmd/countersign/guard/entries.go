@@ -33,7 +33,7 @@ var entries = map[Agent]struct{ where, entry, notes string }{
   "hooks": {
     "PreToolUse": [
       {
-        "matcher": "Bash|PowerShell|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*",
+        "matcher": "*",
         "hooks": [
           {"type": "command", "command": COMMAND, "timeout": 10, "onFailure": "block"}
         ]
@@ -41,7 +41,7 @@ var entries = map[Agent]struct{ where, entry, notes string }{
     ],
     "PostToolUse": [
       {
-        "matcher": "Bash|PowerShell|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*",
+        "matcher": "*",
         "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]
       }
     ],
@@ -51,7 +51,7 @@ var entries = map[Agent]struct{ where, entry, notes string }{
 }`,
 		`onFailure makes Claude Code block when the hook cannot be started or is too slow; it needs 2.1.295 or
 later, and without it a wrong path lets every command through. High risk is asked about in the modes default,
-acceptEdits and plan, and denied in the others, where nobody would be asked.`,
+acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, where nobody would be asked.`,
 	},
 	Codex: {
 		"Codex CLI: merge this into ~/.codex/hooks.json (every project) or .codex/hooks.json (this one).",
@@ -59,7 +59,7 @@ acceptEdits and plan, and denied in the others, where nobody would be asked.`,
   "hooks": {
     "PreToolUse": [
       {
-        "matcher": "^(Bash|apply_patch|mcp__.*)$",
+        "matcher": "*",
         "hooks": [
           {"type": "command", "command": COMMAND, "timeout": 10}
         ]
@@ -67,7 +67,7 @@ acceptEdits and plan, and denied in the others, where nobody would be asked.`,
     ],
     "PostToolUse": [
       {
-        "matcher": "^(Bash|apply_patch|mcp__.*)$",
+        "matcher": "*",
         "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]
       }
     ],
@@ -89,10 +89,10 @@ slow, so keep the path right. Older versions need hooks = true under
   "hooks": {
     "beforeShellExecution": [{"command": COMMAND, "failClosed": true}],
     "beforeMCPExecution": [{"command": COMMAND, "failClosed": true}],
-    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Read|Write|Edit|StrReplace|Delete"}],
+    "preToolUse": [{"command": COMMAND, "failClosed": true}],
     "afterShellExecution": [{"command": COMMAND}],
     "afterMCPExecution": [{"command": COMMAND}],
-    "postToolUse": [{"command": COMMAND, "matcher": "Read|Write|Edit|StrReplace|Delete"}],
+    "postToolUse": [{"command": COMMAND}],
     "sessionStart": [{"command": COMMAND}],
     "subagentStart": [{"command": COMMAND}]
   }
@@ -107,7 +107,7 @@ Cursor also runs the hooks of Claude Code's settings; this one answers there in 
   "hooks": {
     "BeforeTool": [
       {
-        "matcher": "run_shell_command|read_file|write_file|replace|mcp_.*",
+        "matcher": ".*",
         "hooks": [
           {"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}
         ]
@@ -115,7 +115,7 @@ Cursor also runs the hooks of Claude Code's settings; this one answers there in 
     ],
     "AfterTool": [
       {
-        "matcher": "run_shell_command|read_file|write_file|replace|mcp_.*",
+        "matcher": ".*",
         "hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]
       }
     ],

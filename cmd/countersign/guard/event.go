@@ -1,9 +1,11 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,10 +33,86 @@ type event struct {
 	ToolUseID      string         `json:"tool_use_id"`
 }
 
+// otherEvent is what is read of the events of agents that speak in words of their own.
+type otherEvent struct {
+	HookEventName string         `json:"hookEventName"` // VS Code's
+	SessionID     string         `json:"sessionId"`
+	ToolName      string         `json:"toolName"` // GitHub Copilot CLI's
+	ToolArgs      jsontext.Value `json:"toolArgs"`
+	Action        string         `json:"agent_action_name"` // Windsurf's
+	Trajectory    string         `json:"trajectory_id"`
+	ToolInfo      jsontext.Value `json:"tool_info"`
+	HookName      string         `json:"hookName"` // Cline's
+	Roots         []string       `json:"workspaceRoots"`
+	TaskID        string         `json:"taskId"`
+	PreToolUse    *struct {
+		ToolName   string         `json:"toolName"`
+		Tool       string         `json:"tool"`
+		Parameters jsontext.Value `json:"parameters"`
+	} `json:"preToolUse"`
+	Plugin string `json:"countersign_plugin"` // our own, in OpenCode
+}
+
+// translated puts the event of an agent with words of its own into those of the others.
+func (e *event) translated(text []byte) (Agent, bool) {
+	var o otherEvent
+	if json.Unmarshal(text, &o) != nil {
+		return "", false
+	}
+	if e.SessionID == "" {
+		e.SessionID = cmp.Or(o.SessionID, o.Trajectory, o.TaskID)
+	}
+	if e.Cwd == "" && len(o.Roots) > 0 {
+		e.Cwd = o.Roots[0]
+	}
+	switch {
+	case o.Plugin != "":
+		return OpenCode, true
+	case e.Name == "" && o.HookEventName != "": // the rest is as Claude Code has it
+		e.Name = o.HookEventName
+		return VSCode, true
+	case e.Name == "" && e.ToolName == "" && o.ToolName != "":
+		e.Name, e.ToolName, e.ToolInput = "PreToolUse", o.ToolName, o.ToolArgs
+		return Copilot, true
+	case o.PreToolUse != nil && o.HookName == "PreToolUse":
+		e.Name, e.ToolName, e.ToolInput = "PreToolUse", cmp.Or(o.PreToolUse.ToolName, o.PreToolUse.Tool), o.PreToolUse.Parameters
+		return Cline, true
+	case o.Action != "" && len(o.ToolInfo) > 0:
+		tool, known := windsurfTools[o.Action]
+		if !known {
+			return Windsurf, false
+		}
+		var info struct {
+			Cwd  string         `json:"cwd"`
+			Tool string         `json:"mcp_tool_name"`
+			Args jsontext.Value `json:"mcp_tool_arguments"`
+		}
+		if json.Unmarshal(o.ToolInfo, &info) != nil {
+			return Windsurf, false
+		}
+		e.Name, e.ToolName, e.ToolInput = "PreToolUse", tool, o.ToolInfo
+		if tool == "" {
+			e.ToolName, e.ToolInput = "mcp__windsurf__"+info.Tool, info.Args
+		}
+		e.Cwd = cmp.Or(e.Cwd, info.Cwd)
+		return Windsurf, true
+	case e.Name == "preToolUse" && slices.Contains([]string{"execute_bash", "execute_cmd", "fs_write", "fs_read", "use_aws"}, e.ToolName):
+		return Kiro, true
+	case e.Name == "PreToolUse" && slices.Contains([]string{"Execute", "Create", "ApplyPatch"}, e.ToolName):
+		return Droid, true
+	}
+	return "", false
+}
+
+// windsurfTools are the tools of Windsurf's events.
+var windsurfTools = map[string]string{"pre_run_command": "run_terminal_cmd", "pre_read_code": "read_file", "pre_write_code": "write_file", "pre_mcp_tool_use": ""}
+
 // input is what is read of the arguments of an agent's own tools.
 type input struct {
 	Command          string `json:"command"`
+	CommandLine      string `json:"command_line"`
 	FilePath         string `json:"file_path"`
+	FilePathCamel    string `json:"filePath"`
 	NotebookPath     string `json:"notebook_path"`
 	Path             string `json:"path"`
 	AbsolutePath     string `json:"absolute_path"`
@@ -44,6 +122,40 @@ type input struct {
 	DirPath          string `json:"dir_path"`
 	Directory        string `json:"directory"`
 	Cwd              string `json:"cwd"`
+
+	Content   string         `json:"content"`
+	FileText  string         `json:"file_text"`
+	NewSource string         `json:"new_source"`
+	CellType  string         `json:"cell_type"`
+	OldString string         `json:"old_string"`
+	NewString string         `json:"new_string"`
+	OldCamel  string         `json:"oldString"`
+	NewCamel  string         `json:"newString"`
+	OldStr    string         `json:"old_str"`
+	NewStr    string         `json:"new_str"`
+	Edits     []replacement  `json:"edits"`
+	Pattern   string         `json:"pattern"`
+	Query     string         `json:"query"`
+	Glob      string         `json:"glob"`
+	Include   jsontext.Value `json:"include"`
+	Paths     []string       `json:"paths"`
+	Mode      string         `json:"output_mode"`
+	Patch     string         `json:"patch"`
+	Pattern2  string         `json:"includePattern"`
+	Operation []struct {
+		Path string `json:"path"`
+	} `json:"operations"`
+	Input string `json:"input"`
+}
+
+// replacement is one edit of several in a file.
+type replacement struct {
+	OldString string `json:"old_string"`
+	NewString string `json:"new_string"`
+	OldCamel  string `json:"oldString"`
+	NewCamel  string `json:"newString"`
+	OldText   string `json:"oldText"`
+	NewText   string `json:"newText"`
 }
 
 // asked is what an agent wants to do.
@@ -93,8 +205,11 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return got, errShape // the cause may repeat the event
 	}
+	told, ok := e.translated(text)
+	if !ok && told == "" {
+		told, ok = e.Agent()
+	}
 	got.session.id, got.callID = shownPath(e.SessionID), e.call()
-	told, ok := e.Agent()
 	if got.moment = e.moment(); got.moment == beforeTool && !ok {
 		return got, errShape
 	}
@@ -117,9 +232,11 @@ func readEvent(text []byte, named Agent) (asked, error) {
 		got.canAsk = true
 		// An agent that only looks like this one might not know "ask", so it has
 		// to be named, and the mode has to be one of those who want to be asked.
-		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
+		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
 	case Cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
+	case VSCode, Copilot:
+		got.canAsk = true // nobody tried whether they stop for it
 	}
 	if got.moment != beforeTool {
 		return got, nil
@@ -165,7 +282,7 @@ func (e event) Agent() (Agent, bool) {
 	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse",
 		"sessionStart", "subagentStart", "afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure":
 		return Cursor, true
-	case "PreToolUse":
+	case "PreToolUse", "PermissionRequest":
 		switch {
 		case e.CursorVersion != "":
 			return Cursor, true
@@ -192,20 +309,259 @@ func (a *asked) read(e event) error {
 	case "own":
 		return nil
 	case "":
-		return a.call(e)
+		return a.called(e)
 	}
 	var in input
-	if len(e.ToolInput) == 0 || json.Unmarshal(e.ToolInput, &in) != nil {
+	args, err := e.arguments()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 || json.Unmarshal(args, &in) != nil {
 		return errShape
 	}
+	file := cmp.Or(in.FilePath, in.FilePathCamel, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
 	switch kind {
 	case "run":
 		a.within(in)
-		return a.run(in.Command)
+		return a.run(cmp.Or(in.Command, in.CommandLine))
 	case "patch":
-		return a.patch(in.Command)
+		return a.patch(cmp.Or(in.Command, in.Patch, in.Input))
+	case "search":
+		return a.search(in, cmp.Or(file, in.DirPath, in.Directory))
+	case "tee":
+		if content := in.written(a.cwd, file); content != "" && file != "" {
+			return a.writes(file, content, in)
+		}
+	case "cat":
+		many := append(in.Paths, in.included()...)
+		for _, o := range in.Operation {
+			many = append(many, o.Path)
+		}
+		if len(many) > 0 && file == "" {
+			for _, p := range many {
+				a.steps = append(a.steps, step{command: "cat -- " + globWord(p), shown: shownPath(p)})
+			}
+			return nil
+		}
 	}
-	return a.files(kind, in.FilePath, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
+	return a.files(kind, file)
+}
+
+// called is a call of somebody's tool; one that by its name writes a file is judged by what
+// the text will do in it, too.
+func (a *asked) called(e event) error {
+	if err := a.call(e); err != nil {
+		return err
+	}
+	name := e.ToolName[strings.LastIndex(e.ToolName, "__")+1:]
+	args, err := e.arguments()
+	var in input
+	if toolKind(strings.TrimPrefix(name, "_")) != "tee" || err != nil || len(args) == 0 || json.Unmarshal(args, &in) != nil {
+		return nil
+	}
+	file := cmp.Or(in.Path, in.FilePath, in.FilePathCamel)
+	if content := in.written(a.cwd, file); file != "" && content != "" {
+		return a.writes(file, content, in)
+	}
+	return nil
+}
+
+// arguments are those of a tool, also where they come as JSON text: as strict as the event.
+func (e event) arguments() (jsontext.Value, error) {
+	if e.ToolInput.Kind() != '"' {
+		return e.ToolInput, nil
+	}
+	var inner string
+	if json.Unmarshal(e.ToolInput, &inner) != nil || canon.Check([]byte(inner)) != nil {
+		return nil, errors.New("the event's tool_input is refused: invalid JSON")
+	}
+	return jsontext.Value(inner), nil
+}
+
+// included are the patterns of a tool that reads many files.
+func (in input) included() (out []string) {
+	if in.Include.Kind() == '[' && json.Unmarshal(in.Include, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// written is the text that a file has after a file tool: of an edit the whole file where it
+// can be read, so that a setting is judged in its place.
+func (in input) written(cwd, file string) string {
+	edits := in.Edits
+	if text := cmp.Or(in.Content, in.FileText, in.NewSource); text != "" {
+		return text
+	}
+	edits = append(edits, replacement{cmp.Or(in.OldString, in.OldCamel, in.OldStr), cmp.Or(in.NewString, in.NewCamel, in.NewStr), "", "", "", ""})
+	if !path.IsAbs(file) {
+		file = path.Join(cwd, file)
+	}
+	text, err := readBounded(file, maxScript)
+	var added strings.Builder
+	whole, found := string(text), err == nil
+	for _, r := range edits {
+		before, after := cmp.Or(r.OldString, r.OldCamel, r.OldText), cmp.Or(r.NewString, r.NewCamel, r.NewText)
+		added.WriteString(after + "\n")
+		if before != "" {
+			found = found && strings.Contains(whole, before)
+			whole = strings.Replace(whole, before, after, 1)
+		}
+	}
+	switch fragment := strings.TrimSpace(added.String()); {
+	case fragment == "":
+		return ""
+	case found && judgedWhole(file):
+		return whole
+	default:
+		return inPlace(file, fragment)
+	}
+}
+
+// inPlace puts members of a JSON document, of which no more is known, where they mean most.
+func inPlace(file, fragment string) string {
+	if path.Ext(file) != ".json" || strings.HasPrefix(fragment, "{") || strings.HasPrefix(fragment, "[") {
+		return fragment
+	}
+	fragment = "{" + strings.TrimSuffix(fragment, ",") + "}"
+	if path.Base(file) == "package.json" {
+		return `{"scripts":` + fragment + "}"
+	}
+	return fragment
+}
+
+// judgedWhole: the file is a document that says something only as a whole.
+func judgedWhole(file string) bool {
+	return slices.Contains([]string{".json", ".jsonc", ".yml", ".yaml", ".toml"}, path.Ext(file))
+}
+
+// maxStandIn is the longest text that the engine looks at; a longer one is judged in parts.
+const maxStandIn = 24 << 10
+
+// writes judges a text that is written into a file like the redirection of the same text,
+// and a cell of a notebook as what it will run.
+func (a *asked) writes(file, content string, in input) error {
+	if path.Ext(file) == ".ipynb" {
+		if in.CellType != "markdown" {
+			a.cell(file, content)
+		}
+		return a.files("tee", file)
+	}
+	if dir := path.Dir(strings.ReplaceAll(file, `\`, "/")) + "/"; path.Ext(file) == ".md" && agentText.MatchString(dir) {
+		for _, run := range runsInText.FindAllStringSubmatch(content, -1) {
+			a.steps = append(a.steps, step{command: run[1], shown: shownPath(file)})
+		}
+	}
+	for part := range parts(content) {
+		if runsItself.MatchString(file) {
+			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
+		}
+		end := "COUNTERSIGN_END"
+		for strings.Contains(part, end) {
+			end += "_"
+		}
+		a.steps = append(a.steps, step{command: "cat > " + quotePath(file) + " <<'" + end + "'\n" + part + "\n" + end, shown: shownPath(file), writes: file})
+	}
+	return nil
+}
+
+// agentText finds folders of texts that an agent reads as commands of its own; runsInText
+// finds what it runs before it reads one.
+var (
+	agentText = regexp.MustCompile(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
+	// runsItself finds files that a shell runs when somebody enters a folder or uses Git.
+	runsItself = regexp.MustCompile(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
+	runsInText = regexp.MustCompile("!`([^`\n]+)`")
+)
+
+// parts cuts a long text at ends of lines.
+func parts(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for len(text) > maxStandIn {
+			cut := strings.LastIndexByte(text[:maxStandIn], '\n')
+			if cut <= 0 {
+				cut = maxStandIn
+			}
+			if !yield(text[:cut]) {
+				return
+			}
+			text = text[cut:]
+		}
+		yield(text)
+	}
+}
+
+// cell judges the source of a notebook's cell: lines that begin with ! and cells of a shell
+// are shell text, the rest is Python.
+func (a *asked) cell(file, source string) {
+	shell, python := "", ""
+	if first, rest, _ := strings.Cut(source, "\n"); strings.HasPrefix(first, "%%bash") || strings.HasPrefix(first, "%%sh") || strings.HasPrefix(first, "%%script") {
+		shell = rest
+	} else {
+		for line := range strings.Lines(source) {
+			if command, is := strings.CutPrefix(strings.TrimSpace(line), "!"); is {
+				shell += strings.TrimPrefix(command, "!") + "\n"
+			} else if !strings.HasPrefix(strings.TrimSpace(line), "%") {
+				python += line
+			}
+		}
+	}
+	for text := range parts(strings.TrimSpace(shell)) {
+		if text != "" {
+			a.steps = append(a.steps, step{command: text, shown: shownPath(file)})
+		}
+	}
+	for text := range parts(strings.TrimSpace(python)) {
+		if text != "" {
+			a.steps = append(a.steps, step{command: "python3 - <<'COUNTERSIGN_END'\n" + text + "\nCOUNTERSIGN_END", shown: shownPath(file)})
+		}
+	}
+}
+
+// search judges a tool that searches like grep: what it shows are lines of the files, or
+// only their names.
+func (a *asked) search(in input, place string) error {
+	options := "-rn"
+	switch in.Mode {
+	case "files_with_matches":
+		options = "-rl"
+	case "count":
+		options = "-rc"
+	}
+	where := cmp.Or(place, ".")
+	pattern := cmp.Or(in.Pattern, in.Query, ".")
+	globs := in.included()
+	if in.Include.Kind() == '"' {
+		var one string
+		if json.Unmarshal(in.Include, &one) == nil {
+			globs = append(globs, one)
+		}
+	}
+	for _, g := range []string{in.Glob, in.Pattern2} {
+		if g != "" {
+			globs = append(globs, g)
+		}
+	}
+	for _, g := range globs {
+		if strings.HasPrefix(g, "!") { // leaves out
+			continue
+		}
+		a.steps = append(a.steps, step{command: "grep " + options + " -e " + quotePath(pattern) + " -- " + globWord(strings.TrimSuffix(where, "/")+"/"+strings.TrimPrefix(g, "**/")), shown: shownPath(g)})
+	}
+	if len(a.steps) == 0 {
+		a.steps = append(a.steps, step{command: "grep " + options + " -e " + quotePath(pattern) + " -- " + quotePath(where), shown: shownPath(where)})
+	}
+	return nil
+}
+
+// globWord is a pattern of files as one word that the shell expands; one with other
+// characters is quoted.
+func globWord(p string) string {
+	rest := strings.TrimPrefix(p, "~/")
+	if p != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./*?[]{},@+") == "" {
+		return p
+	}
+	return quotePath(p)
 }
 
 // within moves to the folder a shell tool's own argument names.
@@ -235,16 +591,12 @@ func (a *asked) call(e event) error {
 	if e.ToolName == "" {
 		return errShape
 	}
-	args := e.ToolInput
+	args, err := e.arguments()
+	if err != nil {
+		return err
+	}
 	if len(args) == 0 || args.Kind() == 'n' {
 		args = jsontext.Value("{}")
-	}
-	if args.Kind() == '"' { // the arguments as JSON text: as strict as the event itself
-		var inner string
-		if json.Unmarshal(args, &inner) != nil || canon.Check([]byte(inner)) != nil {
-			return errors.New("the event's tool_input is refused: invalid JSON")
-		}
-		args = jsontext.Value(inner)
 	}
 	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
 	name, err := jsontext.AppendQuote(nil, tool)
@@ -274,15 +626,33 @@ func (a *asked) files(verb string, paths ...string) error {
 	return nil
 }
 
-// patch reads the files a patch touches from its header lines.
+// patch reads the files a patch touches from its header lines, and what it adds to them.
 func (a *asked) patch(text string) error {
-	before := len(a.steps)
+	before, file, added := len(a.steps), "", ""
+	flush := func() error {
+		content := strings.TrimSpace(added)
+		if file == "" || content == "" {
+			return nil
+		}
+		defer func() { added = "" }()
+		return a.writes(file, inPlace(file, content), input{})
+	}
 	for line := range strings.Lines(text) {
+		if more, ok := strings.CutPrefix(line, "+"); ok && file != "" {
+			added += more
+			continue
+		}
 		line = strings.TrimSpace(line)
 		for _, h := range [...]struct{ head, verb string }{
 			{"*** Add File: ", "tee"}, {"*** Update File: ", "tee"}, {"*** Move to: ", "tee"}, {"*** Delete File: ", "rm"},
 		} {
 			if p, ok := strings.CutPrefix(line, h.head); ok {
+				if err := flush(); err != nil {
+					return err
+				}
+				if file = strings.TrimSpace(p); h.verb == "rm" {
+					file = ""
+				}
 				if err := a.files(h.verb, strings.TrimSpace(p)); err != nil {
 					return err
 				}
@@ -292,7 +662,7 @@ func (a *asked) patch(text string) error {
 	if len(a.steps) == before {
 		return errors.New("the event's patch names no file")
 	}
-	return nil
+	return flush()
 }
 
 // toolKind is what one of an agent's own tools does: run a command, apply a
@@ -300,19 +670,22 @@ func (a *asked) patch(text string) error {
 // agent; empty for every other tool, which is judged by name and arguments.
 func toolKind(name string) string {
 	switch strings.ToLower(name) {
-	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd":
+	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd", "run_in_terminal", "runcommands", "execute_command", "execute_bash", "execute_cmd", "execute", "local_shell":
 		return "run"
-	case "apply_patch":
+	case "apply_patch", "applypatch":
 		return "patch"
-	case "write", "edit", "multiedit", "notebookedit", "strreplace", "write_file", "replace", "edit_file", "search_replace", "tabwrite":
+	case "write", "edit", "multiedit", "notebookedit", "strreplace", "write_file", "replace", "edit_file", "search_replace", "tabwrite",
+		"create_file", "insert_edit_into_file", "replace_string_in_file", "multi_replace_string_in_file", "edit_notebook_file", "create", "str_replace", "str_replace_editor", "insert", "write_to_file", "replace_in_file", "fs_write", "createfile", "editfiles":
 		return "tee"
-	case "read", "notebookread", "read_file", "tabread":
+	case "read", "notebookread", "read_file", "tabread", "read_many_files", "view", "fs_read", "readfile", "read_notebook":
 		return "cat"
+	case "grep", "grep_search", "search_file_content", "search_files", "ripgrep", "rg", "codebase_search", "textsearch", "findtextinfiles":
+		return "search"
 	case "delete", "delete_file":
 		return "rm"
-	case "bashoutput", "taskoutput", "killshell", "killbash", "taskstop", "task", "agent", "todoread", "todowrite", "write_todos", "update_plan",
-		"glob", "grep", "ls", "list_directory", "search_file_content", "grep_search", "semanticsearch", "readlints",
-		"askuserquestion", "ask_user", "enterplanmode", "exitplanmode", "enter_plan_mode", "exit_plan_mode", "skill", "slashcommand", "toolsearch":
+	case "bashoutput", "taskoutput", "killshell", "killbash", "taskstop", "task", "agent", "todoread", "todowrite", "write_todos", "update_plan", "todo_write", "manage_todo_list", "report_intent", "attempt_completion", "ask_followup_question",
+		"glob", "ls", "list", "list_directory", "list_dir", "list_files", "file_search", "semanticsearch", "semantic_search", "readlints", "get_errors", "list_code_usages", "list_code_definition_names", "get_terminal_output", "read_bash", "stop_bash", "get_changed_files", "think",
+		"askuserquestion", "ask_user", "ask_user_question", "enterplanmode", "exitplanmode", "enter_plan_mode", "exit_plan_mode", "skill", "slashcommand", "toolsearch", "save_memory", "todo":
 		return "own"
 	}
 	return ""

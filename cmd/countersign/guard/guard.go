@@ -134,6 +134,9 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	}
 	reason += g.offer(got, d, line)
 	g.note(got, line)
+	if got.by.blocksByCode() && d == Deny {
+		return Reply{Failure: errors.New(reason)}
+	}
 	return Reply{Stdout: got.by.answer(d, reason)}
 }
 
@@ -286,6 +289,9 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
 		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.shell}
 	whole, trace := g.Judge(action, actionrisk.Surroundings{})
+	if s.shell {
+		whole, trace = g.withFiles(action, whole, trace)
+	}
 	rules, err := g.Account.RulesFor(trace, got.session.cwd, got.cwd)
 	if err != nil {
 		return stepVerdict{}, err

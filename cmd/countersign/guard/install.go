@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Change is what was done to an agent's settings.
@@ -25,17 +27,86 @@ type Change struct {
 // Install merges the entry that starts this program as the guard into the agent's
 // settings, the user's own or those of this folder's project. Everything else in the file
 // stays; a copy of what was there lies beside it.
-func (a Agent) Install(program string, project bool) (Change, error) {
-	return a.change(program, project)
+func (a Agent) Install(program string, where Where) (Change, error) {
+	return a.change(program, where)
 }
 
-// Uninstall takes the entry out again.
-func (a Agent) Uninstall(project bool) (Change, error) {
-	return a.change("", project)
+// Where says whose settings hold a guard.
+type Where string
+
+// Whose settings. Those of the machine are managed: users and projects cannot leave them
+// out, so only they hold against an agent that attacks its guard.
+const (
+	OfUser    Where = "user"
+	OfProject Where = "project"
+	OfSystem  Where = "system"
+)
+
+// managedSettings is Claude Code's file of the machine, as its documentation names it.
+func managedSettings() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+	case "windows":
+		return `C:\Program Files\ClaudeCode\managed-settings.json`
+	}
+	return "/etc/claude-code/managed-settings.json"
 }
 
-func (a Agent) change(program string, project bool) (Change, error) {
-	place, err := a.ownSettings(project)
+// forSystem says why a program must not be started from the machine's settings; empty if it
+// may. Who can replace it would act for every user.
+func forSystem(program string) error {
+	root := Account{UID: 0}
+	if others := root.writtenByOthers(program); others != "" {
+		return fmt.Errorf("the machine's settings may start only what root alone can write, such as /usr/local/bin/countersign: %s", others)
+	}
+	return nil
+}
+
+// Uninstall takes the entry out again. Where nothing else changed since it was written the
+// file is left as it was: byte for byte, or not there.
+func (a Agent) Uninstall(where Where) (Change, error) {
+	return a.change("", where)
+}
+
+// asBefore is the text that a settings file had before the guard was written into it, if
+// the rest of it is the same now. gone says that there was no file.
+func asBefore(place string, after []byte) (text []byte, gone, known bool) {
+	copies, _ := filepath.Glob(globEscape(place) + copySuffix + "*")
+	slices.Sort(copies)
+	for _, c := range slices.Backward(copies) {
+		before, err := os.ReadFile(c)
+		if err == nil && !strings.Contains(string(before), "gate hook --agent ") && sameJSON(before, after) {
+			return before, false, true
+		}
+	}
+	return nil, true, len(copies) == 0 && slices.Contains([]string{"{}", `{"version":1}`}, compact(after))
+}
+
+// copySuffix begins the end of the name of a copy.
+const copySuffix = ".before-countersign-"
+
+func globEscape(place string) string {
+	return strings.NewReplacer(`[`, `\[`, `*`, `\*`, `?`, `\?`).Replace(place)
+}
+
+func compact(text []byte) string {
+	canonical, err := canon.Canonical(text)
+	if err != nil {
+		return ""
+	}
+	return string(canonical)
+}
+
+func sameJSON(a, b []byte) bool {
+	if len(strings.TrimSpace(string(a))) == 0 {
+		a = []byte("{}")
+	}
+	return compact(a) != "" && compact(a) == compact(b)
+}
+
+func (a Agent) change(program string, where Where) (Change, error) {
+	place, err := a.placeOf(where, program)
 	if err != nil {
 		return Change{}, err
 	}
@@ -48,8 +119,17 @@ func (a Agent) change(program string, project bool) (Change, error) {
 		return Change{}, fmt.Errorf("%s: %w; nothing was written, --install %s prints what to add by hand", place, err, a)
 	}
 	done := Change{Settings: place}
-	if len(before) > 0 {
-		done.Copy = place + ".before-countersign-" + time.Now().UTC().Format("20060102T150405Z")
+	if program == "" {
+		switch text, gone, known := asBefore(place, after); {
+		case !known:
+		case gone:
+			return done, os.Remove(place)
+		default:
+			after = text
+		}
+	}
+	if len(before) > 0 && program != "" {
+		done.Copy = place + copySuffix + time.Now().UTC().Format("20060102T150405Z")
 		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
 			return Change{}, fmt.Errorf("keep a copy of %s: %w", place, err)
 		}
@@ -57,13 +137,34 @@ func (a Agent) change(program string, project bool) (Change, error) {
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return Change{}, err
 	}
-	return done, files.Replace(place, after)
+	if err := files.Replace(place, after); err != nil {
+		return done, err
+	}
+	if where == OfSystem {
+		return done, os.Chmod(place, 0o644) // every user's agent reads it
+	}
+	return done, nil
 }
 
-// ownSettings is the file that holds the user's hooks of an agent, or the project's.
-func (a Agent) ownSettings(project bool) (string, error) {
+// systemFile is where the managed settings are. Tests put another file in its place.
+var systemFile = managedSettings
+
+// placeOf is the file that holds the hooks of an agent.
+func (a Agent) placeOf(where Where, program string) (string, error) {
 	files := a.settingsFiles()
-	if project {
+	switch {
+	case len(files) == 0:
+		return "", fmt.Errorf("there is no installer for %s: nobody tried one", a)
+	case where == OfSystem && a != Claude:
+		return "", errors.New("--system is for claude: the managed settings of the others were not tried")
+	case where == OfSystem:
+		if program != "" {
+			if err := forSystem(program); err != nil {
+				return "", err
+			}
+		}
+		return systemFile(), nil
+	case where == OfProject:
 		return filepath.Abs(files[0])
 	}
 	place := files[len(files)-1]

@@ -26,15 +26,17 @@ func (a Agent) settingsFiles() []string {
 	var files []string
 	switch a {
 	case Claude:
-		files = []string{".claude/settings.json", ".claude/settings.local.json", filepath.Join(own("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")}
+		files = []string{".claude/settings.json", ".claude/settings.local.json", systemFile(), filepath.Join(own("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")}
 	case Codex:
 		files = []string{".codex/hooks.json", filepath.Join(own("CODEX_HOME", ".codex"), "hooks.json")}
 	case Cursor:
 		files = []string{".cursor/hooks.json", filepath.Join(own("", ".cursor"), "hooks.json")}
 	case Gemini:
 		files = []string{".gemini/settings.json", filepath.Join(own("", ".gemini"), "settings.json")}
+	case Qwen:
+		files = []string{".qwen/settings.json", filepath.Join(own("QWEN_HOME", ".qwen"), "settings.json")}
 	}
-	if err != nil {
+	if err != nil && len(files) > 0 {
 		files = files[:len(files)-1]
 	}
 	return files
@@ -105,6 +107,9 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 				found = append(found, a.found(file, "warning", "no entry for %s: between two looks of doctor nobody would notice that the guard is gone; countersign gate hook --install %s --write adds them",
 					strings.Join(missing, ", "), a))
 			}
+			if missing := a.uncovered(s); len(here) > 0 && len(missing) > 0 {
+				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher leaves out %s; countersign gate hook --install %s --write covers every tool", strings.Join(missing, ", "), a))
+			}
 			if s.DisableAllHooks { // one file switches off the hooks of all
 				off = file
 			}
@@ -149,7 +154,7 @@ func (a Agent) inSettings(file string, s settings) []hook {
 			entries = []hookEntry{group}
 		}
 		for _, e := range entries {
-			if !e.starts("gate hook") || a != Cursor && !matches(group.Matcher, tool) {
+			if !e.starts("gate hook") || !matches(group.Matcher, tool) {
 				continue
 			}
 			h := hook{by: a, place: file, argv: []string{"sh", "-c", e.Command}}
@@ -170,6 +175,35 @@ func (a Agent) inSettings(file string, s settings) []hook {
 		}
 	}
 	return out
+}
+
+// toolsOf are some tools of an agent that a guard must see: those that run, write, read and
+// search, somebody's MCP server, and one that nobody knows yet.
+var toolsOf = map[Agent][]string{
+	Claude: {"Bash", "Read", "Write", "Edit", "NotebookEdit", "Grep", "Glob", "Monitor", "mcp__server__tool", "AToolOfTomorrow"},
+	Codex:  {"Bash", "apply_patch", "mcp__server__tool", "a_tool_of_tomorrow"},
+	Gemini: {"run_shell_command", "read_file", "write_file", "replace", "read_many_files", "search_file_content", "mcp_server_tool", "a_tool_of_tomorrow"},
+	Qwen:   {"run_shell_command", "read_file", "write_file", "edit", "grep_search", "mcp__server__tool", "a_tool_of_tomorrow"},
+	Cursor: {"Read", "Write", "Grep", "Delete", "AToolOfTomorrow"},
+}
+
+// uncovered are the tools that the entries of a settings file do not show to a guard.
+func (a Agent) uncovered(s settings) (missing []string) {
+	event := "PreToolUse"
+	switch a {
+	case Cursor:
+		event = "preToolUse"
+	case Gemini:
+		event = "BeforeTool"
+	}
+	for _, tool := range toolsOf[a] {
+		if !slices.ContainsFunc(s.Hooks[event], func(group hookEntry) bool {
+			return matches(group.Matcher, tool) && slices.ContainsFunc(append(group.Hooks, group), func(e hookEntry) bool { return e.starts("gate hook") })
+		}) {
+			missing = append(missing, tool)
+		}
+	}
+	return missing
 }
 
 // watchEvents are where the guard looks after itself, in each agent's words.

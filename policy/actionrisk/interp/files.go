@@ -38,6 +38,7 @@ func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 
 // ReadFile is what reading a file gives.
 func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
+	e.reading(sh, name.Text)
 	if fd, ok := act.Descriptor(name.Text); ok {
 		if f, ok := sh.Fds[fd]; ok && f.File.Text != name.Text {
 			name = f.File

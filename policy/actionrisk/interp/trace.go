@@ -15,6 +15,8 @@ type Trace struct {
 	Uses   []Use
 	Texts  []Text
 	Wanted []string // paths of files that would run, relative ones seen from the action's own folder
+
+	reads []string // files that are read, which are wanted once an interpreter is fed from one
 }
 
 // Use is one call of a program, or one redirection.
@@ -55,14 +57,34 @@ func (e *Env) texted(lang, text string) {
 	}
 }
 
+// Fed notes that an interpreter runs what nobody knows: perhaps what a file holds.
+func (e *Env) Fed() {
+	if e.Trace == nil {
+		return
+	}
+	for _, key := range e.Trace.reads {
+		e.want(key)
+	}
+}
+
+// reading notes that a file is read.
+func (e *Env) reading(sh *Process, name string) {
+	if e.Trace != nil && !sh.Remote && name != "" && len(e.Trace.reads) < maxTraced {
+		e.Trace.reads = append(e.Trace.reads, paths.FileKey(sh.Cwd, name))
+	}
+}
+
 // Want notes that a file would run. A caller who has its text may give it in the
 // surroundings of another assessment.
 func (e *Env) Want(sh *Process, name string) {
 	if e.Trace == nil || sh.Remote || sh.Scratch || name == "" || strings.IndexByte(name, scan.Hole) >= 0 || strings.HasPrefix(name, "/dev/") {
 		return
 	}
-	key := paths.FileKey(sh.Cwd, name)
-	if _, given := e.Files[key]; !given && strings.IndexByte(key, scan.Hole) < 0 && len(e.Trace.Wanted) < maxTraced && !slices.Contains(e.Trace.Wanted, key) {
+	e.want(paths.FileKey(sh.Cwd, name))
+}
+
+func (e *Env) want(key string) {
+	if _, given := e.Files[key]; !given && strings.IndexByte(key, scan.Hole) < 0 && !strings.HasPrefix(key, "/dev/") && len(e.Trace.Wanted) < maxTraced && !slices.Contains(e.Trace.Wanted, key) {
 		e.Trace.Wanted = append(e.Trace.Wanted, key)
 	}
 }

@@ -617,6 +617,7 @@ func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flo
 // tell enough.
 func unknownInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	in := v.Stdin
+	sh.Env.Fed()
 	if in.Taint == 0 && in.Via == "" {
 		return act.Flow{}, false
 	}

@@ -1,55 +1,56 @@
-package main
+package gate
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// rulesCmd shows what the verdicts rest on.
-type rulesCmd struct {
-	List rulesListCmd `cmd:"" help:"List the rules: id, level, what each is about."`
-	Show rulesShowCmd `cmd:"" help:"Show one rule: what it catches and what not, why, the safer way, examples that are judged now."`
+// Rules shows what the verdicts rest on.
+type Rules struct {
+	List RulesList `cmd:"" help:"List the rules: id, level, what each is about."`
+	Show RulesShow `cmd:"" help:"Show one rule: what it catches and what not, why, the safer way, examples that are judged now."`
 }
 
-type rulesListCmd struct {
+type RulesList struct {
 	Category string `help:"Only rules of this category, such as destructive or payment." placeholder:"NAME"`
 	Text     string `arg:"" optional:"" help:"Only rules with this text in their id or title."`
 }
 
 // Run prints one line per rule.
-func (c *rulesListCmd) Run(o *output) error {
+func (c *RulesList) Run(o *Output) error {
 	shown := []actionrisk.Summary{}
-	rows := table{heads: []string{"rule", "level", "category", "title"}}
+	rows := screen.Table{Heads: []string{"rule", "level", "category", "title"}}
 	for _, r := range actionrisk.Summaries() {
 		text := strings.ToLower(r.ID + " " + r.Title)
 		if r.Retired || c.Category != "" && r.Category != c.Category || !strings.Contains(text, strings.ToLower(c.Text)) {
 			continue
 		}
 		shown = append(shown, r)
-		rows.add(r.ID, r.Level, r.Category, r.Title)
+		rows.Add(r.ID, r.Level, r.Category, r.Title)
 	}
 	version, hash := actionrisk.Ruleset()
-	return o.result(map[string]any{"rulesetVersion": version, "rulesetHash": hash, "rules": shown}, o.table(rows))
+	return o.Result(map[string]any{"rulesetVersion": version, "rulesetHash": hash, "rules": shown}, o.Table(rows))
 }
 
-type rulesShowCmd struct {
+type RulesShow struct {
 	ID string `arg:"" help:"Id of the rule, as a verdict names it."`
 }
 
 // Run prints the rule's page.
-func (c *rulesShowCmd) Run(o *output) error {
+func (c *RulesShow) Run(o *Output) error {
 	r, known := actionrisk.RecordOf(c.ID)
 	if !known {
 		return fmt.Errorf("there is no rule of this name; countersign rules list shows all of them")
 	}
-	return o.result(r, rulePage(o, r))
+	return o.Result(r, rulePage(o, r))
 }
 
-func rulePage(o *output, r actionrisk.Record) string {
+func rulePage(o *Output, r actionrisk.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s (%s)\n%s\n\n", o.styled(bold, r.ID), o.styled(levelStyles[r.Level], r.Level), r.Category, r.Title)
+	fmt.Fprintf(&b, "%s  %s (%s)\n%s\n\n", o.Styled(screen.Bold, r.ID), o.Styled(levelStyles[r.Level], r.Level), r.Category, r.Title)
 	if r.Retired {
 		b.WriteString("retired: it is raised no more, and stands here for old verdicts\n\n")
 	}
@@ -61,7 +62,7 @@ func rulePage(o *output, r actionrisk.Record) string {
 			if i > 0 {
 				head = ""
 			}
-			fmt.Fprintf(&b, "%s  %s\n", o.styled(faint, fmt.Sprintf("%-10s", head)), line)
+			fmt.Fprintf(&b, "%s  %s\n", o.Styled(screen.Faint, fmt.Sprintf("%-10s", head)), line)
 		}
 	}
 	part("catches", r.Catches)
@@ -75,15 +76,15 @@ func rulePage(o *output, r actionrisk.Record) string {
 		head string
 		list []actionrisk.Judged
 	}{{"raises it", r.Raised}, {"does not", r.NotRaised}, {"safer", r.Safer}} {
-		rows := table{heads: []string{group.head, "level", "beside it"}}
+		rows := screen.Table{Heads: []string{group.head, "level", "beside it"}}
 		for _, e := range group.list {
-			rows.add(e.Command, e.Risk, e.Beside())
+			rows.Add(e.Command, e.Risk, e.Beside())
 		}
-		if len(rows.rows) > 0 {
-			if !o.terminal {
+		if len(rows.Rows) > 0 {
+			if !o.Terminal {
 				fmt.Fprintf(&b, "\n%s:", group.head)
 			}
-			b.WriteString("\n" + o.table(rows))
+			b.WriteString("\n" + o.Table(rows))
 		}
 	}
 	return b.String()

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"fmt"
@@ -7,24 +7,19 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// gateLogCmd shows the log, or sends it to a ledger.
-type gateLogCmd struct {
-	Show gateLogShowCmd `cmd:"" default:"withargs" help:"Show the log (the word show may be left out). Exit 1: the log was cut or edited."`
-	Push gateLogPushCmd `cmd:"" help:"Send what is new in the log to the team's ledger, signed with a key of this machine."`
-}
-
-// gateLogShowCmd shows the log.
-type gateLogShowCmd struct {
+// LogShow shows the log.
+type LogShow struct {
 	Blocked bool `help:"Only what was asked about or denied."`
 	Last    int  `help:"How many of the newest lines; 0: all." default:"50" placeholder:"N"`
 }
 
 // Run prints the log; a log that was cut or edited is exit code 1.
-func (c *gateLogShowCmd) Run(o *output) error {
-	lines, wrong, err := readLog()
+func (c *LogShow) Run(o *Output) error {
+	lines, wrong, err := readLog(o)
 	if err != nil {
 		return err
 	}
@@ -39,45 +34,45 @@ func (c *gateLogShowCmd) Run(o *output) error {
 	}
 	var b strings.Builder
 	for _, l := range shown {
-		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, printable(l.Command))
+		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, screen.Printable(l.Command))
 		if len(l.Rules) > 0 {
 			fmt.Fprintf(&b, "  (%s)", strings.Join(l.Rules, ", "))
 		}
 		if l.Note != "" {
-			fmt.Fprintf(&b, "  %s", printable(l.Note))
+			fmt.Fprintf(&b, "  %s", screen.Printable(l.Note))
 		}
 		b.WriteByte('\n')
 	}
 	if len(lines) == 0 {
-		fmt.Fprintln(o.stderr, "nothing is logged yet: countersign gate hook --install claude --write installs a guard")
+		fmt.Fprintln(o.Stderr, "nothing is logged yet: countersign gate hook --install claude --write installs a guard")
 	}
 	if wrong == "" {
-		fmt.Fprintf(o.stderr, "%d lines, verified\n", len(lines))
+		fmt.Fprintf(o.Stderr, "%d lines, verified\n", len(lines))
 	} else {
-		fmt.Fprintf(o.stderr, "NOT VERIFIED: %s\n", wrong)
+		fmt.Fprintf(o.Stderr, "NOT VERIFIED: %s\n", wrong)
 	}
-	if err := o.result(map[string]any{"lines": shown, "whole": wrong == "", "wrong": wrong}, b.String()); err != nil {
+	if err := o.Result(map[string]any{"lines": shown, "whole": wrong == "", "wrong": wrong}, b.String()); err != nil {
 		return err
 	}
 	if wrong != "" {
-		return errNo
+		return ErrNo
 	}
 	return nil
 }
 
 // readLog reads the user's own log.
-func readLog() (lines []guardlog.Line, wrong string, err error) {
-	return ownAccount().Log().Read()
+func readLog(o *Output) (lines []guardlog.Line, wrong string, err error) {
+	return o.Account().Log().Read()
 }
 
-// gateStatsCmd counts the log.
-type gateStatsCmd struct {
+// Stats counts the log.
+type Stats struct {
 	Since time.Duration `help:"How far back, such as 7d." default:"168h" type:"days"`
 }
 
 // Run prints the numbers.
-func (c *gateStatsCmd) Run(o *output) error {
-	lines, wrong, err := readLog()
+func (c *Stats) Run(o *Output) error {
+	lines, wrong, err := readLog(o)
 	if err != nil {
 		return err
 	}
@@ -95,7 +90,7 @@ func (c *gateStatsCmd) Run(o *output) error {
 		fmt.Fprintf(&b, "%d would have been asked about or denied (observe)\n", s.Observed)
 	}
 	if wrong != "" {
-		fmt.Fprintf(o.stderr, "NOT VERIFIED: %s\n", wrong)
+		fmt.Fprintf(o.Stderr, "NOT VERIFIED: %s\n", wrong)
 	}
-	return o.result(s, b.String())
+	return o.Result(s, b.String())
 }

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"cmp"
@@ -9,68 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
-
-// gateCmd is the engine behind every action-safety service, without network,
-// database or key: one verdict, or the guard of a coding agent.
-type gateCmd struct {
-	Verdict verdictCmd     `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
-	Explain gateExplainCmd `cmd:"" help:"What lowered or raised the verdict on a command, rule by rule. Exit 1: it needs approval."`
-	Hook    hookCmd        `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
-	Allow   gateAllowCmd   `cmd:"" help:"Let a rule, or one exact action, pass the guard. Asks on the terminal; without a rule it offers the last blocked action."`
-	Trust   gateTrustCmd   `cmd:"" help:"Show what a project's .countersign.json asks for, and let it loosen the guard. Asks on the terminal."`
-	Log     gateLogCmd     `cmd:"" help:"What the guard decided on this machine: show, push."`
-	Stats   gateStatsCmd   `cmd:"" help:"What the guard decided, in numbers."`
-}
-
-// gateArgs lets a command be written as it is run: "gate ls -la" and "gate -- log"
-// mean the command, of which every word is one, whatever flags of ours or names of
-// subcommands are in it. Flags of ours stand before it. Only behind a command that is
-// one argument ("gate 'ls -la' --json") they may stand as well, since nothing of the
-// command can follow there.
-func gateArgs(root *kong.Node, args []string) []string {
-	at, asked := root.Children[0], "verdict"
-	var flags []string
-	for i := 1; i < len(args); i++ {
-		word := args[i]
-		switch {
-		case word == "--":
-			return slices.Concat([]string{"gate", asked}, flags, args[i:])
-		case strings.HasPrefix(word, "-") && word != "-":
-			flags = append(flags, word)
-			if i+1 < len(args) && takesValue(at, word) {
-				i++
-				flags = append(flags, args[i])
-			}
-			continue
-		case slices.ContainsFunc(at.Children, func(n *kong.Node) bool { return n.Name == word }):
-			if word != "verdict" && word != "explain" {
-				return args
-			}
-			asked = word
-			continue
-		}
-		rest := args[i+1:]
-		if strings.ContainsAny(word, " \t\n") && (len(rest) == 0 || strings.HasPrefix(rest[0], "--")) {
-			return slices.Concat([]string{"gate", asked}, flags, rest, []string{"--", word})
-		}
-		return slices.Concat([]string{"gate", asked}, flags, []string{"--"}, args[i:])
-	}
-	return args
-}
-
-// takesValue says whether a flag of ours takes the next word.
-func takesValue(gate *kong.Node, flag string) bool {
-	found := false
-	eachFlag(gate.Parent, func(f *kong.Flag) {
-		found = found || "--"+f.Name == flag && !f.IsBool()
-	})
-	return found
-}
 
 // verdictFlags are what may stand beside a command.
 type verdictFlags struct {
@@ -85,8 +28,8 @@ func (f verdictFlags) action(command string) actionrisk.Action {
 	return actionrisk.Action{Command: command, Cwd: f.Cwd, Branch: f.Branch, Environment: f.Environment, Target: f.Target, FailClosedOnUnmatched: f.FailClosed}
 }
 
-// verdictCmd asks the engine about one command, or about many.
-type verdictCmd struct {
+// Verdict asks the engine about one command, or about many.
+type Verdict struct {
 	verdictFlags
 	Batch string   `help:"Instead of a command: a file with one command, or one action as JSON, per line, such as a shell history; - for standard input." placeholder:"FILE" type:"path"`
 	CSV   bool     `help:"With --batch: one line of CSV per command." name:"csv"`
@@ -96,7 +39,7 @@ type verdictCmd struct {
 const maxCommand = 1 << 20 // octets from standard input, far above the contract's 2000 characters
 
 // Run prints the verdict; a command that needs approval is exit code 1.
-func (c *verdictCmd) Run(o *output) error {
+func (c *Verdict) Run(o *Output) error {
 	switch {
 	case c.Batch != "" && len(c.Words) > 0:
 		return errors.New("--batch and a command: give one of them")
@@ -105,14 +48,14 @@ func (c *verdictCmd) Run(o *output) error {
 	case c.CSV:
 		return errors.New("--csv belongs to --batch")
 	}
-	v, err := judge(c.Words, c.verdictFlags)
+	v, err := judge(o, c.Words, c.verdictFlags)
 	if err != nil {
 		return err
 	}
-	if err := o.result(v, v.screen(o)); err != nil || !v.stopped() {
+	if err := o.Result(v, v.screen(o)); err != nil || !v.stopped() {
 		return err
 	}
-	return errNo
+	return ErrNo
 }
 
 // judgedCommand is a verdict, and what the user's own exceptions make of it.
@@ -124,9 +67,6 @@ type judgedCommand struct {
 	left   actionrisk.ScoreOutput // what is left of the verdict behind the exceptions
 }
 
-// ownAccount is whose settings count. Tests put another one in its place.
-var ownAccount = guard.OwnAccount
-
 // appliedExceptions is what the settings that count say about a command.
 type appliedExceptions struct {
 	Files    []string       `json:"files"`
@@ -137,7 +77,7 @@ type appliedExceptions struct {
 
 // judge reads a command and asks the engine, then the exceptions that count in the
 // folder.
-func judge(words []string, f verdictFlags) (judgedCommand, error) {
+func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	command, err := commandOf(words)
 	if err != nil {
 		return judgedCommand{}, err
@@ -154,7 +94,7 @@ func judge(words []string, f verdictFlags) (judgedCommand, error) {
 	if where == "" {
 		where, _ = os.Getwd() // without a folder the user's settings count
 	}
-	rules, err := ownAccount().RulesFor(trace, where, where)
+	rules, err := o.Account().RulesFor(trace, where, where)
 	if err != nil || len(rules.Files) == 0 {
 		return v, err
 	}
@@ -170,7 +110,7 @@ func commandOf(words []string) (string, error) {
 	case len(words) == 0:
 		return "", errors.New(`name a command: countersign gate ls -la, countersign gate "ls -la", or - for standard input`)
 	case len(words) == 1 && words[0] == "-":
-		text, err := readAtMost(os.Stdin, maxCommand)
+		text, err := files.ReadAtMost(os.Stdin, maxCommand)
 		return strings.TrimSpace(string(text)), err
 	case len(words) == 1:
 		return words[0], nil
@@ -192,17 +132,17 @@ func (v judgedCommand) stopped() bool {
 }
 
 // levelStyles are the colours of the levels.
-var levelStyles = map[string]string{"low": green, "medium": yellow, "high": red, "critical": bold + ";" + red}
+var levelStyles = map[string]string{"low": screen.Green, "medium": screen.Yellow, "high": screen.Red, "critical": screen.Bold + ";" + screen.Red}
 
 // screen is a verdict on one screen: the level, the command with the part that counts
 // marked, what carries it, why, and what to do instead.
-func (v judgedCommand) screen(o *output) string {
+func (v judgedCommand) screen(o *Output) string {
 	var b strings.Builder
 	title := v.nothingFound()
 	if len(v.MatchedRules) > 0 {
 		title = v.MatchedRules[0].Title
 	}
-	fmt.Fprintf(&b, "%s  %s\n\n", o.styled(levelStyles[v.Risk], strings.ToUpper(v.Risk)), title)
+	fmt.Fprintf(&b, "%s  %s\n\n", o.Styled(levelStyles[v.Risk], strings.ToUpper(v.Risk)), title)
 	b.WriteString(v.marked(o))
 	b.WriteByte('\n')
 	lines := [][2]string{}
@@ -224,9 +164,9 @@ func (v judgedCommand) screen(o *output) string {
 		}
 	}
 	for _, line := range lines {
-		fmt.Fprintf(&b, "  %s  %s\n", o.styled(faint, fmt.Sprintf("%-7s", line[0])), printable(line[1]))
+		fmt.Fprintf(&b, "  %s  %s\n", o.Styled(screen.Faint, fmt.Sprintf("%-7s", line[0])), screen.Printable(line[1]))
 	}
-	fmt.Fprintf(&b, "  %s\n", o.styled(faint, fmt.Sprintf("score %d, action %s, rules %s", v.RiskScore, v.ActionHash[:16], v.RulesetVersion)))
+	fmt.Fprintf(&b, "  %s\n", o.Styled(screen.Faint, fmt.Sprintf("score %d, action %s, rules %s", v.RiskScore, v.ActionHash[:16], v.RulesetVersion)))
 	return b.String()
 }
 
@@ -270,7 +210,7 @@ func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines 
 
 // marked is the command with what counted underlined: in the text where there are
 // styles, else by marks below it.
-func (v judgedCommand) marked(o *output) string {
+func (v judgedCommand) marked(o *Output) string {
 	var b strings.Builder
 	at := 0
 	for line := range strings.Lines(v.action.Command) {
@@ -307,48 +247,48 @@ func (v judgedCommand) spans(at, length int) (spans [][2]int) {
 }
 
 // underlined marks spans of a line, in it or by the line below.
-func (o *output) underlined(text string, spans [][2]int) (shown, below string) {
+func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 	var line, marks strings.Builder
 	at := 0
 	for _, s := range append(spans, [2]int{len(text), len(text)}) {
-		before, found := printable(text[at:s[0]]), printable(text[s[0]:s[1]])
-		line.WriteString(before + o.styled(underline, found))
-		marks.WriteString(strings.Repeat(" ", columns(before)) + strings.Repeat("^", columns(found)))
+		before, found := screen.Printable(text[at:s[0]]), screen.Printable(text[s[0]:s[1]])
+		line.WriteString(before + o.Styled(screen.Underline, found))
+		marks.WriteString(strings.Repeat(" ", screen.Columns(before)) + strings.Repeat("^", screen.Columns(found)))
 		at = s[1]
 	}
-	if o.colour {
+	if o.Colour {
 		return line.String(), ""
 	}
 	return line.String(), strings.TrimRight(marks.String(), " ")
 }
 
-// gateExplainCmd tells how a verdict came about.
-type gateExplainCmd struct {
+// Explain tells how a verdict came about.
+type Explain struct {
 	verdictFlags
 	Words []string `arg:"" optional:"" name:"command" help:"The command, as one argument or as its words, behind the flags; - to read it from standard input."`
 }
 
 // Run prints every rule with what moved its level, and what was not understood.
-func (c *gateExplainCmd) Run(o *output) error {
-	v, err := judge(c.Words, c.verdictFlags)
+func (c *Explain) Run(o *Output) error {
+	v, err := judge(o, c.Words, c.verdictFlags)
 	if err != nil {
 		return err
 	}
-	if err := o.result(v, v.explained(o)); err != nil || !v.stopped() {
+	if err := o.Result(v, v.explained(o)); err != nil || !v.stopped() {
 		return err
 	}
-	return errNo
+	return ErrNo
 }
 
-func (v judgedCommand) explained(o *output) string {
+func (v judgedCommand) explained(o *Output) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, score %d\n\n%s\n", o.styled(levelStyles[v.Risk], v.Risk), v.RiskScore, v.marked(o))
+	fmt.Fprintf(&b, "%s, score %d\n\n%s\n", o.Styled(levelStyles[v.Risk], v.Risk), v.RiskScore, v.marked(o))
 	fmt.Fprintf(&b, "read as %s, %s\n", v.Coverage.Route, map[bool]string{true: "whole", false: "in words only: a parser refused a part of it"}[v.Coverage.Parsed])
 	if len(v.MatchedRules) == 0 {
 		fmt.Fprintf(&b, "%s\n", v.nothingFound())
 	}
 	for _, r := range v.MatchedRules {
-		fmt.Fprintf(&b, "\n%s  %s: %s in %q\n", o.styled(levelStyles[r.Severity], fmt.Sprintf("%-8s", r.Severity)), r.ID, r.Title, r.Evidence.Excerpt)
+		fmt.Fprintf(&b, "\n%s  %s: %s in %q\n", o.Styled(levelStyles[r.Severity], fmt.Sprintf("%-8s", r.Severity)), r.ID, r.Title, r.Evidence.Excerpt)
 		for _, line := range movements(r) {
 			fmt.Fprintf(&b, "          %s\n", line)
 		}

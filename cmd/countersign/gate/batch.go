@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -48,7 +49,7 @@ var (
 
 // batch judges every line of a file, so that a team sees what a guard would stop
 // before it is switched on. Exit 1: at least one command needs approval.
-func (c *verdictCmd) batch(o *output) error {
+func (c *Verdict) batch(o *Output) error {
 	text, err := os.Open(c.Batch)
 	if c.Batch == "-" {
 		text, err = os.Stdin, nil
@@ -62,17 +63,17 @@ func (c *verdictCmd) batch(o *output) error {
 		return err
 	}
 	if c.CSV {
-		err = writeCSV(o.stdout, result.Lines)
-	} else if err = o.result(result, result.text(o)); err == nil && !o.json {
-		fmt.Fprintln(o.stderr, result.summary())
+		err = writeCSV(o.Stdout, result.Lines)
+	} else if err = o.Result(result, result.text(o)); err == nil && !o.JSON {
+		fmt.Fprintln(o.Stderr, result.summary())
 	}
 	if err != nil || result.Stopped == 0 {
 		return err
 	}
-	return errNo
+	return ErrNo
 }
 
-func (c *verdictCmd) judgeLines(text io.Reader) (batchResult, error) {
+func (c *Verdict) judgeLines(text io.Reader) (batchResult, error) {
 	result := batchResult{Levels: map[string]int{}, Rules: map[string]int{}, Lines: []batchLine{}}
 	scanner := bufio.NewScanner(text)
 	scanner.Buffer(nil, maxCommand)
@@ -100,7 +101,7 @@ func (c *verdictCmd) judgeLines(text io.Reader) (batchResult, error) {
 }
 
 // judgeLine reads one line: an action as JSON, or a command with what the flags say.
-func (c *verdictCmd) judgeLine(number int, line string) batchLine {
+func (c *Verdict) judgeLine(number int, line string) batchLine {
 	action := c.action(line)
 	if strings.HasPrefix(line, "{") {
 		var written actionrisk.Action
@@ -119,33 +120,33 @@ func (c *verdictCmd) judgeLine(number int, line string) batchLine {
 }
 
 // text is what would be stopped, and the whole in numbers.
-func (r batchResult) text(o *output) string {
-	stopped := table{heads: []string{"line", "level", "rules", "command"}}
+func (r batchResult) text(o *Output) string {
+	stopped := screen.Table{Heads: []string{"line", "level", "rules", "command"}}
 	for _, l := range r.Lines {
 		if l.Stopped {
-			stopped.add(strconv.Itoa(l.Line), l.Risk, strings.Join(l.Rules, ","), firstRunes(l.Command, 100))
+			stopped.Add(strconv.Itoa(l.Line), l.Risk, strings.Join(l.Rules, ","), screen.FirstRunes(l.Command, 100))
 		}
 	}
-	text := o.table(stopped)
-	if !o.terminal {
+	text := o.Table(stopped)
+	if !o.Terminal {
 		return text
 	}
 	if text != "" {
 		text += "\n"
 	}
-	levels := table{heads: []string{"level", "commands", "share"}}
+	levels := screen.Table{Heads: []string{"level", "commands", "share"}}
 	for _, level := range []string{"low", "medium", "high", "critical", "refused"} {
 		if n := r.Levels[level]; n > 0 {
-			levels.add(level, strconv.Itoa(n), fmt.Sprintf("%.1f %%", 100*float64(n)/float64(r.Commands)))
+			levels.Add(level, strconv.Itoa(n), fmt.Sprintf("%.1f %%", 100*float64(n)/float64(r.Commands)))
 		}
 	}
-	text += o.table(levels) + "\n"
-	rules := table{heads: []string{"rule", "times"}}
+	text += o.Table(levels) + "\n"
+	rules := screen.Table{Heads: []string{"rule", "times"}}
 	for _, rule := range sortedByCount(r.Rules)[:min(10, len(r.Rules))] {
-		rules.add(rule, strconv.Itoa(r.Rules[rule]))
+		rules.Add(rule, strconv.Itoa(r.Rules[rule]))
 	}
-	if len(rules.rows) > 0 {
-		text += o.table(rules) + "\n"
+	if len(rules.Rows) > 0 {
+		text += o.Table(rules) + "\n"
 	}
 	return text
 }
@@ -170,14 +171,6 @@ func writeCSV(to io.Writer, lines []batchLine) error {
 	}
 	w.Flush()
 	return w.Error()
-}
-
-// firstRunes cuts a text to a length that fits a line.
-func firstRunes(text string, n int) string {
-	if runes := []rune(text); len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return text
 }
 
 // sortedByCount are the names with the most first.

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 // command are part.
 func TestBatchNamesTheLineThatIsTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := (&verdictCmd{}).judgeLines(strings.NewReader("# a comment\n\nls\n" + strings.Repeat("x", maxCommand+1)))
+	_, err := (&Verdict{}).judgeLines(strings.NewReader("# a comment\n\nls\n" + strings.Repeat("x", maxCommand+1)))
 	if err == nil || !strings.Contains(err.Error(), "line 4 ") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"errors"
@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// gateAllowCmd writes an exception, after a person said yes on the terminal.
-type gateAllowCmd struct {
+// Allow writes an exception, after a person said yes on the terminal.
+type Allow struct {
 	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Without it, a hash or a code: the last blocked action is offered."`
 	Action  string        `help:"Instead of a rule: the hash of one exact action, as gate log shows it." placeholder:"HASH"`
 	Once    string        `help:"Instead of a rule: let exactly the action pass once that was blocked with this code." placeholder:"CODE"`
@@ -26,8 +27,8 @@ type gateAllowCmd struct {
 const onceWithin, taskWithin = 15 * time.Minute, time.Hour
 
 // Run asks the user and adds the exception.
-func (c *gateAllowCmd) Run(o *output) error {
-	account := ownAccount()
+func (c *Allow) Run(o *Output) error {
+	account := o.Account()
 	e := guard.Exception{Rule: c.Rule, Action: c.Action, Reason: c.Reason}
 	what := "rule " + c.Rule
 	switch {
@@ -42,7 +43,7 @@ func (c *gateAllowCmd) Run(o *output) error {
 }
 
 // blocked offers an action that the guard stopped.
-func (c *gateAllowCmd) blocked(o *output, account guard.Account) error {
+func (c *Allow) blocked(o *Output, account guard.Account) error {
 	b, err := account.BlockedBy(c.Once)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (c *gateAllowCmd) blocked(o *output, account guard.Account) error {
 		e.Once, e.Until = true, time.Now().Add(onceWithin).UTC().Format(time.RFC3339)
 		return c.add(o, account, e, shown)
 	}
-	answer, err := askOnTerminal(printable(shown) + "\nLet it pass [o]nce, in this [s]ession, for this [t]ask (one hour), [a]lways, or [n]ot? ")
+	answer, err := o.Ask(screen.Printable(shown) + "\nLet it pass [o]nce, in this [s]ession, for this [t]ask (one hour), [a]lways, or [n]ot? ")
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (c *gateAllowCmd) blocked(o *output, account guard.Account) error {
 var errNotAllowed = errors.New("nothing was allowed")
 
 // add asks once more and writes.
-func (c *gateAllowCmd) add(o *output, account guard.Account, e guard.Exception, what string) error {
+func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what string) error {
 	if c.Session || c.Task {
 		last, err := account.BlockedBy("")
 		switch {
@@ -107,7 +108,7 @@ func (c *gateAllowCmd) add(o *output, account guard.Account, e guard.Exception, 
 		}
 		e.Path = here
 	}
-	answer, err := askOnTerminal("Let this pass: " + printable(what) + limits(e) + " [y/N]? ")
+	answer, err := o.Ask("Let this pass: " + screen.Printable(what) + limits(e) + " [y/N]? ")
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func limits(e guard.Exception) (text string) {
 		text += ", once"
 	}
 	if e.Path != "" {
-		text += ", in " + printable(e.Path)
+		text += ", in " + screen.Printable(e.Path)
 	}
 	if e.Session != "" {
 		text += ", in the session of the last blocked action"
@@ -134,30 +135,30 @@ func limits(e guard.Exception) (text string) {
 	return text
 }
 
-func written(o *output, account guard.Account, e guard.Exception) error {
+func written(o *Output, account guard.Account, e guard.Exception) error {
 	file, err := account.Allow(e)
 	if err != nil {
 		return err
 	}
-	return o.result(e, "written to "+file+"\n")
+	return o.Result(e, "written to "+file+"\n")
 }
 
-// gateTrustCmd lets a project's file loosen the guard.
-type gateTrustCmd struct {
+// Trust lets a project's file loosen the guard.
+type Trust struct {
 	Folder string `arg:"" optional:"" default:"." type:"path" help:"Folder of the project; default: this one."`
 }
 
 // Run shows the file and asks the user.
-func (c *gateTrustCmd) Run(o *output) error {
-	account := ownAccount()
+func (c *Trust) Run(o *Output) error {
+	account := o.Account()
 	file, text, asks, err := account.ProjectFile(c.Folder)
 	if err != nil {
 		return err
 	}
 	if asks == "" {
-		return o.result(map[string]any{"file": file, "trusted": false}, file+" loosens nothing: it counts as it is\n")
+		return o.Result(map[string]any{"file": file, "trusted": false}, file+" loosens nothing: it counts as it is\n")
 	}
-	answer, err := askOnTerminal(fmt.Sprintf("%s:\n\n%s\nIt asks for %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
+	answer, err := o.Ask(fmt.Sprintf("%s:\n\n%s\nIt asks for %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
 	if err != nil {
 		return err
 	}
@@ -167,24 +168,14 @@ func (c *gateTrustCmd) Run(o *output) error {
 	if err := account.Trust(file, text, time.Now()); err != nil {
 		return err
 	}
-	return o.result(map[string]any{"file": file, "trusted": true}, "trusted: "+file+"\n")
+	return o.Result(map[string]any{"file": file, "trusted": true}, "trusted: "+file+"\n")
 }
 
 // shownText is a text for a terminal: its lines, without what a terminal would obey.
 func shownText(text []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {
-		b.WriteString("  " + printable(strings.TrimRight(line, "\n")) + "\n")
+		b.WriteString("  " + screen.Printable(strings.TrimRight(line, "\n")) + "\n")
 	}
 	return b.String()
-}
-
-// askOnTerminal asks the person at the controlling terminal. What comes through a pipe is
-// nobody's consent, so standard input is not read.
-var askOnTerminal = func(question string) (string, error) {
-	answer, err := guard.AskOnTerminal(question)
-	if err != nil {
-		return "", fmt.Errorf("this asks a person: run it in a terminal of your own (%w)", err)
-	}
-	return answer, nil
 }

@@ -1,0 +1,167 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+)
+
+// A command is not what it says but what runs: a script, a target of a Makefile, a script
+// of a package. The files that would run are read and given to the engine like files that
+// the command wrote itself. That can only raise the verdict: what is not read (too long,
+// too many, not a regular file) is judged by the command alone. Between reading and running
+// a file can change.
+
+// Limits of reading.
+const (
+	maxScript    = 256 << 10 // of one file
+	maxScripts   = 16        // files of one command
+	maxIncludes  = 1         // levels of files that files run
+	maxSlices    = 12        // parts of a file that is longer than the engine reads at once
+	sliceOfFile  = 28 << 10
+	hooksOff     = "--no-verify"
+	hooksFolder  = "hooks"
+	gitHookLimit = 4
+)
+
+// gitHooks are the hooks that a command of Git runs.
+var gitHooks = map[string][]string{
+	"commit": {"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"}, "push": {"pre-push"}, "merge": {"pre-merge-commit", "post-merge"}, "pull": {"post-merge", "post-rewrite"},
+	"checkout": {"post-checkout"}, "switch": {"post-checkout"}, "rebase": {"pre-rebase", "post-rewrite"}, "am": {"applypatch-msg", "pre-applypatch", "post-applypatch"},
+}
+
+// withFiles judges an action together with the files that it would run, and gives the worse
+// of both verdicts.
+func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
+	files := map[string]string{}
+	wanted := trace.Wanted
+	for level := 0; level <= maxIncludes && len(files) < maxScripts; level++ {
+		if !g.readWanted(files, wanted, action.Cwd) {
+			break
+		}
+		var seen actionrisk.Trace
+		score, seen = g.judgeSlices(action, files, score)
+		wanted = seen.Wanted
+		trace.Uses, trace.Texts = append(trace.Uses, seen.Uses...), append(trace.Texts, seen.Texts...)
+	}
+	for _, hook := range g.hooksOf(trace, action.Cwd) {
+		asScript := action
+		asScript.Command = "sh " + quotePath(hook)
+		if hooked := map[string]string{}; g.readWanted(hooked, []string{hook}, "/") {
+			var seen actionrisk.Trace
+			score, seen = g.judgeSlices(asScript, hooked, score)
+			trace.Uses, trace.Texts = append(trace.Uses, seen.Uses...), append(trace.Texts, seen.Texts...)
+		}
+	}
+	return score, trace
+}
+
+// readWanted reads files that are not known yet; false if there are none.
+func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) (more bool) {
+	for _, name := range wanted {
+		if _, known := files[name]; known || len(files) >= maxScripts {
+			continue
+		}
+		place := g.Account.place(cwd, name)
+		if place == "" {
+			continue
+		}
+		text, err := readBounded(place, maxScript)
+		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // a program of the machine's is no text
+			continue
+		}
+		files[name], more = string(text), true
+	}
+	return more
+}
+
+// judgeSlices judges with files that may be longer than what the engine reads at once: part
+// by part. worst is what is known so far. What only says that a part was not understood
+// raises nothing.
+func (g Guard) judgeSlices(action actionrisk.Action, files map[string]string, worst actionrisk.ScoreOutput) (actionrisk.ScoreOutput, actionrisk.Trace) {
+	var all actionrisk.Trace
+	most := 1
+	for _, text := range files {
+		most = max(most, (len(text)+sliceOfFile-1)/sliceOfFile)
+	}
+	for part := range min(most, maxSlices) {
+		given := map[string]string{}
+		for name, text := range files {
+			given[name] = sliced(text, part)
+		}
+		score, trace := g.Judge(action, actionrisk.Surroundings{Files: given})
+		if score = onlyFound(score); levelOf(score.Risk) > levelOf(worst.Risk) {
+			worst = score
+		}
+		all.Uses, all.Texts, all.Wanted = append(all.Uses, trace.Uses...), append(all.Texts, trace.Texts...), append(all.Wanted, trace.Wanted...)
+	}
+	return worst, all
+}
+
+// sliced is a part of a long text; its first line, which says what reads it, is in each. A
+// document is not cut.
+func sliced(text string, part int) string {
+	if len(text) <= sliceOfFile || strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text
+	}
+	head, _, _ := strings.Cut(text, "\n")
+	from, to := min(part*sliceOfFile, len(text)), min((part+1)*sliceOfFile, len(text))
+	if i := strings.IndexByte(text[from:to], '\n'); part > 0 && i >= 0 {
+		from += i
+	}
+	if i := strings.IndexByte(text[to:], '\n'); i >= 0 && i < 2048 {
+		to += i
+	}
+	if part == 0 {
+		return text[:to]
+	}
+	return head + "\n" + text[from:to]
+}
+
+// notUnderstood are the rules that say how much of a text was read, or that a variable is
+// not known. A command of an agent has no reason to hide anything; a script of a project
+// is full of variables that are set elsewhere.
+var notUnderstood = []string{"parse.", "obf.dynamic-", "obf.excess-quoting", "gate.unmatched-fail-closed", "shell.rm.recursive-dynamic-target"}
+
+// onlyFound leaves out of a verdict what says only that a text is long or was not understood.
+func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {
+	kept, level := score.MatchedRules[:0:0], actionrisk.Low
+	for _, r := range score.MatchedRules {
+		if slices.ContainsFunc(notUnderstood, func(start string) bool { return strings.HasPrefix(r.ID, start) }) {
+			continue
+		}
+		kept, level = append(kept, r), max(level, levelOf(r.Severity))
+	}
+	score.MatchedRules, score.Risk = kept, level.String()
+	return score
+}
+
+// hooksOf are the hooks of the repositories that the commands of Git of a text would run.
+func (g Guard) hooksOf(trace actionrisk.Trace, cwd string) (out []string) {
+	for i := range trace.Uses {
+		u := &trace.Uses[i]
+		if u.Program != "git" || u.Remote || u.Carries {
+			continue
+		}
+		_, folder := g.Account.movedTo(u, g.Account.folderOf(u, cwd))
+		_, common := repositoryOf(folder)
+		skip := slices.ContainsFunc(u.Words, func(w act.Word) bool { return w.Text == hooksOff })
+		for _, w := range u.Words[min(1, len(u.Words)):] {
+			for _, hook := range gitHooks[w.Text] {
+				if place := filepath.Join(common, hooksFolder, hook); common != "" && !skip && len(out) < gitHookLimit && executable(place) && !slices.Contains(out, place) {
+					out = append(out, place)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func executable(place string) bool {
+	info, err := os.Stat(place)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

@@ -110,6 +110,7 @@ func corpusActions(t testing.TB) []act.Action {
 			}
 		}
 	}
+	reported(t, func(_, command string) { add(command) })
 	bombs := allBombs()
 	for _, name := range slices.Sorted(maps.Keys(bombs)) {
 		add(bombs[name])

@@ -15,7 +15,7 @@ import (
 var mustStop = []string{
 	"rm -rf /", "rm -rf ~", "rm -rf /etc", "rm -rf /home/alice", "rm -rf ../other", "rm -rf .git", "rm -rf /usr/lib/*", "rm -fr --no-preserve-root /",
 	"find / -type f -delete", "find . -delete", "dd if=/dev/zero of=/dev/sda", "mkfs.ext4 /dev/sdb1", "wipefs -a /dev/sda", "shred -u secrets.bin",
-	"chmod -R 777 /", "chown -R nobody /etc", "mv /etc /tmp/x", "mv data /dev/null", "rsync -a --delete a/ b/", "kill -9 -1", "crontab -r", "shutdown -h now",
+	"chmod -R 777 /", "chown -R nobody /etc", "mv /etc /tmp/x", "mv data /dev/null", "rsync -a --delete a/ ~/b/", "kill -9 -1", "crontab -r", "shutdown -h now",
 	"truncate -s 0 /etc/passwd", "lvremove -f vg/data", "zfs destroy tank/data",
 	"git push --force origin main", "git push origin +master", "git push origin --delete main", "git reset --hard HEAD~3", "git clean -fdx", "git checkout -- .",
 	"git stash clear", "git branch -D topic", "git reflog expire --expire=now --all", "git filter-branch --all", "git push --mirror", "git restore .",

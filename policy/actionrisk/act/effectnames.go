@@ -49,5 +49,7 @@ const (
 	PrintsStored      = "secret.read-store"         // what is printed is a secret, from where secrets are kept
 	PrintsFile        = "secret.read-file"          // from a file of secrets
 	PrintsNamed       = "secret.print-named"        // by its name
+	KeepsSecret       = "secret.given"              // a secret is given to a program that keeps it
+	Authenticates     = "secret.authenticate"       // a secret goes to the service it belongs to
 	PrintsEnvironment = "secret.print-env"          // or among all variables
 )

@@ -73,8 +73,13 @@ func (v *Invocation) Has(name string) bool {
 		}
 		return false
 	}
-	_, ok := v.Option(name)
-	return ok
+	o, ok := v.Option(name)
+	return ok && !(o.off() && strings.IndexByte(name, '=') < 0)
+}
+
+// off: "--prod=false" says that the option is not given.
+func (o *Option) off() bool {
+	return o.Given && o.Value.Text == "false" && strings.HasPrefix(o.Name, "--")
 }
 
 // Option finds an option by name ("-f", "--force", "--dry-run=client").

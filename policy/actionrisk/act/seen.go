@@ -51,5 +51,7 @@ const (
 	Invisible          Sight = "invisible"            // letters that nobody sees
 	Escapes            Sight = "escapes"              // sequences that terminals obey
 	ShowsWalletKey     Sight = "shows-wallet-key"     // the key of a wallet is shown
+	EmptiesInput       Sight = "empties-input"        // a file is emptied before it is read
+	ChangesProduction  Sight = "changes-production"   // a program that may change something runs on a host of production
 	DropsLimits        Sight = "drops-limits"         // limits on payments go
 )

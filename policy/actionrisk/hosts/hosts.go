@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // Split splits a URL or host operand into scheme, host and rest.
@@ -229,12 +230,18 @@ func SendsBody(v *act.Invocation) bool {
 }
 
 // SecretName tells whether a variable's name says it holds a credential.
-func SecretName(name string) bool {
-	u := strings.ToUpper(name)
-	if scan.HasAnySuffix(u, "_FILE", "_PATH", "_ID", "PUBLIC_KEY") {
-		return false
+func SecretName(name string) bool { return secrets.Name(name) }
+
+// Named tells whether a part of a variable's name is a part of a host's: SLACK_TOKEN
+// belongs to slack.com.
+func Named(variable, host string) bool {
+	labels := strings.Split(host, ".")
+	for part := range strings.SplitSeq(strings.ToLower(variable), "_") {
+		if len(part) > 2 && slices.Contains(labels, part) {
+			return true
+		}
 	}
-	return scan.HasAny(u, "SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "MNEMONIC", "SEED_PHRASE", "CREDENTIAL", "DB_PASS", "DATABASE_URL", "_PAT_") || strings.HasSuffix(u, "_PAT")
+	return false
 }
 
 // ModuleHost: programs of its language import modules from there as from a registry.

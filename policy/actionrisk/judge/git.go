@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -135,7 +136,7 @@ func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // noBranch: no branch has such a name.
 func noBranch(w act.Word) bool {
 	clean := path.Clean(w.Text)
-	return w.Glob || strings.HasPrefix(clean, "..") || clean == "." || scan.HasAnyPrefix(w.Text, "./", ":") || strings.ContainsAny(w.Text, "*?[")
+	return w.Glob || strings.HasPrefix(clean, "..") || clean == "." || strings.HasSuffix(w.Text, "/") || scan.HasAnyPrefix(w.Text, "./", ":") || strings.ContainsAny(w.Text, "*?[")
 }
 
 // looksFile: a name with a common file extension is a file, not a branch.
@@ -163,10 +164,30 @@ func configValue(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if len(v.Operands) > 2 && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") && !strings.HasPrefix(v.Operands[2].Text, "!") {
 		return act.Word{}, false // another name of a git command, which is judged itself
 	}
-	if len(v.Operands) > 2 && usualProgram(e, v.Operands[2].Text) {
+	if len(v.Operands) > 2 && (usualProgram(e, v.Operands[2].Text) || sameHost(v.Operands[1].Text, v.Operands[2].Text)) {
 		return act.Word{}, false
 	}
 	return act.Word{}, len(v.Operands) > 2 && !v.Has("--get") && !v.Has("--unset")
+}
+
+// sameHost: addresses are written otherwise (url.NEW.insteadOf OLD), and their host stays.
+func sameHost(setting, old string) bool {
+	rest, isURL := strings.CutPrefix(setting, "url.")
+	lower := strings.ToLower(rest)
+	i := max(strings.LastIndex(lower, ".insteadof"), strings.LastIndex(lower, ".pushinsteadof"))
+	return isURL && i > 0 && gitHost(rest[:i]) != "" && gitHost(rest[:i]) == gitHost(old)
+}
+
+// gitHost is the host of an address that Git takes: https://user:token@host/path,
+// git@host:path.
+func gitHost(address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	address = address[strings.LastIndexByte(address, '@')+1:]
+	host, _, _ := strings.Cut(address, ":")
+	return strings.ToLower(host)
 }
 
 // usualProgram: a program people set for Git, by its bare name and with nothing of
@@ -196,7 +217,7 @@ func ownSettings(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // completion, a new name for a program that changes nothing, a variable, a folder of
 // programs of one's own.
 func ownSetting(e *interp.Env, line string) bool {
-	if line == "" || line[0] == '#' || completes(e, line) {
+	if line == "" || line[0] == '#' || completes(e, line) || loadsTool(e, line) {
 		return true
 	}
 	if strings.ContainsAny(line, "`;|&<>") || scan.HasAny(line, "$(", string(scan.Hole), "/tmp", "/dev/") {
@@ -219,7 +240,31 @@ func plainAlias(e *interp.Env, alias string) bool {
 	name, value, _ := strings.Cut(alias, "=")
 	first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
 	named, program := e.Program(name), e.Program(first)
-	return !named.Judged && named.Options == nil && len(named.Proves) == 0 && (len(program.Proves) > 0 || program.Judged) && len(program.Carries) == 0
+	free := !named.Judged && named.Options == nil && len(named.Proves) == 0 || e.In("kube", name) && e.In("kube", first)
+	return free && (len(program.Proves) > 0 || program.Judged) && !slices.ContainsFunc(program.Carries, func(w *facts.Wrapper) bool {
+		return len(w.Sub) == 0 && (w.Argv || w.Join || w.Script || w.Stdin || w.File) || slices.ContainsFunc(w.Options, func(o string) bool { return strings.Contains(value, " "+o) })
+	})
+}
+
+// loadsTool: the line loads the file of a tool that people set up so, if it is there:
+// [ -s "$NVM_DIR/nvm.sh" ] && \. "$NVM_DIR/nvm.sh"
+func loadsTool(e *interp.Env, line string) bool {
+	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", ";", " ; ").Replace(line))
+	if len(words) > 4 && (words[0] == "[" || words[0] == "[[" || words[0] == "test") {
+		if i := slices.Index(words, "&&"); i > 2 && i < 6 && slices.Contains(words[i:], words[2]) {
+			words = words[i+1:]
+		}
+	}
+	if len(words) == 3 && words[2] == "#" || len(words) > 2 && strings.HasPrefix(words[2], "#") {
+		words = words[:2]
+	}
+	if len(words) != 2 || !slices.Contains([]string{"source", ".", `\.`}, words[0]) || strings.ContainsAny(words[1], "`;|&<>()*") || strings.Contains(words[1], "..") ||
+		!scan.HasAnyPrefix(words[1], "~/", "$HOME/", "$", "/usr/share/", "/usr/local/", "/opt/homebrew/", "/etc/profile.d/") {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(words[1], func(r rune) bool { return strings.ContainsRune("/.-_${}", r) }), func(part string) bool {
+		return e.In("start-file-tools", strings.ToLower(part))
+	})
 }
 
 // addsOwnFolders: a search path that keeps what was there and adds folders of the user's
@@ -278,12 +323,20 @@ func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // completes: the line evaluates what a tool that is known prints to complete its own
 // words: eval "$(uv generate-shell-completion bash)".
 func completes(e *interp.Env, line string) bool {
-	command, begins := strings.CutPrefix(line, `eval "$(`)
-	command, ends := strings.CutSuffix(command, `)"`)
-	if !begins || !ends {
+	command, evaluates := "", false
+	for _, form := range [...][2]string{{`eval "$(`, `)"`}, {"eval $(", ")"}, {"source <(", ")"}, {". <(", ")"}, {"eval \"`", "`\""}} {
+		if text, begins := strings.CutPrefix(line, form[0]); begins && !evaluates {
+			command, evaluates = strings.CutSuffix(text, form[1])
+		}
+	}
+	if !evaluates {
 		return false
 	}
 	words := strings.Fields(command)
+	if len(words) > 0 && facts.StandardDirectory(words[0]) {
+		words[0] = path.Base(words[0])
+		command = strings.Join(words, " ")
+	}
 	if len(words) < 2 || len(words) > 4 || strings.ContainsAny(command, "`;|&<>$()\\/'\"") {
 		return false
 	}

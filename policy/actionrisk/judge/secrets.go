@@ -19,7 +19,13 @@ var SecretPredicates = map[string]interp.Predicate{
 	"serves-secrets": servesSecrets, // a web server whose root holds credentials
 	"names-only":     namesOnly,     // shows what stands before "=" alone
 	"secretfile":     secretFile,    // shows a file of credentials on this machine
-	"local":          func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
+	"given-secret": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is or holds a credential
+		in := it.Inv.Stdin
+		return in.Word, (in.Taint|in.Word.Taint)&fromSecrets != 0 || hosts.SecretName(in.Word.Var)
+	},
+	"authenticates": authenticates, // each secret goes to where it belongs, in a header of a request that reads
+	"sent-secret":   sentSecret,    // a variable with a credential is sent in a body
+	"local":         func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
 	"any-out": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, !it.Inv.Has("-pubout") && !it.Inv.Has("-pubin") && !it.Inv.Has("-check")
 	},
@@ -291,11 +297,12 @@ func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	case "cut":
 		only = valueIs(v, "=", "-d", "--delimiter") && valueIs(v, "1", "-f", "--fields")
 	case "sed":
-		only = strings.HasPrefix(program, "s/=.*/") && scan.HasAnySuffix(program, "//", "/=/", "***/")
+		only = strings.HasPrefix(program, "s/=.*/") && scan.HasAnySuffix(strings.TrimRight(program, "gp"), "//", "/=/", "***/")
 	case "awk", "gawk", "mawk":
 		only = valueIs(v, "=", "-F", "--field-separator") && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
 	case "grep", "egrep", "rg":
-		only = v.Has("-o") && strings.HasPrefix(program, "^[") && !strings.ContainsAny(program, ".=")
+		pattern := strings.TrimSuffix(strings.Replace(program, "[^=]", "[]", 1), "=") // anything but "=", and "=" at the end
+		only = v.Has("-o") && strings.HasPrefix(pattern, "^[") && !strings.ContainsAny(pattern, ".=")
 	}
 	return act.Word{}, only
 }

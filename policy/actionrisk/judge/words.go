@@ -14,6 +14,9 @@ import (
 
 // ShellPredicates test invocations. Their arguments are alternatives.
 var ShellPredicates = map[string]interp.Predicate{
+	"synced-here":        syncedHere,      // two folders of the project, or temporary ones
+	"homefile":           homeFile,        // an operand is one of these, seen from a home directory
+	"production":         inProduction,    // the call says that it is about production
 	"vital":              vital,           // a path operand is of one of these classes, and no drop-in
 	"dropin":             dropIn,          // a path operand is a file that adds to the settings of a part of the system
 	"operand":            operandIs,       // a path operand is of one of these classes

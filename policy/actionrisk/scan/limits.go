@@ -10,7 +10,7 @@ const (
 	// MaxSteps is the work of one assessment, some 0.1 microseconds a step; honest
 	// commands of 2,000 characters take a third of it. It takes the place of a
 	// time-out, and keeps any text below two milliseconds.
-	MaxSteps = 12_000
+	MaxSteps = 13_000
 	// MaxNesting is how many openers may stand open before a parser sees the
 	// text: 1,000 nested "((" cost the shell parser over a millisecond.
 	MaxNesting = 64

@@ -245,7 +245,7 @@ func removesEach(low string) bool {
 // sqlObject: DROP, CREATE, ALTER and TRUNCATE of something a database has.
 func sqlObject(word, next, rest, after string) bool {
 	if word == "truncate" {
-		return next == "table" || next == "only" || truncates(strings.TrimSpace(skipSQLSpace(rest)))
+		return next == "table" || next == "only" || next == "database" || next == "all" && HasSQLWord(strings.ToLower(rest), "tables") || truncates(strings.TrimSpace(skipSQLSpace(rest)))
 	}
 	if _, ok := sql.ObjectWords[next]; !ok {
 		return false

@@ -44,6 +44,11 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	if !proven(e, v) {
 		suspect(sh, v)
 		notFound(sh, v)
+		if v.Remote && v.Host != "" {
+			if production, _ := facts.Environments(v.Host); production {
+				e.See(act.ChangesProduction, sh.Src, v.From, v.To, act.Printable(v.Host))
+			}
+		}
 		if !matched {
 			e.Unproven, e.Loose = true, true
 		}

@@ -145,7 +145,7 @@ func parameters(sh *interp.Process, name string, n syntax.Node) (list []act.Word
 	switch {
 	case name == "0" && sh.Zero.Text != "":
 		return []act.Word{sh.Zero}, true, true
-	case name == "0":
+	case name == "0", name == "BASH_SOURCE": // the script itself
 		return []act.Word{{Text: "sh", At: -1, Span: spanOf(sh, n)}}, true, true
 	case sh.Params == nil:
 		return nil, false, false

@@ -59,11 +59,8 @@ func scanPiece(e *interp.Env, src *act.Source, from, to int, words []string) {
 func printsSecret(e *interp.Env, v *act.Invocation) bool {
 	for i := range e.Findings {
 		f := &e.Findings[i]
-		if s, _ := v.Src.Where(v.From, v.To); f.Span == s {
-			switch f.Rule.ID {
-			case act.PrintsStored, act.PrintsFile, act.PrintsNamed, act.PrintsEnvironment:
-				return true
-			}
+		if s, _ := v.Src.Where(v.From, v.To); f.Span == s && printing(f.Rule.ID) {
+			return true
 		}
 	}
 	return false

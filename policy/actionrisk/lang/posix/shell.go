@@ -114,6 +114,7 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 		sh.Behind = true
 		defer func() { sh.Behind = behind }()
 	}
+	emptiesInput(sh, s, files)
 	out := command(sh, s.Cmd, in, files)
 	for _, f := range files {
 		if f.Op != "<" {
@@ -363,10 +364,17 @@ func coprocess(sh *interp.Process, c *syntax.CoprocClause, in act.Flow) act.Flow
 func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
 	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 		apart(sh, c.X)
+		emptiesSource(sh, c)
+		from := len(sh.Env.Findings)
 		out := stmt(sh, c.X, in)
 		apart(sh, c.Y)
 		sh.Env.Segment++
-		return stmt(sh, c.Y, out)
+		to := len(sh.Env.Findings)
+		out = stmt(sh, c.Y, out)
+		if _, simple := c.Y.Cmd.(*syntax.CallExpr); simple {
+			handOver(sh.Env, from, to)
+		}
+		return out
 	}
 	out := stmt(sh, c.X, in)
 	sh.Env.Segment++
@@ -499,6 +507,7 @@ func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir
 		sh.Env.Ran = true
 		return act.Flow{Known: true}
 	}
+	from := len(sh.Env.Findings)
 	v := &act.Invocation{Src: sh.Src, Stdin: in, Redirs: files, From: int(c.Pos().Offset()), To: int(c.End().Offset())}
 	for _, a := range c.Assigns {
 		w := act.Word{At: -1}
@@ -519,7 +528,10 @@ func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir
 	if len(sh.Others) > 0 {
 		otherValues(sh, c, v)
 	}
-	return sh.Run(v)
+	to := len(sh.Env.Findings)
+	out := sh.Run(v)
+	handOver(sh.Env, from, to)
+	return out
 }
 
 // spanOf is where a node stands in the submitted command.

@@ -260,6 +260,7 @@ func (r *inlineRun) whole() {
 	if (r.secret || r.wholeEnvironment()) && r.mentions(sendNames...) {
 		see(act.SendsSecret)
 	}
+	r.leaks()
 }
 
 // handsEvaluator: what evaluates texts is not called at i, but an argument: then(eval).

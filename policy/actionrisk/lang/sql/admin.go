@@ -519,7 +519,7 @@ func (p *parser) library(verb string, i, end int) {
 var libraryEffects = map[string]struct{ plain, word, with string }{
 	"attach":    {"ddl.additive", "", "server.file-write"},
 	"install":   {"ddl.additive", "", "server.program"},
-	"detach":    {"ddl.rewrite", "permanently", "drop.other"},
+	"detach":    {"ddl.rewrite", "permanently", "drop.table"},
 	"restore":   {"replace", "replace", "drop.database"},
 	"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP brings it back
 	"runscript": {"dynamic", "", ""},

@@ -363,7 +363,7 @@ func (p *parser) mergeStatement(i, end int) {
 
 func (p *parser) truncation(i, end int) {
 	j := i + 1
-	for p.isAny(j, "table", "only") || p.is(j, "if") || p.is(j, "exists") {
+	for p.isAny(j, "table", "only", "database", "all", "tables", "from") || p.is(j, "if") || p.is(j, "exists") {
 		j++
 	}
 	target, _ := p.name(j, end)

@@ -8,6 +8,7 @@ package windows
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -154,6 +155,9 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 	if isCmdlet(c, first) {
 		return "powershell", c.Windows.ByCmdlet[first] != nil || scan.Upper(text[0]) && strings.IndexByte(text[:end], '-') > 0
 	}
+	if (c.Windows.Elsewhere[first] != nil || !c.Windows.IsProgram[first]) && onlyPOSIX(c, text) {
+		return "", false
+	}
 	if startsProgram(c, first, rest) {
 		lang := windowsLanguage(c, first, text)
 		return lang, c.Windows.Elsewhere[first] == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
@@ -166,6 +170,45 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 		return lang, sure || later == lang
 	}
 	return later, false
+}
+
+// onlyPOSIX: a word of the grammar that only a POSIX shell has begins a statement, or
+// output goes to its null device, and nothing is written that no POSIX shell writes: a path
+// with a drive, a variable of cmd, a command of PowerShell.
+func onlyPOSIX(c *facts.Set, text string) bool {
+	return saysPOSIX(text) && windowsLater(&c.Windows.WindowsTable, text) == "" && !strings.Contains(text, `:\`) &&
+		!slices.ContainsFunc(strings.FieldsFunc(text, betweenWords), func(w string) bool {
+			return c.Windows.ByCmdlet[strings.ToLower(w)] != nil && strings.IndexByte(w, '-') > 0
+		})
+}
+
+func betweenWords(r rune) bool { return strings.ContainsRune(" \t\n;|&(){}'\"", r) }
+
+// saysPOSIX: the text is written in the grammar of a POSIX shell.
+func saysPOSIX(text string) bool {
+	if strings.Contains(text, ">/dev/null") || strings.Contains(text, "> /dev/null") || scan.HasAnyPrefix(text, "if ! ", "if [ ", "if [[ ", "while ! ", "while [ ", "until ") {
+		return true
+	}
+	if option, ok := strings.CutPrefix(text, "set "); ok && len(option) > 1 && (option[0] == '-' || option[0] == '+') {
+		return true
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != ';' && text[i] != '\n' {
+			continue
+		}
+		for i+1 < len(text) && strings.IndexByte(" \t\n", text[i+1]) >= 0 {
+			i++
+		}
+		word := text[i+1:]
+		if end := strings.IndexFunc(word, betweenWords); end >= 0 {
+			word = word[:end]
+		}
+		switch word {
+		case "then", "fi", "do", "done", "esac", "elif":
+			return true
+		}
+	}
+	return false
 }
 
 // isCmdlet: the name is a verb and a noun, as PowerShell's are.

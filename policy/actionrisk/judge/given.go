@@ -1,0 +1,177 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Where a secret goes decides what is done with it: to the service that issued it, in the
+// header that is made for it, or to somebody else.
+
+// authenticates: a request that only reads carries each secret in a header or an option
+// that is made for one, over TLS, to a host that it belongs to.
+func authenticates(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if hosts.SendsBody(v) || !slices.Contains([]string{"GET", "HEAD"}, hosts.Method(v)) || len(v.Operands) == 0 {
+		return act.Word{}, false
+	}
+	var address, carried act.Word
+	for _, w := range v.Argv[1:] {
+		scheme, host, _, ok := hosts.Split(w.Text)
+		printed := w.Taint&fromSecrets != 0
+		secret := printed || hosts.SecretName(w.Var)
+		switch {
+		case ok && (secret || scheme != "https" || hosts.PasteHost(host) || strings.IndexByte(host, scan.Hole) >= 0):
+			return act.Word{}, false
+		case ok:
+			address = w
+		case secret && !credentialHeader(w.Text) && !isUser(v, w):
+			return act.Word{}, false
+		case printed:
+			carried = w
+		}
+	}
+	if address.Text == "" || carried.Text == "" {
+		return act.Word{}, false
+	}
+	return carried, belongs(carried.Var, address.Text)
+}
+
+// credentialHeader: "Name: value" of a header that is made for a credential.
+func credentialHeader(text string) bool {
+	name, _, ok := strings.Cut(text, ":")
+	return ok && !strings.ContainsAny(name, " /@=") && hosts.SecretName(name)
+}
+
+// isUser: the word is the value of the option that gives a user and a password.
+func isUser(v *act.Invocation, w act.Word) bool {
+	value, ok := v.Value("-u", "--user", "--oauth2-bearer", "-a", "--auth")
+	return ok && value.Span == w.Span
+}
+
+// issuers are the words of hosts that take what a program prints as a credential.
+var issuers = map[string]string{"gh": "github", "glab": "gitlab", "gcloud": "google", "aws": "amazonaws", "az": "azure", "heroku": "heroku",
+	"flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npm", "vercel": "vercel", "netlify": "netlify"}
+
+// belongs: a secret, by the variable that holds it or "$(program)" that printed it,
+// belongs to a host: it names the host's service, or it comes from a store and the host is
+// one of an interface for programs.
+func belongs(variable, address string) bool {
+	_, host, rest, _ := hosts.Split(address)
+	if program, ok := strings.CutPrefix(variable, "$("); ok {
+		if issuer := issuers[strings.TrimSuffix(program, ")")]; issuer != "" {
+			return strings.Contains(host, issuer)
+		}
+	}
+	return hosts.Named(variable, host) || programInterface(host, rest)
+}
+
+// programInterface: a host or a path that serves programs.
+func programInterface(host, rest string) bool {
+	if slices.Contains(strings.Split(host, "."), "api") || strings.HasPrefix(host, "api-") {
+		return true
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == "api" || part == "graphql" || len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9' {
+			return true
+		}
+	}
+	return false
+}
+
+// sentSecret: a variable with a credential is sent in the body of a request, and neither
+// to a service of its name nor as the sign-in that the address asks for.
+func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	var address string
+	for _, w := range v.Operands {
+		if _, _, _, ok := hosts.Split(w.Text); ok {
+			address = w.Text
+		} else if host, ok := hosts.LooksHost(w.Text); ok && address == "" {
+			_, rest, _ := strings.Cut(w.Text, "/")
+			address = "https://" + host + "/" + rest
+		}
+	}
+	if address == "" {
+		return act.Word{}, false
+	}
+	_, host, rest, _ := hosts.Split(address)
+	return option(v, func(o *act.Option) bool {
+		if !slices.Contains(hosts.BodyOptions, o.Name) || !hosts.SecretName(o.Value.Var) || strings.HasPrefix(o.Value.Text, "@") {
+			return false
+		}
+		text := strings.ToLower(o.Value.Text)
+		signsIn := strings.ContainsAny(text, "=:") && (scan.HasAny(strings.ToLower(rest), "login", "token", "auth", "oauth", "session", "signin", "sign-in") || scan.HasAny(text, "grant_type", "client_"))
+		return !signsIn && !hosts.Named(o.Value.Var, host)
+	})
+}
+
+// syncedHere: what is made the same as another folder lies in the project or is
+// temporary, as is the other.
+func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	list := targets(it)
+	if len(list) != 2 {
+		return act.Word{}, false
+	}
+	from, to := e.ClassOf(list[0], it.Inv.Cwd), e.ClassOf(list[1], it.Inv.Cwd)
+	const here = paths.IsRelative | paths.IsSource | paths.IsRebuildable
+	const elsewhere = paths.IsOutside | paths.IsDynamic | paths.IsVCS | paths.IsHome | paths.IsRoot | paths.IsSystem | paths.IsTempRoot
+	return list[1], !remote(list[0]) && !remote(list[1]) && from&(here|paths.IsCwd) != 0 && from&elsewhere == 0 && to&(here|paths.IsTemp) != 0 && to&(elsewhere|paths.IsCwd) == 0
+}
+
+// homeFile: an operand lies in somebody's home directory and, seen from there, is one of
+// these; of "**/name" it may lie anywhere.
+func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	return first(targets(it), func(w act.Word) bool {
+		rest, ok := belowHome(w.Text)
+		return slices.ContainsFunc(args, func(p string) bool {
+			if name, anywhere := strings.CutPrefix(p, "**/"); anywhere {
+				return paths.GlobMatch(name, scan.Base(w.Text))
+			}
+			if !ok {
+				return false
+			}
+			if folder, ok := strings.CutSuffix(p, "/"); ok {
+				return strings.HasPrefix(rest, folder+"/") && len(rest) > len(p)
+			}
+			return strings.Count(p, "/") == strings.Count(rest, "/") && paths.GlobMatch(p, rest)
+		})
+	})
+}
+
+// belowHome is a path seen from the home directory that it lies in.
+func belowHome(p string) (string, bool) {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		return rest, true
+	}
+	if rest, ok := strings.CutPrefix(p, "/root/"); ok {
+		return rest, true
+	}
+	for _, homes := range [...]string{"/home/", "/Users/"} {
+		if rest, ok := strings.CutPrefix(p, homes); ok {
+			_, rest, ok = strings.Cut(rest, "/")
+			return rest, ok
+		}
+	}
+	return "", false
+}
+
+// inProduction: the words, the host or the environment of the call say that it is about
+// production.
+func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	production, _ := wordsEnvironment(e, it.Inv)
+	for _, w := range it.Inv.Operands {
+		if host, _, ok := strings.Cut(w.Text, ":"); ok && remote(w) {
+			p, _ := facts.Environments(host)
+			production = production || p
+		}
+	}
+	return act.Word{}, production
+}

@@ -1,0 +1,119 @@
+package posix
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// handOver drops the findings [from:to] that say that a secret is printed, if a later one
+// says that it is given to a program that keeps it or sends it to where it belongs:
+// echo "$TOKEN" | docker login --password-stdin.
+func handOver(e *interp.Env, from, to int) {
+	if to >= len(e.Findings) {
+		return
+	}
+	i := slices.IndexFunc(e.Findings[to:], takesSecret)
+	if i < 0 {
+		return
+	}
+	by, n := e.Findings[to+i].Span, 0
+	e.Findings = append(e.Findings[:from:from], slices.DeleteFunc(slices.Clone(e.Findings[from:]), func(f interp.Finding) bool {
+		n++
+		return printing(f.Rule.ID) && (n <= to-from || f.Span == by)
+	})...)
+}
+
+// takesSecret: the finding is about a program that keeps what it is given, which is
+// started by nothing but its own name.
+func takesSecret(f interp.Finding) bool {
+	return (f.Rule.ID == act.KeepsSecret || f.Rule.ID == act.Authenticates) && !slices.ContainsFunc(f.Via, func(via string) bool {
+		return via != "sudo" && via != "doas" && via != "env" && via != "command" && via != "time" && via != "npx"
+	})
+}
+
+// printing: the rule says that a secret is shown.
+func printing(id string) bool {
+	switch id {
+	case act.PrintsStored, act.PrintsFile, act.PrintsNamed, act.PrintsEnvironment:
+		return true
+	}
+	return false
+}
+
+// emptiesInput reports a redirection that empties the file that the same pipeline reads:
+// jq . f > f. The shell opens it before any program starts.
+func emptiesInput(sh *interp.Process, s *syntax.Stmt, files []act.Redir) {
+	for _, f := range files {
+		if f.Op != ">" || !f.File.Known() || f.File.Glob || sh.Env.ClassOf(f.File, sh.Cwd)&(paths.IsNullDevice|paths.IsDevice) != 0 || strings.HasPrefix(f.File.Text, "/dev/") {
+			continue
+		}
+		if readsFile(sh, s, paths.FileKey(sh.Cwd, f.File.Text)) {
+			sh.Env.See(act.EmptiesInput, sh.Src, int(s.Pos().Offset()), int(s.End().Offset()), act.Printable(f.File.Text))
+		}
+	}
+}
+
+// emptiesSource is emptiesInput for the last program of a pipeline and those before it. Tee
+// opens its files as early.
+func emptiesSource(sh *interp.Process, c *syntax.BinaryCmd) {
+	empties := func(name string) {
+		if name != "" && !strings.HasPrefix(name, "/dev/") && readsFile(sh, c.X, paths.FileKey(sh.Cwd, name)) {
+			sh.Env.See(act.EmptiesInput, sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), act.Printable(name))
+		}
+	}
+	for _, r := range c.Y.Redirs {
+		if r.Op == syntax.RdrOut && toStdout(r) {
+			empties(plainWord(r.Word))
+		}
+	}
+	if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 2 && call.Args[0].Lit() == "tee" {
+		empties(plainWord(call.Args[1]))
+	}
+}
+
+// readsFile: a program of the pipeline is given the file to read, as a word of its own or
+// as its input.
+func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
+	for _, r := range s.Redirs {
+		if r.Op == syntax.RdrIn && paths.FileKey(sh.Cwd, r.Word.Lit()) == key && r.Word.Lit() != "" {
+			return true
+		}
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.Pipe && (readsFile(sh, c.X, key) || readsFile(sh, c.Y, key))
+	case *syntax.CallExpr:
+		if len(c.Args) < 2 || !sh.Env.In("readers", scan.Base(c.Args[0].Lit())) && !sh.Env.In("text-filters", scan.Base(c.Args[0].Lit())) {
+			return false
+		}
+		return slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {
+			text := plainWord(w)
+			return text != "" && paths.FileKey(sh.Cwd, text) == key
+		})
+	}
+	return false
+}
+
+// plainWord is the text of a word that stands for itself, quoted or not; else "".
+func plainWord(w *syntax.Word) string {
+	if len(w.Parts) != 1 {
+		return ""
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.SglQuoted:
+		return p.Value
+	case *syntax.DblQuoted:
+		if len(p.Parts) == 1 {
+			if lit, ok := p.Parts[0].(*syntax.Lit); ok {
+				return lit.Value
+			}
+		}
+	}
+	return w.Lit()
+}

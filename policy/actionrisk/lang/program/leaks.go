@@ -1,0 +1,137 @@
+package program
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// A variable of the environment that is named like a secret and stands in the address or
+// in the body of a request leaves the machine. In a header it signs in.
+
+// requestNames are how names of calls end that send a request.
+var requestNames = scan.SetOf("urlopen urlretrieve get post put patch request fetch axios open Request getprint getstore head send getJSON get_response post_form file_get_contents curl_init sendBeacon openStream GET POST LWP::Simple::get getText")
+
+// leaks reports a request of the text that carries a secret of the environment to a host
+// that is not of that secret's service.
+func (r *inlineRun) leaks() {
+	if !strings.Contains(r.src.Text, "://") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
+		return
+	}
+	held := r.heldSecrets()
+	for i, t := range r.toks {
+		if t.Kind != tokens.Name || !requestNames[t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]] {
+			continue
+		}
+		var args []tokens.Token
+		switch r.at(i, 1).Kind {
+		case '(':
+			args = r.toks[i+2 : max(closing(r.toks, i+1), i+2)]
+		case tokens.String: // a call without brackets
+			args = r.toks[i+1 : max(r.statement(i), i+1)]
+		}
+		if name, to := r.carried(args, held); name != "" && !hosts.Named(name, to) {
+			r.sh.Env.See(act.SendsSecret, r.src, t.From, t.To, act.Printable(name))
+			return
+		}
+	}
+}
+
+// carried is the secret that the arguments of a request hold outside of its headers, and
+// the host that it goes to.
+func (r *inlineRun) carried(args []tokens.Token, held map[string]string) (name, to string) {
+	inHeaders, depth := false, 0
+	for i, t := range args {
+		switch t.Kind {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			if depth--; depth <= 0 {
+				inHeaders = false
+			}
+		case tokens.Name, tokens.String:
+			low := strings.ToLower(strings.Trim(t.Text, ".:'\""))
+			if low == "headers" || low == "auth" || low == "authorization" || strings.HasPrefix(low, "x-") {
+				inHeaders = true
+			} else if low == "body" || low == "data" || low == "json" || low == "params" {
+				inHeaders = false
+			}
+			if _, host, _, ok := hosts.Split(t.Text); ok && t.Kind == tokens.String && to == "" {
+				to = host
+			}
+		}
+		if secret := r.secretAt(args, i, held); secret != "" && name == "" && !inHeaders {
+			name = secret
+		}
+	}
+	if to == "" || hosts.LocalHost(to) || scan.HasAny(to, "telegram", "slack", "discord") {
+		return "", ""
+	}
+	return name, to
+}
+
+// secretAt is the name of the secret that the token at i reads from the environment, or
+// that a variable of the text holds.
+func (r *inlineRun) secretAt(toks []tokens.Token, i int, held map[string]string) string {
+	t := toks[i]
+	switch {
+	case t.Kind == tokens.Name && secretRead(t):
+		return strings.TrimPrefix(t.Text, "process.env.")
+	case t.Kind == tokens.Name && held[strings.TrimLeft(t.Text, "$@")] != "":
+		return held[strings.TrimLeft(t.Text, "$@")]
+	case t.Kind == tokens.String && i > 1 && hosts.SecretVariable(t.Text), t.Kind == tokens.Name && i > 1 && hosts.SecretVariable(t.Text):
+		for j := i - 1; j >= max(0, i-4); j-- { // os.environ["X"], getenv("X"), ENV.fetch("X"), $ENV{X}
+			if toks[j].Kind == tokens.Name && strings.Contains(strings.ToLower(toks[j].Text), "env") {
+				return t.Text
+			}
+		}
+	case t.Kind == tokens.String:
+		return interpolated(t, held)
+	}
+	return ""
+}
+
+// interpolated is the secret that an expression inside of a text reads.
+func interpolated(t tokens.Token, held map[string]string) string {
+	for _, text := range append([]string{t.Text}, t.Holes...) {
+		for _, begin := range [...]string{"environ[", "environ.get(", "getenv(", "process.env.", "ENV[", "ENV{", "ENV.fetch(", "env.get("} {
+			_, rest, ok := strings.Cut(text, begin)
+			if !ok {
+				continue
+			}
+			rest = strings.TrimLeft(rest, `'"`)
+			if name := rest[:nameEnd(rest)]; hosts.SecretVariable(name) {
+				return name
+			}
+		}
+		if name := held[strings.TrimLeft(text, "$@")]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func nameEnd(text string) int {
+	n := 0
+	for n < len(text) && scan.IsNameByte(text[n]) {
+		n++
+	}
+	return n
+}
+
+// heldSecrets are the variables of the text that were given a secret of the environment.
+func (r *inlineRun) heldSecrets() map[string]string {
+	held := map[string]string{}
+	for i := range r.toks {
+		name, body := r.madeAt(i)
+		for j := range body {
+			if secret := r.secretAt(body, j, held); secret != "" && len(held) < scan.MaxFiles {
+				held[name] = secret
+			}
+		}
+	}
+	return held
+}

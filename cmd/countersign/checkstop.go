@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -39,7 +40,7 @@ func (c *checkCmd) ask(ctx context.Context, decision assurance.DecisionRecord, r
 		return "", fmt.Errorf("the service does not answer, so whether the decision still holds is not known: %w", errors.Unwrap(err))
 	}
 	defer answer.Body.Close()
-	text, err := readAtMost(answer.Body, 1<<16)
+	text, err := files.ReadAtMost(answer.Body, 1<<16)
 	if err != nil {
 		return "", fmt.Errorf("the answer of the service: %w", err)
 	}

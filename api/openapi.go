@@ -461,6 +461,7 @@ func (op *operation) answerSchema() (object, error) {
 		if err != nil {
 			return nil, err
 		}
+		receipt["description"] = "The signed receipt: that this answer was given to this request."
 		properties["receipt"] = receipt
 		required = append(required, "receipt")
 	}
@@ -504,26 +505,26 @@ func statusShapes(all object) object {
 // outside outputHash.
 var recordedMembers = map[string]reflect.Type{
 	actionsafety.Run.Operation: reflect.TypeFor[struct {
-		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$"`
-		StatusURL  string `json:"statusUrl" jsonschema:"format=uri"`
-		CreatedAt  string `json:"createdAt" jsonschema:"format=date-time"`
-		ExpiresAt  string `json:"expiresAt" jsonschema:"format=date-time"`
+		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"Id of the workflow, for its status."`
+		StatusURL  string `json:"statusUrl" jsonschema:"format=uri" jsonschema_description:"Where the status record can be read."`
+		CreatedAt  string `json:"createdAt" jsonschema:"format=date-time" jsonschema_description:"When the workflow ran, RFC 3339 UTC."`
+		ExpiresAt  string `json:"expiresAt" jsonschema:"format=date-time" jsonschema_description:"When the status record is gone: 30 days later, RFC 3339 UTC."`
 	}](),
 	attest.Service.Operation: reflect.TypeFor[struct {
-		Record    attest.Record  `json:"record"`
-		Integrity seal.Integrity `json:"integrity"`
-		VerifyURL string         `json:"verifyUrl" jsonschema:"format=uri"`
+		Record    attest.Record  `json:"record" jsonschema_description:"The attestation: what is signed."`
+		Integrity seal.Integrity `json:"integrity" jsonschema_description:"Hash and signature of record."`
+		VerifyURL string         `json:"verifyUrl" jsonschema:"format=uri" jsonschema_description:"Where record and integrity can be checked, free of charge."`
 	}](),
 }
 
 // envelope is what every enveloped answer carries beside the service's own part.
 type envelope struct {
-	Status     string `json:"status"`
-	Service    string `json:"service"`
-	Version    string `json:"version"`
-	InputHash  string `json:"inputHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	OutputHash string `json:"outputHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	Reference  string `json:"reference,omitempty"`
+	Status     string `json:"status" jsonschema_description:"Always ok for an answer."`
+	Service    string `json:"service" jsonschema_description:"Name of the service with dashes, for example bond-analyze."`
+	Version    string `json:"version" jsonschema_description:"Version of the interface."`
+	InputHash  string `json:"inputHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical request."`
+	OutputHash string `json:"outputHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical answer without outputHash and the signed members: the same request gives the same hash."`
+	Reference  string `json:"reference,omitempty" jsonschema_description:"The reference of the request, echoed."`
 }
 
 func unique(names []any) []any {

@@ -618,3 +618,30 @@ func TestEveryServiceIsComplete(t *testing.T) {
 		t.Error("there is no service")
 	}
 }
+
+// Every member of a request and an answer of a service is described where readers look
+// for it: at the member itself, also where it may be null.
+func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
+	t.Parallel()
+	for _, s := range Services() {
+		request, err := requestSchemaOf(s.Input())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&operation{id: s.Operation, service: &s, output: s.Output()}).answerSchema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for side, schema := range map[string]any{"request": request, "answer": answer} {
+			walk(schema, func(part map[string]any) {
+				properties, _ := part["properties"].(map[string]any)
+				for name, property := range properties {
+					member, _ := property.(map[string]any)
+					if said, _ := member["description"].(string); said == "" {
+						t.Errorf("%s of %s: the member %s is not described", side, s.Name, name)
+					}
+				}
+			})
+		}
+	}
+}

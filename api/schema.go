@@ -142,9 +142,10 @@ var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 			delete(s, "oneOf")
 			s["anyOf"] = one
 		}
+		hoist(s)
 		// No answer claims that a person approved: an approval is a record of its own.
 		if properties, ok := s["properties"].(map[string]any); ok && properties[neverClaimed] != nil {
-			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false}
+			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false, "description": "Always false: an approval is a record of its own."}
 		}
 	})
 	return json.Marshal(document)
@@ -216,9 +217,27 @@ func allowNull(document map[string]any) {
 			if _, nullable := p["anyOf"]; nullable || slices.Contains(required, any(name)) || len(p) == 0 {
 				continue
 			}
-			properties[name] = map[string]any{"anyOf": []any{p, map[string]any{"type": "null"}}}
+			nullable := map[string]any{"anyOf": []any{p, map[string]any{"type": "null"}}}
+			hoist(nullable)
+			properties[name] = nullable
 		}
 	})
+}
+
+// hoist moves what is said about a value that may be null from the branch of its type to
+// the member itself, where readers look for it.
+func hoist(s map[string]any) {
+	branches, _ := s["anyOf"].([]any)
+	if len(branches) != 2 || !isNull(branches[1]) {
+		return
+	}
+	of, _ := branches[0].(map[string]any)
+	for _, keyword := range []string{"description", "default"} {
+		if said, has := of[keyword]; has && s[keyword] == nil {
+			s[keyword] = said
+			delete(of, keyword)
+		}
+	}
 }
 
 // edgePattern is the specification's pattern for text that neither starts nor

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -137,6 +138,7 @@ func membersShown(schema map[string]any) (list []site.Member) {
 	for _, name := range sortedKeys(properties) {
 		property, _ := properties[name].(object)
 		meaning, _ := property["description"].(string)
+		meaning = strings.TrimSpace(meaning + " " + allowedShown(property))
 		list = append(list, site.Member{Name: name, Type: typeShown(property), Meaning: meaning, Required: slices.Contains(required, any(name))})
 	}
 	slices.SortStableFunc(list, func(a, b site.Member) int {
@@ -149,6 +151,34 @@ func membersShown(schema map[string]any) (list []site.Member) {
 		return 1
 	})
 	return list
+}
+
+// allowedShown says which values a member may have, and which it has if it is left out.
+func allowedShown(property object) (text string) {
+	value := property
+	if branches, _ := property["anyOf"].([]any); len(branches) > 0 {
+		value, _ = branches[0].(object)
+	}
+	bounds := keywords{node: value}
+	n := numberReading{minimum: bounds.number("minimum", math.Inf(-1)), maximum: bounds.number("maximum", math.Inf(1)),
+		exclusiveMinimum: bounds.number("exclusiveMinimum", math.Inf(-1)), exclusiveMaxium: bounds.number("exclusiveMaximum", math.Inf(1))}
+	allowed := strings.TrimPrefix(n.allowed(), "must be ")
+	least, most := bounds.length("minItems", 0), bounds.length("maxItems", 0)
+	switch {
+	case allowed != "a number":
+		text = strings.ToUpper(allowed[:1]) + allowed[1:] + "."
+	case most > 0:
+		text = fmt.Sprintf("%d to %d items.", least, most)
+	case value["maxLength"] != nil:
+		text = fmt.Sprintf("%d to %d characters.", bounds.length("minLength", 0), bounds.length("maxLength", 0))
+	}
+	if value["default"] == nil {
+		value = property
+	}
+	if otherwise, has := value["default"]; has {
+		text += fmt.Sprintf(" Default %v.", otherwise)
+	}
+	return strings.TrimSpace(text)
 }
 
 // typeShown is the type of a member in a word or two.

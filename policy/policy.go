@@ -215,12 +215,12 @@ func (s Service) Label() string { return strings.ReplaceAll(s.Name, "/", "-") }
 
 // Finding is one observation about an input, with the rule that made it.
 type Finding struct {
-	ID       string `json:"id"`
-	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
-	Message  string `json:"message"`
-	Path     string `json:"path,omitempty"`
-	Evidence string `json:"evidence,omitempty"`
-	DocPath  string `json:"docPath"` // RulePath; SortFindings fills it in
+	ID       string `json:"id" jsonschema_description:"Name of the rule that made the finding."`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
+	Message  string `json:"message" jsonschema_description:"What was found, in one sentence."`
+	Path     string `json:"path,omitempty" jsonschema_description:"JSON pointer of the member it is about, where there is one."`
+	Evidence string `json:"evidence,omitempty" jsonschema_description:"The part of the input it is about, shortened and with secrets masked."`
+	DocPath  string `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."` // RulePath; SortFindings fills it in
 }
 
 var severities = []string{"info", "low", "medium", "high", "critical"}

@@ -60,36 +60,36 @@ const (
 
 // Integrity is how a record is signed.
 type Integrity struct {
-	Canonicalization   string `json:"canonicalization"`
-	HashAlgorithm      string `json:"hashAlgorithm"`
-	RecordHash         string `json:"recordHash"`
-	PayloadType        string `json:"payloadType"`
-	SignatureAlgorithm string `json:"signatureAlgorithm"`
-	KeyID              string `json:"keyId"`
-	Signature          string `json:"signature"`
+	Canonicalization   string `json:"canonicalization" jsonschema_description:"How record is made canonical."`
+	HashAlgorithm      string `json:"hashAlgorithm" jsonschema_description:"Hash of the canonical record."`
+	RecordHash         string `json:"recordHash" jsonschema_description:"The hash, in hexadecimal digits."`
+	PayloadType        string `json:"payloadType" jsonschema_description:"Media type of record, which the signature covers."`
+	SignatureAlgorithm string `json:"signatureAlgorithm" jsonschema_description:"Algorithm of the signature."`
+	KeyID              string `json:"keyId" jsonschema_description:"First 16 hexadecimal digits of the SHA-256 of the public key."`
+	Signature          string `json:"signature" jsonschema_description:"Base64 of the signature over the DSSE pre-authentication encoding."`
 }
 
 // Place is where in the ledger the event with the record stands.
 type Place struct {
-	Partition int16  `json:"partition,omitzero"` // absent in the first
-	Position  int64  `json:"position"`
-	Tenant    string `json:"tenant"`
-	Sequence  int64  `json:"sequence"`
-	EventHash string `json:"eventHash"`
+	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent in the first
+	Position  int64  `json:"position" jsonschema_description:"Position in the ledger."`
+	Tenant    string `json:"tenant" jsonschema_description:"Organization, or service."`
+	Sequence  int64  `json:"sequence" jsonschema_description:"Number among the tenant's events."`
+	EventHash string `json:"eventHash" jsonschema_description:"SHA-256 of the event that holds the record."`
 }
 
 // VerifyAt says where an envelope can be checked for free.
 type VerifyAt struct {
-	URL    string `json:"url"`
-	Method string `json:"method"`
+	URL    string `json:"url" jsonschema_description:"Where to send the envelope."`
+	Method string `json:"method" jsonschema_description:"HTTP method."`
 }
 
 // Envelope is a signed record with all that is known about it.
 type Envelope struct {
-	Record    jsontext.Value `json:"record"`
-	Integrity Integrity      `json:"integrity"`
-	Ledger    *Place         `json:"ledger,omitempty"`
-	Verify    *VerifyAt      `json:"verify,omitempty"`
+	Record    jsontext.Value `json:"record" jsonschema_description:"What is signed."`
+	Integrity Integrity      `json:"integrity" jsonschema_description:"Hash and signature of record."`
+	Ledger    *Place         `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
+	Verify    *VerifyAt      `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
 }
 
 // Canonical is the envelope as it is answered. The record is canonical already and
@@ -205,9 +205,9 @@ const (
 
 // Check is one thing that was looked at.
 type Check struct {
-	Name   string `json:"name"`
-	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown"`
-	Detail string `json:"detail"`
+	Name   string `json:"name" jsonschema_description:"Name of the check."`
+	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown" jsonschema_description:"unknown: what is needed is missing."`
+	Detail string `json:"detail" jsonschema_description:"The result in one sentence."`
 	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of what was looked at, where the document holds more than a record."`
 }
 

@@ -11,9 +11,9 @@ import (
 
 // NextCall is the call a caller is advised to make next.
 type NextCall struct {
-	Method     string `json:"method" jsonschema:"enum=POST"`
-	Path       string `json:"path"`
-	PriceCents int    `json:"priceCents"`
+	Method     string `json:"method" jsonschema:"enum=POST" jsonschema_description:"HTTP method of the call."`
+	Path       string `json:"path" jsonschema_description:"Path of the call, below the address of the service."`
+	PriceCents int    `json:"priceCents" jsonschema_description:"What it costs, in US cents."`
 	Tool       string `json:"tool" jsonschema_description:"The same call as an MCP tool."`
 }
 
@@ -25,14 +25,14 @@ var (
 
 // QuickOutput is the quick gate's answer, exactly the specification's members.
 type QuickOutput struct {
-	Status               string    `json:"status" jsonschema:"enum=scored"`
-	Service              string    `json:"service" jsonschema:"enum=action-safety-quick-gate"`
-	Risk                 string    `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	RequiresApproval     bool      `json:"requiresApproval"`
-	MatchedRuleIDs       []string  `json:"matchedRuleIds"`
-	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1"`
-	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable"`
+	Status               string    `json:"status" jsonschema:"enum=scored" jsonschema_description:"Always scored."`
+	Service              string    `json:"service" jsonschema:"enum=action-safety-quick-gate" jsonschema_description:"Name of the service."`
+	Risk                 string    `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
+	RequiresApproval     bool      `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
+	MatchedRuleIDs       []string  `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
+	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
+	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
+	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
 }
 
 // Quick is the quick gate: one action's risk and the call to make next.

@@ -20,47 +20,47 @@ type ScoreInput struct {
 // Evidence is where a rule found what it found: bytes of the submitted command,
 // on rune boundaries, and up to 80 characters of it with secrets masked.
 type Evidence struct {
-	Start   int    `json:"start"`
-	End     int    `json:"end"`
-	Excerpt string `json:"excerpt"`
+	Start   int    `json:"start" jsonschema_description:"First byte of the command that matched."`
+	End     int    `json:"end" jsonschema_description:"Byte after the last one."`
+	Excerpt string `json:"excerpt" jsonschema_description:"That part of the command, with secrets masked."`
 }
 
 // MatchedRule is one finding as answers show it.
 type MatchedRule struct {
-	ID           string           `json:"id"`
-	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain"`
-	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	ID           string           `json:"id" jsonschema_description:"Name of the rule."`
+	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain" jsonschema_description:"What kind of harm it is about."`
+	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
 	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
-	Title        string           `json:"title"`
-	Effect       string           `json:"effect"`
-	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
-	Evidence     Evidence         `json:"evidence"`
+	Title        string           `json:"title" jsonschema_description:"The rule in a few words."`
+	Effect       string           `json:"effect" jsonschema_description:"What the command does."`
+	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone: yes, hard (with effort) or no."`
+	Evidence     Evidence         `json:"evidence" jsonschema_description:"Where in the command it matched."`
 	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
 	Via          []string         `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
 	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, where it stands in another form in the command."`
-	Target       string           `json:"target,omitempty"`
-	Context      []act.Adjustment `json:"context"`
-	Remediation  string           `json:"remediation"`
+	Target       string           `json:"target,omitempty" jsonschema_description:"What the command acts on."`
+	Context      []act.Adjustment `json:"context" jsonschema_description:"What changed the severity."`
+	Remediation  string           `json:"remediation" jsonschema_description:"What to do instead."`
 	DocPath      string           `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
 }
 
 // ScoreOutput is the full evidence behind a verdict.
 type ScoreOutput struct {
-	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$"`
-	Risk                 string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100"`
-	RequiresApproval     bool             `json:"requiresApproval"`
-	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block"`
-	MatchedRules         []MatchedRule    `json:"matchedRules"`
-	MatchedRuleIDs       []string         `json:"matchedRuleIds"`
-	ActionBindingVersion string           `json:"actionBindingVersion"`
-	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"crs_ and 32 digits of inputHash."`
+	Risk                 string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
+	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
+	RequiresApproval     bool             `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
+	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block" jsonschema_description:"What to do with the command."`
+	MatchedRules         []MatchedRule    `json:"matchedRules" jsonschema_description:"The rules that matched, the most severe first."`
+	MatchedRuleIDs       []string         `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
+	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema_description:"How bindingHash or actionHash is made."`
+	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
 	Controls             []string         `json:"controls" jsonschema_description:"What to do before the action may run."`
-	Coverage             judge.Coverage   `json:"coverage"`
-	RulesetVersion       string           `json:"rulesetVersion"`
-	RulesetHash          string           `json:"rulesetHash"`
-	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable"`
-	Findings             []policy.Finding `json:"findings"`
+	Coverage             judge.Coverage   `json:"coverage" jsonschema_description:"How much of the command was understood."`
+	RulesetVersion       string           `json:"rulesetVersion" jsonschema_description:"Version of the rules."`
+	RulesetHash          string           `json:"rulesetHash" jsonschema_description:"SHA-256 of the rules."`
+	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Score is command-risk/score: the evidence behind the quick gate's verdict.

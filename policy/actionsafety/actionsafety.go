@@ -21,30 +21,30 @@ type Input struct {
 // Output is the workflow's answer as far as it follows from the action alone;
 // workflow id, times and receipt are added when it is recorded.
 type Output struct {
-	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required"`
-	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	RiskScore            int                    `json:"riskScore" jsonschema:"minimum=0,maximum=100"`
-	Decision             string                 `json:"decision" jsonschema:"enum=allow,enum=allow_with_controls,enum=needs_review"`
-	RequiresHumanReview  bool                   `json:"requiresHumanReview"`
-	CommandScore         actionrisk.ScoreOutput `json:"commandScore"`
-	ReviewTriage         *reviewtriage.Output   `json:"reviewTriage" jsonschema:"nullable"`
-	Audit                Audit                  `json:"audit"`
-	ActionBindingVersion string                 `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1"`
-	ActionHash           string                 `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	Boundaries           Boundaries             `json:"boundaries"`
-	Findings             []policy.Finding       `json:"findings"`
+	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person decides; completed: nobody has to."`
+	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
+	RiskScore            int                    `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
+	Decision             string                 `json:"decision" jsonschema:"enum=allow,enum=allow_with_controls,enum=needs_review" jsonschema_description:"allow for low, allow_with_controls for medium, needs_review for high and critical."`
+	RequiresHumanReview  bool                   `json:"requiresHumanReview" jsonschema_description:"Whether a person should decide."`
+	CommandScore         actionrisk.ScoreOutput `json:"commandScore" jsonschema_description:"Answer of command-risk/score."`
+	ReviewTriage         *reviewtriage.Output   `json:"reviewTriage" jsonschema:"nullable" jsonschema_description:"Answer of review-triage/submit; null for low and medium."`
+	Audit                Audit                  `json:"audit" jsonschema_description:"Ids of the parts."`
+	ActionBindingVersion string                 `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
+	ActionHash           string                 `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
+	Boundaries           Boundaries             `json:"boundaries" jsonschema_description:"What this answer does not include."`
+	Findings             []policy.Finding       `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Audit names the two component answers.
 type Audit struct {
-	CommandScoreRequestID string  `json:"commandScoreRequestId"`
-	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable"`
+	CommandScoreRequestID string  `json:"commandScoreRequestId" jsonschema_description:"Id of the score."`
+	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable" jsonschema_description:"Id of the triage; null without one."`
 }
 
 // Boundaries says what a workflow is not.
 type Boundaries struct {
-	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false"`
-	Note                  string `json:"note"`
+	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a record of its own."`
+	Note                  string `json:"note" jsonschema_description:"The same in words."`
 }
 
 // Limits are the boundaries of every workflow.

@@ -15,36 +15,36 @@ import (
 // Input is one action to attest.
 type Input struct {
 	policy.Common
-	Protocol       string      `json:"protocol" jsonschema:"minLength=1,enum=x402,enum=mcp"`
+	Protocol       string      `json:"protocol" jsonschema:"minLength=1,enum=x402,enum=mcp" jsonschema_description:"Which kind of action intent is."`
 	Intent         *Intent     `json:"intent" jsonschema_description:"An x402 payment (resourceUrl and method required) or an MCP tool call (serverId and toolName required), as the protocol says; never members of both."`
-	Subject        *Subject    `json:"subject,omitempty"`
+	Subject        *Subject    `json:"subject,omitempty" jsonschema_description:"Who acts, in which run, and why."`
 	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"Without a policy the verdict is at least needs_review."`
 	Settlement     *Settlement `json:"settlement,omitempty" jsonschema_description:"What happened, where it is known already."`
-	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200"`
+	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The same key and body give the same attestation again."`
 }
 
 // Intent holds the members of both shapes, so that one schema describes them.
 // It keeps the text it was sent as: the binding hash is over that.
 type Intent struct {
-	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32"`
-	Scheme                 string   `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Network                string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Asset                  string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PayTo                  string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$"`
-	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9"`
-	FacilitatorURL         string   `json:"facilitatorUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PaymentPayloadResource string   `json:"paymentPayloadResource,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PaymentPayloadMethod   string   `json:"paymentPayloadMethod,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of what is bought (x402)."`
+	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"HTTP method of the request that is paid for (x402)."`
+	Scheme                 string   `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme, for example exact."`
+	Network                string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"CAIP-2 name, for example eip155:8453, or an x402 version 1 name, for example base."`
+	Asset                  string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
+	PayTo                  string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the recipient."`
+	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the smallest units of the asset, in decimal digits: 1000000 is 1 USDC."`
+	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9" jsonschema_description:"Amount in US dollars."`
+	FacilitatorURL         string   `json:"facilitatorUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of the facilitator that settles."`
+	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The caller's own identifier of the purchase."`
+	PaymentPayloadResource string   `json:"paymentPayloadResource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The resource that the signed payload names."`
+	PaymentPayloadMethod   string   `json:"paymentPayloadMethod,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The method that the signed payload names."`
 
-	ServerID          string `json:"serverId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	ServerURL         string `json:"serverUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	ToolName          string `json:"toolName,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	ServerID          string `json:"serverId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Name of the MCP server (mcp)."`
+	ServerURL         string `json:"serverUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of the MCP server (mcp)."`
+	ToolName          string `json:"toolName,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Name of the tool (mcp)."`
 	ToolArguments     any    `json:"toolArguments,omitzero" jsonschema_description:"Any JSON value; only its hash enters the record."`
 	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical toolArguments."`
-	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How risky the caller says the call is (mcp)."`
 
 	raw jsontext.Value
 }
@@ -57,7 +57,7 @@ type plainIntent Intent
 func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var read struct {
 		plainIntent
-		ToolArguments jsontext.Value `json:"toolArguments"`
+		ToolArguments jsontext.Value `json:"toolArguments" jsonschema_description:"Any JSON value; only its hash enters the record."`
 	}
 	start := dec.InputOffset()
 	rest := bytes.Clone(dec.UnreadBuffer())
@@ -85,29 +85,29 @@ type mcpIntent struct {
 
 // Subject says for whom the action is.
 type Subject struct {
-	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200"`
-	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200"`
-	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000"`
+	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the run in which the agent acts."`
+	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the agent."`
+	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why the action is taken."`
 }
 
 // Policy is the specification's policy table.
 type Policy struct {
-	PolicyID                 string   `json:"policyId" jsonschema:"minLength=1,maxLength=200"`
-	Version                  int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991"`
-	MaxUSDPerTransaction     *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12"`
-	AllowedNetworks          []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedPayTo             []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	PolicyID                 string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
+	Version                  int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
+	MaxUSDPerTransaction     *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest amount of one payment, in US dollars."`
+	AllowedNetworks          []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Networks that may be paid on; absent: any, empty: none."`
+	AllowedPayTo             []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Recipients that may be paid; absent: any, empty: none."`
+	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts that may be paid, exact or *.domain; absent: any, empty: none."`
+	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts that may never be paid, with all below them."`
+	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"MCP servers that may be called; absent: any, empty: none."`
 	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Tool names, or serverId/toolName; exact."`
 	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedMcpTools, without regard to case; blocked wins."`
-	RequireExactScheme       bool     `json:"requireExactScheme,omitempty"`
+	RequireExactScheme       bool     `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
 	RequireHTTPS             *bool    `json:"requireHttps,omitempty" jsonschema_description:"Default true."`
-	RequireResourceBinding   bool     `json:"requireResourceBinding,omitempty"`
-	RequirePaymentIdentifier bool     `json:"requirePaymentIdentifier,omitempty"`
-	RequireMCPArguments      bool     `json:"requireMcpArgumentBinding,omitempty"`
-	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical"`
+	RequireResourceBinding   bool     `json:"requireResourceBinding,omitempty" jsonschema_description:"paymentPayloadResource must be given. Default false."`
+	RequirePaymentIdentifier bool     `json:"requirePaymentIdentifier,omitempty" jsonschema_description:"paymentIdentifier must be given. Default false."`
+	RequireMCPArguments      bool     `json:"requireMcpArgumentBinding,omitempty" jsonschema_description:"toolArguments or their hash must be given. Default false."`
+	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"From this declaredRisk on a person reviews."`
 }
 
 // RefusesNull marks a policy for the schemas that are made of it: none of its members
@@ -129,12 +129,12 @@ func (p *Policy) x402() *paymentpolicy.Policy {
 
 // Settlement is what the caller observed.
 type Settlement struct {
-	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected"`
-	SettlementID     string   `json:"settlementId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
-	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256"`
-	ResponseStatus   *int     `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599"`
-	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"How the action ended."`
+	SettlementID     string   `json:"settlementId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the settlement."`
+	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was observed, RFC 3339."`
+	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256" jsonschema_description:"Hashes of what proves it; SHA-256 in hexadecimal digits is recorded in lower case."`
+	ResponseStatus   *int     `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599" jsonschema_description:"HTTP status of the answer."`
+	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits of either case, recorded in lower case."`
 }
 
 // folded is the settlement with its SHA-256 hashes in lower case.
@@ -156,11 +156,11 @@ func (s *Settlement) folded() *Settlement {
 // Output is the part of the answer that the same input always gives. The signed
 // members (record, integrity, verifyUrl, receipt) are added by whoever signs.
 type Output struct {
-	Verdict              string           `json:"verdict" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	BindingHash          string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1"`
-	Findings             []policy.Finding `json:"findings"`
-	FindingsTruncated    bool             `json:"findingsTruncated,omitzero"`
+	Verdict              string           `json:"verdict" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny wins over needs_review, that over allow."`
+	BindingHash          string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
+	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	FindingsTruncated    bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 
 	record Record // what is to be signed, but for its id and time
 }
@@ -178,31 +178,31 @@ func (o Output) ReceiptDecision() string { return o.Verdict }
 // moved or removed. AttestationID and IssuedAt are empty until the signer sets
 // them. No number in it has a fraction.
 type Record struct {
-	AttestationID string        `json:"attestationId"`
-	Protocol      string        `json:"protocol"`
-	Subject       *Subject      `json:"subject" jsonschema:"nullable"`
-	IntentSummary IntentSummary `json:"intentSummary"`
-	PolicyRef     *PolicyRef    `json:"policyRef" jsonschema:"nullable"`
-	Verdict       string        `json:"verdict"`
-	FindingIDs    []string      `json:"findingIds"`
-	Settlement    *Settlement   `json:"settlement" jsonschema:"nullable"`
-	IssuedAt      string        `json:"issuedAt"`
-	BindingHash   string        `json:"bindingHash"`
+	AttestationID string        `json:"attestationId" jsonschema_description:"Id of the attestation."`
+	Protocol      string        `json:"protocol" jsonschema_description:"Which kind of action it was."`
+	Subject       *Subject      `json:"subject" jsonschema:"nullable" jsonschema_description:"Who acted, as sent."`
+	IntentSummary IntentSummary `json:"intentSummary" jsonschema_description:"The action without its secrets and arguments."`
+	PolicyRef     *PolicyRef    `json:"policyRef" jsonschema:"nullable" jsonschema_description:"The policy it was judged by."`
+	Verdict       string        `json:"verdict" jsonschema_description:"allow, deny or needs_review."`
+	FindingIDs    []string      `json:"findingIds" jsonschema_description:"Ids of the findings."`
+	Settlement    *Settlement   `json:"settlement" jsonschema:"nullable" jsonschema_description:"How it ended, as sent."`
+	IssuedAt      string        `json:"issuedAt" jsonschema_description:"When it was attested, RFC 3339 UTC."`
+	BindingHash   string        `json:"bindingHash" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
 }
 
 // IntentSummary says which action it was, without path, query or arguments.
 type IntentSummary struct {
-	Host          string `json:"host,omitempty"`
-	Method        string `json:"method,omitempty"`
-	Network       string `json:"network,omitempty"`
-	PayTo         string `json:"payTo,omitempty"`
-	ServerID      string `json:"serverId,omitempty"`
-	ToolName      string `json:"toolName,omitempty"`
-	ArgumentsHash string `json:"argumentsHash,omitempty"`
+	Host          string `json:"host,omitempty" jsonschema_description:"Host that is paid (x402)."`
+	Method        string `json:"method,omitempty" jsonschema_description:"HTTP method (x402)."`
+	Network       string `json:"network,omitempty" jsonschema_description:"CAIP-2 name of the network (x402)."`
+	PayTo         string `json:"payTo,omitempty" jsonschema_description:"First six and last four characters of the recipient (x402)."`
+	ServerID      string `json:"serverId,omitempty" jsonschema_description:"Name of the MCP server (mcp)."`
+	ToolName      string `json:"toolName,omitempty" jsonschema_description:"Name of the tool (mcp)."`
+	ArgumentsHash string `json:"argumentsHash,omitempty" jsonschema_description:"SHA-256 of the canonical arguments (mcp)."`
 }
 
 // PolicyRef names the policy the verdict is under.
 type PolicyRef struct {
-	PolicyID string `json:"policyId"`
-	Version  int    `json:"version"`
+	PolicyID string `json:"policyId" jsonschema_description:"Name of the policy."`
+	Version  int    `json:"version" jsonschema_description:"Version of the policy, counted from 1."`
 }

@@ -99,7 +99,7 @@ type Output struct {
 	Mode string `json:"mode" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Which of the two it is."`
 	*Bond
 	*Loan
-	Findings []policy.Finding `json:"findings"`
+	Findings []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Bond is the part of the answer that a bond has. Prices are for the original face value.

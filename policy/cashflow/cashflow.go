@@ -69,7 +69,7 @@ type Output struct {
 	MIRR                    *float64         `json:"mirr" jsonschema:"nullable" jsonschema_description:"Modified internal rate of return per period."`
 	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of inflows over that of outflows."`
 	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation, if asked for."`
-	Findings                []policy.Finding `json:"findings"`
+	Findings                []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Evaluate analyzes cash flows. It refuses with missing_field, unknown_field,

@@ -52,8 +52,8 @@ func (Flow) JSONSchemaForms() []any { return []any{float64(0), datedFlow{}} }
 
 // datedFlow is a flow with its day.
 type datedFlow struct {
-	Date   string  `json:"date" jsonschema:"format=date"`
-	Amount float64 `json:"amount"`
+	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"Day of the flow, YYYY-MM-DD."`
+	Amount float64 `json:"amount" jsonschema_description:"In currency, from -1e15 to 1e15; negative: paid in."`
 }
 
 // series is a checked list of flows, ascending in time.

@@ -88,7 +88,7 @@ type Output struct {
 	Waterfall     *waterfall.Output  `json:"waterfall" jsonschema:"nullable" jsonschema_description:"If asked for; years are 365 days from 1970-01-01."`
 	NPVAtPurchase *float64           `json:"npvAtPurchase" jsonschema:"nullable" jsonschema_description:"Enterprise value less price and costs, in currency."`
 	Verdict       string             `json:"verdict" jsonschema:"enum=attractive,enum=marginal,enum=unattractive" jsonschema_description:"attractive: npvAtPurchase above 0 and irr at least discountRate; marginal: one of the two."`
-	Findings      []policy.Finding   `json:"findings"`
+	Findings      []policy.Finding   `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Equity is what the owners pay and get, measured as by cashflow/analyze.
@@ -104,7 +104,7 @@ type Equity struct {
 
 // DebtYear is one year of debt service.
 type DebtYear struct {
-	Year      int      `json:"year"`
+	Year      int      `json:"year" jsonschema_description:"1 for the first year."`
 	Interest  *float64 `json:"interest" jsonschema:"nullable" jsonschema_description:"In currency."`
 	Principal *float64 `json:"principal" jsonschema:"nullable" jsonschema_description:"Repaid, in currency."`
 	Balance   *float64 `json:"balance" jsonschema:"nullable" jsonschema_description:"Owed afterwards, in currency."`
@@ -117,7 +117,7 @@ type Grid struct {
 
 // Row holds the values at one discount rate.
 type Row struct {
-	DiscountRate float64 `json:"discountRate"`
+	DiscountRate float64 `json:"discountRate" jsonschema_description:"Annual rate of the row, as a decimal."`
 	Values       []Cell  `json:"values" jsonschema_description:"One for each terminal assumption."`
 }
 

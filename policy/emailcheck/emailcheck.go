@@ -49,41 +49,41 @@ type Input struct {
 type Output struct {
 	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"The grammar of RFC 5322 is kept, obsolete forms included."`
 	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`
-	Category            string           `json:"category" jsonschema:"enum=valid,enum=rfc5321,enum=cfws,enum=deprecated,enum=rfc5322,enum=error"`
-	Diagnosis           string           `json:"diagnosis"`
-	LocalPart           *string          `json:"localPart" jsonschema:"nullable"`
+	Category            string           `json:"category" jsonschema:"enum=valid,enum=rfc5321,enum=cfws,enum=deprecated,enum=rfc5322,enum=error" jsonschema_description:"How the worst diagnosis is classed."`
+	Diagnosis           string           `json:"diagnosis" jsonschema_description:"The worst that the grammar says about the address, by the names of is_email."`
+	LocalPart           *string          `json:"localPart" jsonschema:"nullable" jsonschema_description:"Before the at-sign, without comments; null if not valid."`
 	Domain              *string          `json:"domain" jsonschema:"nullable" jsonschema_description:"Lower case, Unicode."`
 	ASCIIDomain         *string          `json:"asciiDomain" jsonschema:"nullable" jsonschema_description:"A-labels, lower case."`
-	NormalizedEmail     *string          `json:"normalizedEmail" jsonschema:"nullable"`
+	NormalizedEmail     *string          `json:"normalizedEmail" jsonschema:"nullable" jsonschema_description:"Local part as written at the domain in A-labels; null if not valid."`
 	CanonicalEmail      *string          `json:"canonicalEmail" jsonschema:"nullable" jsonschema_description:"The mailbox behind aliases; two addresses of one mailbox have the same."`
-	Alias               Alias            `json:"alias"`
-	Disposable          bool             `json:"disposable"`
-	FreeProvider        bool             `json:"freeProvider"`
-	RoleAddress         bool             `json:"roleAddress"`
-	ReservedDomain      bool             `json:"reservedDomain"`
-	AddressLiteral      bool             `json:"addressLiteral"`
-	QuotedLocalPart     bool             `json:"quotedLocalPart"`
+	Alias               Alias            `json:"alias" jsonschema_description:"Sub-address after a plus sign."`
+	Disposable          bool             `json:"disposable" jsonschema_description:"The domain gives out throw-away addresses."`
+	FreeProvider        bool             `json:"freeProvider" jsonschema_description:"The domain is a free mail provider."`
+	RoleAddress         bool             `json:"roleAddress" jsonschema_description:"The local part names a role and not a person."`
+	ReservedDomain      bool             `json:"reservedDomain" jsonschema_description:"The domain is reserved and receives no mail."`
+	AddressLiteral      bool             `json:"addressLiteral" jsonschema_description:"The domain is an IP address in brackets."`
+	QuotedLocalPart     bool             `json:"quotedLocalPart" jsonschema_description:"The local part is quoted."`
 	International       bool             `json:"international" jsonschema_description:"Characters beyond ASCII are present."`
 	Suggestion          *string          `json:"suggestion" jsonschema:"nullable" jsonschema_description:"The address with the domain that was probably meant."`
-	DeliverabilityScore int              `json:"deliverabilityScore" jsonschema:"minimum=0,maximum=100"`
-	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject"`
-	ListVersion         string           `json:"listVersion"`
-	Evidence            []Evidence       `json:"evidence"`
-	Limitations         []string         `json:"limitations"`
-	Findings            []policy.Finding `json:"findings"`
+	DeliverabilityScore int              `json:"deliverabilityScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100, from the form alone: no server is asked."`
+	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject" jsonschema_description:"What to do with the address."`
+	ListVersion         string           `json:"listVersion" jsonschema_description:"Version of the list of disposable domains."`
+	Evidence            []Evidence       `json:"evidence" jsonschema_description:"One entry for each rule."`
+	Limitations         []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
+	Findings            []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Alias is the part of a local part behind its first plus.
 type Alias struct {
-	Detected bool    `json:"detected"`
-	Tag      *string `json:"tag" jsonschema:"nullable"`
+	Detected bool    `json:"detected" jsonschema_description:"Whether there is one."`
+	Tag      *string `json:"tag" jsonschema:"nullable" jsonschema_description:"The text after the plus sign."`
 }
 
 // Evidence is the outcome of one rule.
 type Evidence struct {
-	Rule    string `json:"rule" jsonschema:"enum=syntax,enum=length,enum=domain,enum=disposable,enum=role,enum=free_provider,enum=typo,enum=alias,enum=reserved"`
-	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail"`
-	Detail  string `json:"detail"`
+	Rule    string `json:"rule" jsonschema:"enum=syntax,enum=length,enum=domain,enum=disposable,enum=role,enum=free_provider,enum=typo,enum=alias,enum=reserved" jsonschema_description:"Name of the rule."`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"What it says."`
+	Detail  string `json:"detail" jsonschema_description:"The outcome in one sentence."`
 }
 
 // toASCII maps as browsers do and is not strict about hyphens, which the parser

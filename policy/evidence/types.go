@@ -18,7 +18,7 @@ type Input struct {
 // Body is the request without the common members, as spend-assurance embeds it.
 type Body struct {
 	Bundle        *Bundle   `json:"bundle" jsonschema_description:"The artifacts of one purchase; each is optional, and what is missing is reported."`
-	Expected      *Expected `json:"expected,omitempty"`
+	Expected      *Expected `json:"expected,omitempty" jsonschema_description:"What the buyer expected; compared with challenge and receipt."`
 	AsOf          string    `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone. Without it freshness cannot be judged."`
 	MaxAgeSeconds *int      `json:"maxAgeSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Default 86400."`
 }
@@ -30,7 +30,7 @@ type Bundle struct {
 	Receipt        *Receipt        `json:"receipt,omitempty" jsonschema_description:"The settlement."`
 	PolicyDecision *PolicyDecision `json:"policyDecision,omitempty" jsonschema_description:"The buyer's decision before paying."`
 	Response       *Response       `json:"response,omitempty" jsonschema_description:"What the seller answered."`
-	Source         *Source         `json:"source,omitempty"`
+	Source         *Source         `json:"source,omitempty" jsonschema_description:"How the artifacts were collected."`
 	Hashes         *Hashes         `json:"hashes,omitempty" jsonschema_description:"SHA-256 of the canonical form of each artifact as sent."`
 
 	raw jsontext.Value
@@ -39,20 +39,20 @@ type Bundle struct {
 // Challenge is the seller's demand.
 type Challenge struct {
 	Terms
-	Scheme   string `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	IssuedAt string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+	Scheme   string `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme, for example exact."`
+	IssuedAt string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the challenge was made, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // Terms are what challenge, receipt and expectation must agree about.
 type Terms struct {
-	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Network     string `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Asset       string `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PayTo       string `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	AmountUnits string `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$"`
+	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of what is bought."`
+	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"HTTP method of the request that is paid for."`
+	Network     string `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"CAIP-2 name, for example eip155:8453, or an x402 version 1 name, for example base."`
+	Asset       string `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
+	PayTo       string `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the recipient."`
+	AmountUnits string `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the smallest units of the asset, in decimal digits: 1000000 is 1 USDC."`
 }
 
 // Expected is what the buyer knew beforehand.
@@ -61,56 +61,56 @@ type Expected struct{ Terms }
 // Receipt is the settlement.
 type Receipt struct {
 	Terms
-	Payer       string `json:"payer,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Transaction string `json:"transaction,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Success     *bool  `json:"success,omitempty"`
-	SettledAt   string `json:"settledAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+	Payer       string `json:"payer,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the payer."`
+	Transaction string `json:"transaction,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Hash or signature of the transaction."`
+	Success     *bool  `json:"success,omitempty" jsonschema_description:"Whether the settlement succeeded."`
+	SettledAt   string `json:"settledAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was settled, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // PolicyDecision is the buyer's own decision.
 type PolicyDecision struct {
-	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	DecisionID string `json:"decisionId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PolicyID   string `json:"policyId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	IssuedAt   string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the policy decided."`
+	DecisionID string `json:"decisionId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the decision."`
+	PolicyID   string `json:"policyId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Name of the policy."`
+	IssuedAt   string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was decided, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // Response is the seller's answer.
 type Response struct {
-	Status      *int    `json:"status,omitempty" jsonschema:"minimum=100,maximum=599"`
-	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
-	Body        *string `json:"body,omitempty" jsonschema:"maxLength=65536"`
-	ContentType string  `json:"contentType,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+	Status      *int    `json:"status,omitempty" jsonschema:"minimum=100,maximum=599" jsonschema_description:"HTTP status of the answer."`
+	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits, in either case."`
+	Body        *string `json:"body,omitempty" jsonschema:"maxLength=65536" jsonschema_description:"The body as text; hashed and compared with bodyHash."`
+	ContentType string  `json:"contentType,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Content-Type of the answer."`
+	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the answer came, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // Source says how the artifacts were collected.
 type Source struct {
-	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown"`
-	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown" jsonschema_description:"Where the artifacts come from; synthetic and test are rejected."`
+	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who or what collected them."`
 }
 
 // Hashes are what the artifacts should hash to.
 type Hashes struct {
-	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
-	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
-	PolicyDecision string `json:"policyDecision,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
-	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$"`
+	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical challenge as sent, in hexadecimal digits of either case."`
+	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical receipt as sent."`
+	PolicyDecision string `json:"policyDecision,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical policyDecision as sent."`
+	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical response as sent."`
 }
 
 // Output is the verdict and how each rule came to its outcome.
 type Output struct {
-	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence"`
-	Rules      []Rule           `json:"rules"`
+	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"The worst effect of a rule: reject gives rejected, then insufficient_evidence, then needs_review; without any it is verified."`
+	Rules      []Rule           `json:"rules" jsonschema_description:"Every rule in order."`
 	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Rules passed, of all that were not skipped."`
 	BundleHash string           `json:"bundleHash" jsonschema_description:"SHA-256 of the canonical bundle."`
-	Findings   []policy.Finding `json:"findings"`
+	Findings   []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Decision is the verdict as a decision: verified allow, rejected deny, else
@@ -128,12 +128,12 @@ func (o Output) Decision() string {
 // Rule is the outcome of one rule. Expected and Actual hold no secret, no query
 // string and no whole address.
 type Rule struct {
-	ID       string `json:"id"`
-	Outcome  string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=missing,enum=skipped"`
-	Effect   string `json:"effect" jsonschema:"enum=none,enum=review,enum=insufficient,enum=reject"`
-	Expected string `json:"expected"`
-	Actual   string `json:"actual"`
-	Detail   string `json:"detail"`
+	ID       string `json:"id" jsonschema_description:"Name of the rule."`
+	Outcome  string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=missing,enum=skipped" jsonschema_description:"skipped: there was nothing to compare."`
+	Effect   string `json:"effect" jsonschema:"enum=none,enum=review,enum=insufficient,enum=reject" jsonschema_description:"What the outcome does to the verdict."`
+	Expected string `json:"expected" jsonschema_description:"What was expected."`
+	Actual   string `json:"actual" jsonschema_description:"What was found."`
+	Detail   string `json:"detail" jsonschema_description:"The outcome in one sentence."`
 }
 
 // The artifacts read themselves and keep their text.

@@ -43,7 +43,7 @@ type Output struct {
 	Portfolio *portfoliorisk.Output `json:"portfolio" jsonschema:"nullable" jsonschema_description:"Answer of portfolio-risk/score; null if not asked for."`
 	Evidence  []Evidence            `json:"evidence" jsonschema_description:"One row for each check that has data."`
 	Verdict   string                `json:"verdict" jsonschema:"enum=supported,enum=mixed,enum=not_supported" jsonschema_description:"supported: no check fails; mixed: at most half fail."`
-	Findings  []policy.Finding      `json:"findings"`
+	Findings  []policy.Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Evidence is one check.

@@ -52,44 +52,44 @@ type Input struct {
 
 // Output is the risk and the findings behind it.
 type Output struct {
-	ServerName        *string   `json:"serverName" jsonschema:"nullable"`
-	ToolCount         int       `json:"toolCount"`
+	ServerName        *string   `json:"serverName" jsonschema:"nullable" jsonschema_description:"Name in the manifest."`
+	ToolCount         int       `json:"toolCount" jsonschema_description:"Number of tools."`
 	RiskScore         float64   `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"40, 20, 8 or 3 points for each critical, high, medium or low rule and tool, at most 100."`
 	RiskLevel         string    `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The gravest finding's."`
-	Recommendation    string    `json:"recommendation" jsonschema:"enum=allow,enum=review,enum=block"`
+	Recommendation    string    `json:"recommendation" jsonschema:"enum=allow,enum=review,enum=block" jsonschema_description:"What to do with the server."`
 	ManifestHash      string    `json:"manifestHash" jsonschema_description:"SHA-256 of the canonical manifest; keep it as the next baselineHash."`
-	Tools             []Tool    `json:"tools"`
-	Findings          []Finding `json:"findings"`
-	FindingsTruncated bool      `json:"findingsTruncated,omitzero"`
-	Summary           Summary   `json:"summary"`
+	Tools             []Tool    `json:"tools" jsonschema_description:"Every tool in order."`
+	Findings          []Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	FindingsTruncated bool      `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
+	Summary           Summary   `json:"summary" jsonschema_description:"Number of findings of each severity."`
 }
 
 // Tool is the risk of one tool, in the order of the manifest.
 type Tool struct {
-	Name       string   `json:"name"`
-	RiskLevel  string   `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	FindingIDs []string `json:"findingIds"`
+	Name       string   `json:"name" jsonschema_description:"Name of the tool."`
+	RiskLevel  string   `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest severity of its findings."`
+	FindingIDs []string `json:"findingIds" jsonschema_description:"Ids of the findings."`
 }
 
 // Finding is one rule that spoke about one place.
 type Finding struct {
-	ID       string  `json:"id"`
-	Tool     *string `json:"tool" jsonschema:"nullable"`
-	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
+	ID       string  `json:"id" jsonschema_description:"Name of the rule."`
+	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"The tool it is about; null for the server."`
+	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
 	Path     string  `json:"path" jsonschema_description:"JSON pointer into the manifest."`
-	Reason   string  `json:"reason"`
-	Fix      string  `json:"fix"`
+	Reason   string  `json:"reason" jsonschema_description:"What was found, in one sentence."`
+	Fix      string  `json:"fix" jsonschema_description:"What to change."`
 	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; characters that do not show as U+XXXX, secrets cut to four."`
-	DocPath  string  `json:"docPath"`
+	DocPath  string  `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
 }
 
 // Summary counts all findings, also those that were cut.
 type Summary struct {
-	Critical int `json:"critical"`
-	High     int `json:"high"`
-	Medium   int `json:"medium"`
-	Low      int `json:"low"`
-	Info     int `json:"info"`
+	Critical int `json:"critical" jsonschema_description:"Number of critical findings."`
+	High     int `json:"high" jsonschema_description:"Number of high findings."`
+	Medium   int `json:"medium" jsonschema_description:"Number of medium findings."`
+	Low      int `json:"low" jsonschema_description:"Number of low findings."`
+	Info     int `json:"info" jsonschema_description:"Number of info findings."`
 }
 
 // Evaluate judges one manifest. Errors: the codes of common rule 0.2 and

@@ -44,13 +44,13 @@ type Intent struct {
 
 // Expected is what the buyer was told to pay, from a source other than the challenge.
 type Expected struct {
-	ResourceURL  string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Method       string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32"`
-	Network      string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Asset        string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	PayTo        string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	AmountUnits  string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$"`
-	AmountUSD    *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9"`
+	ResourceURL  string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The URL the buyer wanted."`
+	Method       string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"The method the buyer wanted."`
+	Network      string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The network the buyer expected."`
+	Asset        string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The asset the buyer expected."`
+	PayTo        string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The recipient the buyer expected."`
+	AmountUnits  string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"The highest amount the buyer expected, in the smallest units of the asset, in decimal digits."`
+	AmountUSD    *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9" jsonschema_description:"The highest amount the buyer expected, in US dollars."`
 	ToleranceBps int      `json:"toleranceBps,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"How far above the expected amount is accepted, in hundredths of a percent."`
 }
 
@@ -58,26 +58,26 @@ type Expected struct {
 // table and what this service adds. A list that is absent does not restrict; an
 // empty one allows nothing.
 type Policy struct {
-	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200"`
-	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991"`
+	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
+	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
 	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"US dollars; an equal amount passes."`
-	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Networks that may be paid on; absent: any, empty: none."`
+	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Recipients that may be paid; absent: any, empty: none."`
 	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, or *.domain for the hosts below a domain."`
 	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedHosts; a blocked host wins."`
 
-	RequireExactScheme       bool  `json:"requireExactScheme,omitempty"`
+	RequireExactScheme       bool  `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
 	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Default true; http to this machine itself always passes."`
-	RequireResourceBinding   bool  `json:"requireResourceBinding,omitempty"`
-	RequirePaymentIdentifier bool  `json:"requirePaymentIdentifier,omitempty"`
+	RequireResourceBinding   bool  `json:"requireResourceBinding,omitempty" jsonschema_description:"paymentPayloadResource must be given. Default false."`
+	RequirePaymentIdentifier bool  `json:"requirePaymentIdentifier,omitempty" jsonschema_description:"paymentIdentifier must be given. Default false."`
 
-	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
-	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32"`
+	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Assets that may be paid in; absent: any, empty: none."`
+	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32" jsonschema_description:"HTTP methods that may be paid for; absent: any, empty: none."`
 	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, as allowedHosts."`
 	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Seconds, default 300."`
-	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
-	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
-	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a day with this payment, in US dollars."`
+	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a month with this payment, in US dollars."`
+	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Above this amount a person reviews, in US dollars."`
 	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Default high."`
 }
 
@@ -87,30 +87,30 @@ func (Policy) RefusesNull() {}
 
 // Spend is what went out before this payment, in US dollars.
 type Spend struct {
-	TodayUSD float64 `json:"todayUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
-	MonthUSD float64 `json:"monthUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	TodayUSD float64 `json:"todayUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Spent today before this payment, in US dollars. Default 0."`
+	MonthUSD float64 `json:"monthUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Spent this month before this payment, in US dollars. Default 0."`
 }
 
 // Replay lists what was used before.
 type Replay struct {
-	UsedNonces             []string `json:"usedNonces,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048"`
-	UsedPaymentIdentifiers []string `json:"usedPaymentIdentifiers,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048"`
+	UsedNonces             []string `json:"usedNonces,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048" jsonschema_description:"Nonces of earlier payments."`
+	UsedPaymentIdentifiers []string `json:"usedPaymentIdentifiers,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048" jsonschema_description:"Payment identifiers of earlier payments."`
 }
 
 // ServiceRisk is the seller's risk as the buyer knows it.
 type ServiceRisk struct {
-	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical"`
-	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How risky the seller's service is."`
+	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who says so."`
 }
 
 // Output is the decision and why.
 type Output struct {
-	Decision          string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	PolicyID          *string        `json:"policyId" jsonschema:"nullable"`
-	PolicyVersion     *int           `json:"policyVersion" jsonschema:"nullable"`
+	Decision          string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny wins over needs_review, that over allow."`
+	PolicyID          *string        `json:"policyId" jsonschema:"nullable" jsonschema_description:"The policy it was judged by."`
+	PolicyVersion     *int           `json:"policyVersion" jsonschema:"nullable" jsonschema_description:"Its version."`
 	AmountUSD         *float64       `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"US dollars as given, or derived from USDC units; null where neither is possible."`
-	Findings          []Finding      `json:"findings"`
-	FindingsTruncated bool           `json:"findingsTruncated,omitzero"`
+	Findings          []Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	FindingsTruncated bool           `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 	Checks            []Check        `json:"checks" jsonschema_description:"Every rule once, in the order of the catalogue."`
 	RedactedRecord    RedactedRecord `json:"redactedRecord" jsonschema_description:"What may be logged: no query string, no metadata values, no secrets."`
 }
@@ -121,37 +121,37 @@ func (o Output) ReceiptDecision() string { return o.Decision }
 // Finding is one rule that did not pass. Expected and Actual never hold a secret,
 // a nonce, an identifier, a query string or a whole address.
 type Finding struct {
-	ID       string `json:"id"`
-	Effect   string `json:"effect" jsonschema:"enum=deny,enum=review,enum=none"`
-	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
-	Path     string `json:"path"`
-	Expected string `json:"expected"`
-	Actual   string `json:"actual"`
-	Message  string `json:"message"`
-	DocPath  string `json:"docPath"`
+	ID       string `json:"id" jsonschema_description:"Name of the rule."`
+	Effect   string `json:"effect" jsonschema:"enum=deny,enum=review,enum=none" jsonschema_description:"What the finding does to the decision."`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
+	Path     string `json:"path" jsonschema_description:"JSON pointer of the member it is about."`
+	Expected string `json:"expected" jsonschema_description:"What was expected."`
+	Actual   string `json:"actual" jsonschema_description:"What was found; never a secret."`
+	Message  string `json:"message" jsonschema_description:"What was found, in one sentence."`
+	DocPath  string `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
 }
 
 // Check is the outcome of one rule: skipped where it had nothing to compare.
 type Check struct {
-	ID      string `json:"id"`
-	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=skipped"`
+	ID      string `json:"id" jsonschema_description:"Name of the rule."`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=skipped" jsonschema_description:"skipped: there was nothing to compare."`
 }
 
 // RedactedRecord is a log line about the payment. Hashes are SHA-256 of the UTF-8
 // text, 64 lower-case hex digits.
 type RedactedRecord struct {
-	ResourceHost          string   `json:"resourceHost"`
-	ResourcePathHash      string   `json:"resourcePathHash"`
-	Method                string   `json:"method"`
-	Scheme                *string  `json:"scheme" jsonschema:"nullable"`
+	ResourceHost          string   `json:"resourceHost" jsonschema_description:"Host of the resource."`
+	ResourcePathHash      string   `json:"resourcePathHash" jsonschema_description:"SHA-256 of its path."`
+	Method                string   `json:"method" jsonschema_description:"HTTP method."`
+	Scheme                *string  `json:"scheme" jsonschema:"nullable" jsonschema_description:"x402 scheme."`
 	Network               *string  `json:"network" jsonschema:"nullable" jsonschema_description:"CAIP-2 name where known."`
-	Asset                 *string  `json:"asset" jsonschema:"nullable"`
+	Asset                 *string  `json:"asset" jsonschema:"nullable" jsonschema_description:"The asset as sent."`
 	PayTo                 *string  `json:"payTo" jsonschema:"nullable" jsonschema_description:"First six and last four characters."`
-	AmountUnits           *string  `json:"amountUnits" jsonschema:"nullable"`
-	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable"`
-	PaymentIdentifierHash *string  `json:"paymentIdentifierHash" jsonschema:"nullable"`
-	NonceHash             *string  `json:"nonceHash" jsonschema:"nullable"`
-	MetadataKeys          []string `json:"metadataKeys"`
-	Decision              string   `json:"decision"`
-	FindingIDs            []string `json:"findingIds"`
+	AmountUnits           *string  `json:"amountUnits" jsonschema:"nullable" jsonschema_description:"The amount in the smallest units of the asset."`
+	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"The amount in US dollars, where it is known."`
+	PaymentIdentifierHash *string  `json:"paymentIdentifierHash" jsonschema:"nullable" jsonschema_description:"SHA-256 of the payment identifier."`
+	NonceHash             *string  `json:"nonceHash" jsonschema:"nullable" jsonschema_description:"SHA-256 of the nonce."`
+	MetadataKeys          []string `json:"metadataKeys" jsonschema_description:"Names of the members of metadata that hold no secret themselves."`
+	Decision              string   `json:"decision" jsonschema_description:"allow, deny or needs_review."`
+	FindingIDs            []string `json:"findingIds" jsonschema_description:"Ids of the findings."`
 }

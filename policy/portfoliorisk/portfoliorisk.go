@@ -76,20 +76,20 @@ type Output struct {
 	Sectors              []Sector         `json:"sectors" jsonschema_description:"By weight, largest first."`
 	SectorHHI            float64          `json:"sectorHHI" jsonschema_description:"0..1, of the absolute sector weights."`
 	Positions            []Holding        `json:"positions" jsonschema_description:"In the order of the request."`
-	Findings             []policy.Finding `json:"findings"`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Sector is the sum of the holdings of one sector.
 type Sector struct {
-	Sector   string  `json:"sector"`
+	Sector   string  `json:"sector" jsonschema_description:"Name of the sector."`
 	Weight   float64 `json:"weight" jsonschema_description:"Net share of the capital."`
 	Holdings int     `json:"holdings" jsonschema_description:"Number of positions."`
 }
 
 // Holding is one position's part in the risk.
 type Holding struct {
-	Symbol               string   `json:"symbol"`
-	Sector               string   `json:"sector"`
+	Symbol               string   `json:"symbol" jsonschema_description:"As sent."`
+	Sector               string   `json:"sector" jsonschema_description:"As sent, or unclassified."`
 	Weight               float64  `json:"weight" jsonschema_description:"Share of the capital."`
 	RiskContribution     *float64 `json:"riskContribution" jsonschema:"nullable" jsonschema_description:"Share of the portfolio's variance; all sum to 1."`
 	StandaloneVolatility *float64 `json:"standaloneVolatility" jsonschema:"nullable" jsonschema_description:"Annual, of the position alone."`

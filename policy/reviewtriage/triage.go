@@ -17,42 +17,42 @@ type Input struct {
 	actionrisk.Action
 	policy.Common
 	Priority              string `json:"priority,omitempty" jsonschema:"enum=low,enum=normal,enum=high,enum=urgent" jsonschema_description:"The caller's wish; it can make a review more urgent, never less."`
-	RequestedBy           string `json:"requestedBy,omitempty" jsonschema:"minLength=1,maxLength=200"`
+	RequestedBy           string `json:"requestedBy,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Who asks for the review."`
 	CommandScoreRequestID string `json:"commandScoreRequestId,omitempty" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"An earlier score of the same action; recorded only."`
 }
 
 // Packet is what a reviewer reads.
 type Packet struct {
 	Command               string   `json:"command" jsonschema_description:"The command, secrets masked."`
-	Reasons               []string `json:"reasons"`
+	Reasons               []string `json:"reasons" jsonschema_description:"Why a person should look."`
 	Questions             []string `json:"questions" jsonschema_description:"What is missing for a decision."`
-	Preconditions         []string `json:"preconditions"`
-	ReviewerRole          string   `json:"reviewerRole" jsonschema:"enum=none,enum=code-owner,enum=dba,enum=sre-oncall,enum=security,enum=finance"`
-	Quorum                int      `json:"quorum" jsonschema:"minimum=0,maximum=2"`
-	BlastRadius           string   `json:"blastRadius"`
-	Reversibility         string   `json:"reversibility" jsonschema:"enum=yes,enum=hard,enum=no"`
+	Preconditions         []string `json:"preconditions" jsonschema_description:"What to check before approval."`
+	ReviewerRole          string   `json:"reviewerRole" jsonschema:"enum=none,enum=code-owner,enum=dba,enum=sre-oncall,enum=security,enum=finance" jsonschema_description:"Who should review."`
+	Quorum                int      `json:"quorum" jsonschema:"minimum=0,maximum=2" jsonschema_description:"How many reviewers are needed, 0 to 2."`
+	BlastRadius           string   `json:"blastRadius" jsonschema_description:"What the action may touch."`
+	Reversibility         string   `json:"reversibility" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone."`
 	RollbackPlan          bool     `json:"rollbackPlan" jsonschema_description:"A rollback plan is required before approval."`
-	Intent                string   `json:"intent,omitempty"`
-	Actor                 string   `json:"actor,omitempty"`
-	DiffStat              string   `json:"diffStat,omitempty"`
-	RequestedBy           string   `json:"requestedBy,omitempty"`
-	CommandScoreRequestID string   `json:"commandScoreRequestId,omitempty"`
+	Intent                string   `json:"intent,omitempty" jsonschema_description:"As sent, with secrets masked."`
+	Actor                 string   `json:"actor,omitempty" jsonschema_description:"As sent, with secrets masked."`
+	DiffStat              string   `json:"diffStat,omitempty" jsonschema_description:"As sent, with secrets masked."`
+	RequestedBy           string   `json:"requestedBy,omitempty" jsonschema_description:"As sent, with secrets masked."`
+	CommandScoreRequestID string   `json:"commandScoreRequestId,omitempty" jsonschema_description:"As sent."`
 }
 
 // Output is the triage of one action.
 type Output struct {
-	RequestID             string           `json:"requestId" jsonschema:"pattern=^rtr_[0-9a-f]{32}$"`
-	Risk                  string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	RequiresHuman         bool             `json:"requiresHuman"`
-	RecommendedAction     string           `json:"recommendedAction" jsonschema:"enum=proceed,enum=proceed_with_controls,enum=request_approval,enum=pause_and_escalate"`
-	Queue                 string           `json:"queue" jsonschema:"enum=none,enum=standard,enum=urgent"`
-	SLAMinutes            *int             `json:"slaMinutes" jsonschema:"nullable"`
-	HumanApprovalIncluded bool             `json:"humanApprovalIncluded" jsonschema:"enum=false"`
-	MatchedRuleIDs        []string         `json:"matchedRuleIds"`
-	ReviewPacket          Packet           `json:"reviewPacket"`
-	ActionBindingVersion  string           `json:"actionBindingVersion"`
-	ActionHash            string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	Findings              []policy.Finding `json:"findings"`
+	RequestID             string           `json:"requestId" jsonschema:"pattern=^rtr_[0-9a-f]{32}$" jsonschema_description:"rtr_ and 32 digits of inputHash."`
+	Risk                  string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
+	RequiresHuman         bool             `json:"requiresHuman" jsonschema_description:"Whether a person should decide."`
+	RecommendedAction     string           `json:"recommendedAction" jsonschema:"enum=proceed,enum=proceed_with_controls,enum=request_approval,enum=pause_and_escalate" jsonschema_description:"What to do with the action."`
+	Queue                 string           `json:"queue" jsonschema:"enum=none,enum=standard,enum=urgent" jsonschema_description:"Where the review belongs."`
+	SLAMinutes            *int             `json:"slaMinutes" jsonschema:"nullable" jsonschema_description:"Within how many minutes to review; null without a review."`
+	HumanApprovalIncluded bool             `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a record of its own."`
+	MatchedRuleIDs        []string         `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
+	ReviewPacket          Packet           `json:"reviewPacket" jsonschema_description:"What the reviewer should see."`
+	ActionBindingVersion  string           `json:"actionBindingVersion" jsonschema_description:"How bindingHash or actionHash is made."`
+	ActionHash            string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
+	Findings              []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Service is review-triage/submit.

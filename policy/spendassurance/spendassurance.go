@@ -48,12 +48,12 @@ var bounds = normal.BoundsOf[Input]()
 // Input is the payment and what is known about it.
 type Input struct {
 	policy.Common
-	Payment     paymentpolicy.Payment      `json:"payment"`
-	Expected    *paymentpolicy.Expected    `json:"expected,omitempty"`
-	Policy      *Policy                    `json:"policy,omitempty"`
-	Spend       *paymentpolicy.Spend       `json:"spend,omitempty"`
-	Replay      *paymentpolicy.Replay      `json:"replay,omitempty"`
-	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty"`
+	Payment     paymentpolicy.Payment      `json:"payment" jsonschema_description:"The payment to judge, as payment-policy/decide takes it."`
+	Expected    *paymentpolicy.Expected    `json:"expected,omitempty" jsonschema_description:"What the buyer expected."`
+	Policy      *Policy                    `json:"policy,omitempty" jsonschema_description:"The limits and lists of the buyer."`
+	Spend       *paymentpolicy.Spend       `json:"spend,omitempty" jsonschema_description:"What was spent before."`
+	Replay      *paymentpolicy.Replay      `json:"replay,omitempty" jsonschema_description:"What was used before."`
+	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"How risky the seller's service is."`
 	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo where that is given. Without it the decision is at least needs_review."`
 	Evidence    *evidence.Body             `json:"evidence,omitempty" jsonschema_description:"What an earlier purchase of the same kind left behind. Without it the decision is at least needs_review."`
 }
@@ -66,11 +66,11 @@ type Policy struct {
 
 // Output is the merged decision and its parts.
 type Output struct {
-	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Components        Components       `json:"components"`
+	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The worst of the parts: deny, needs_review, allow."`
+	Components        Components       `json:"components" jsonschema_description:"What each part answered."`
 	Findings          []policy.Finding `json:"findings" jsonschema_description:"Of all parts; paths begin with /payment, /wallet or /evidence."`
-	FindingsTruncated bool             `json:"findingsTruncated,omitzero"`
-	BindingHash       string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	FindingsTruncated bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
+	BindingHash       string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
 }
 
 // ReceiptDecision is what the signed receipt repeats.
@@ -78,30 +78,30 @@ func (o Output) ReceiptDecision() string { return o.Decision }
 
 // Components are the answers of the parts.
 type Components struct {
-	Payment  PaymentPart   `json:"payment"`
-	Wallet   *WalletPart   `json:"wallet" jsonschema:"nullable"`
-	Evidence *EvidencePart `json:"evidence" jsonschema:"nullable"`
+	Payment  PaymentPart   `json:"payment" jsonschema_description:"Answer of payment-policy/decide."`
+	Wallet   *WalletPart   `json:"wallet" jsonschema:"nullable" jsonschema_description:"Answer of wallet-screen/score; null if wallet was not sent."`
+	Evidence *EvidencePart `json:"evidence" jsonschema:"nullable" jsonschema_description:"Answer of evidence/verify; null if evidence was not sent."`
 }
 
 // PaymentPart is the payment policy's answer.
 type PaymentPart struct {
-	Decision       string                       `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Findings       []paymentpolicy.Finding      `json:"findings"`
-	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord"`
+	Decision       string                       `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
+	Findings       []paymentpolicy.Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord" jsonschema_description:"What may be logged about the payment."`
 }
 
 // WalletPart is the wallet screen's answer.
 type WalletPart struct {
-	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100"`
-	RiskLevel string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	Findings  []policy.Finding `json:"findings"`
+	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
+	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
+	RiskLevel string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
+	Findings  []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // EvidencePart is the evidence verification's answer.
 type EvidencePart struct {
-	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence"`
-	Findings []policy.Finding `json:"findings"`
+	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"What the evidence is worth."`
+	Findings []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Evaluate runs the parts and merges them. Errors: those of the parts, with their

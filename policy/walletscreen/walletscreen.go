@@ -43,28 +43,28 @@ type Input struct {
 
 // Subject is the body without the common members, as spend-assurance embeds it.
 type Subject struct {
-	Address        string         `json:"address" jsonschema:"minLength=3,maxLength=128,pattern=^[A-Za-z0-9:._-]+$"`
-	Network        string         `json:"network,omitempty" jsonschema:"minLength=1,maxLength=64"`
-	SanctionsHits  []SanctionsHit `json:"sanctionsHits,omitempty" jsonschema:"maxItems=100"`
-	Exposures      []Exposure     `json:"exposures,omitempty" jsonschema:"maxItems=500"`
-	Counterparties []Counterparty `json:"counterparties,omitempty" jsonschema:"maxItems=500"`
-	Transfers      []Transfer     `json:"transfers,omitempty" jsonschema:"maxItems=2000"`
-	FundSource     *FundSource    `json:"fundSource,omitempty"`
+	Address        string         `json:"address" jsonschema:"minLength=3,maxLength=128,pattern=^[A-Za-z0-9:._-]+$" jsonschema_description:"Address of the wallet to screen."`
+	Network        string         `json:"network,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Network of the address, for example eip155:8453."`
+	SanctionsHits  []SanctionsHit `json:"sanctionsHits,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Entries of sanctions lists that match the wallet."`
+	Exposures      []Exposure     `json:"exposures,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Kinds of funds the wallet is connected to."`
+	Counterparties []Counterparty `json:"counterparties,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Addresses the wallet dealt with."`
+	Transfers      []Transfer     `json:"transfers,omitempty" jsonschema:"maxItems=2000" jsonschema_description:"Transfers of the wallet."`
+	FundSource     *FundSource    `json:"fundSource,omitempty" jsonschema_description:"Where the funds are said to come from."`
 }
 
 // SanctionsHit is one match against a sanctions list.
 type SanctionsHit struct {
-	List       string   `json:"list" jsonschema:"minLength=1,maxLength=64"`
-	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy"`
+	List       string   `json:"list" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Name of the list, for example OFAC-SDN."`
+	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy" jsonschema_description:"exact: the address itself is listed; fuzzy: a name or cluster is near."`
 	Confidence *float64 `json:"confidence,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of a fuzzy match; default 1."`
 	Hops       int      `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Transfers between the wallet and the listed one; default 0, the wallet itself."`
-	Entity     string   `json:"entity,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Entity     string   `json:"entity,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who is listed."`
+	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Programme under which it is listed."`
 }
 
 // Exposure is a share of the wallet's volume that touches a category.
 type Exposure struct {
-	Category  string   `json:"category" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant"`
+	Category  string   `json:"category" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"Kind of the funds."`
 	Direction string   `json:"direction,omitempty" jsonschema:"enum=incoming,enum=outgoing" jsonschema_description:"Default incoming."`
 	Hops      *int     `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
 	Share     *float64 `json:"share,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of the wallet's volume."`
@@ -73,39 +73,39 @@ type Exposure struct {
 
 // Counterparty is a labelled address the wallet dealt with.
 type Counterparty struct {
-	Address string `json:"address" jsonschema:"minLength=1,maxLength=128"`
+	Address string `json:"address" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the counterparty."`
 	Label   string `json:"label" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"A category."`
 	Hops    *int   `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
 }
 
 // Transfer is one movement of money.
 type Transfer struct {
-	Direction    string  `json:"direction" jsonschema:"minLength=1,enum=incoming,enum=outgoing"`
-	AmountUSD    float64 `json:"amountUsd" jsonschema:"minimum=0"`
+	Direction    string  `json:"direction" jsonschema:"minLength=1,enum=incoming,enum=outgoing" jsonschema_description:"Into the wallet or out of it."`
+	AmountUSD    float64 `json:"amountUsd" jsonschema:"minimum=0" jsonschema_description:"Amount in US dollars."`
 	Timestamp    string  `json:"timestamp" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone."`
-	Counterparty string  `json:"counterparty,omitempty" jsonschema:"minLength=1,maxLength=128"`
-	TxHash       string  `json:"txHash,omitempty" jsonschema:"minLength=1,maxLength=128"`
+	Counterparty string  `json:"counterparty,omitempty" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the other side."`
+	TxHash       string  `json:"txHash,omitempty" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Hash of the transaction."`
 }
 
 // FundSource is what the holder says about the origin of the money.
 type FundSource struct {
-	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown"`
-	Verified bool   `json:"verified"`
+	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown" jsonschema_description:"What the owner says."`
+	Verified bool   `json:"verified" jsonschema_description:"Whether somebody has proved it. Default false."`
 }
 
 // Output is the score and the evidence behind it.
 type Output struct {
-	Address         string           `json:"address"`
-	Network         *string          `json:"network" jsonschema:"nullable"`
+	Address         string           `json:"address" jsonschema_description:"The address as sent."`
+	Network         *string          `json:"network" jsonschema:"nullable" jsonschema_description:"The network as sent."`
 	RiskScore       float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Two decimals."`
-	RiskLevel       string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	Decision        string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Recommendation  string           `json:"recommendation" jsonschema:"enum=block,enum=review,enum=proceed"`
+	RiskLevel       string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
+	Decision        string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny, needs_review or allow."`
+	Recommendation  string           `json:"recommendation" jsonschema:"enum=block,enum=review,enum=proceed" jsonschema_description:"The decision as advice."`
 	Signals         []Signal         `json:"signals" jsonschema_description:"Strongest first, then in the order of the request."`
 	CategorySummary []CategoryTotal  `json:"categorySummary" jsonschema_description:"Strongest first, then by name."`
-	Coverage        Coverage         `json:"coverage"`
-	Limitations     []string         `json:"limitations"`
-	Findings        []policy.Finding `json:"findings"`
+	Coverage        Coverage         `json:"coverage" jsonschema_description:"How much was sent of each kind."`
+	Limitations     []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
+	Findings        []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // ReceiptDecision is what a signed receipt repeats.
@@ -115,26 +115,26 @@ func (o Output) ReceiptDecision() string { return o.Decision }
 type Signal struct {
 	ID       string  `json:"id" jsonschema_description:"sanctions_exact, sanctions_fuzzy, exposure, counterparty, structuring, rapid_pass_through, fan_in or fund_source."`
 	Source   string  `json:"source" jsonschema_description:"JSON pointer of the evidence in the request."`
-	Category *string `json:"category" jsonschema:"nullable"`
-	Hops     *int    `json:"hops" jsonschema:"nullable"`
-	Strength float64 `json:"strength" jsonschema:"minimum=0,maximum=1"`
-	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100"`
+	Category *string `json:"category" jsonschema:"nullable" jsonschema_description:"Kind of the funds, where the signal has one."`
+	Hops     *int    `json:"hops" jsonschema:"nullable" jsonschema_description:"Number of transfers between the wallet and the source, where known."`
+	Strength float64 `json:"strength" jsonschema:"minimum=0,maximum=1" jsonschema_description:"How strong the signal is, 0 to 1."`
+	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100" jsonschema_description:"What it adds to riskScore, 0 to 100."`
 }
 
 // CategoryTotal sums the signals of one category.
 type CategoryTotal struct {
-	Category    string  `json:"category"`
-	MaxStrength float64 `json:"maxStrength"`
-	Count       int     `json:"count"`
+	Category    string  `json:"category" jsonschema_description:"Kind of the funds."`
+	MaxStrength float64 `json:"maxStrength" jsonschema_description:"The strongest signal of the kind, 0 to 1."`
+	Count       int     `json:"count" jsonschema_description:"Number of signals of the kind."`
 }
 
 // Coverage counts the evidence that was given.
 type Coverage struct {
-	SanctionsHits  int  `json:"sanctionsHits"`
-	Exposures      int  `json:"exposures"`
-	Counterparties int  `json:"counterparties"`
-	Transfers      int  `json:"transfers"`
-	FundSource     bool `json:"fundSource"`
+	SanctionsHits  int  `json:"sanctionsHits" jsonschema_description:"Number sent."`
+	Exposures      int  `json:"exposures" jsonschema_description:"Number sent."`
+	Counterparties int  `json:"counterparties" jsonschema_description:"Number sent."`
+	Transfers      int  `json:"transfers" jsonschema_description:"Number sent."`
+	FundSource     bool `json:"fundSource" jsonschema_description:"Whether one was sent."`
 }
 
 // weights holds every category with its weight W, 0 (harmless) to 1. The tags of

@@ -89,8 +89,8 @@ type Clawback struct {
 
 // Deal is one deal of a deal-by-deal fund.
 type Deal struct {
-	DealID  string      `json:"dealId"`
-	Tiers   []Tier      `json:"tiers"`
+	DealID  string      `json:"dealId" jsonschema_description:"As sent."`
+	Tiers   []Tier      `json:"tiers" jsonschema_description:"Every tier of the deal, in order."`
 	GPCarry money.Cents `json:"gpCarry" jsonschema_description:"In currency."`
 	Profit  money.Cents `json:"profit" jsonschema_description:"Distributions less contributions."`
 }
@@ -117,7 +117,7 @@ type Output struct {
 	FullyCaughtUp         bool             `json:"fullyCaughtUp" jsonschema_description:"Capital and preferred return are paid, the catch-up is complete and the GP has carryRate of preferred return and catch-up, within a cent."`
 	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"What the GP owes back if the fund ends at the last event; null without events, since one distribution pays no carry too much."`
 	Deals                 *[]Deal          `json:"deals" jsonschema:"nullable" jsonschema_description:"american only, in order of appearance."`
-	Findings              []policy.Finding `json:"findings"`
+	Findings              []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
 }
 
 // Evaluate runs a waterfall. It refuses with missing_field, mutually_exclusive,

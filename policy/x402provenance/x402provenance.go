@@ -36,83 +36,83 @@ var bounds = normal.BoundsOf[Input]()
 // Input is the records and the wallets the owner declares.
 type Input struct {
 	policy.Common
-	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000"`
-	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128"`
+	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to look at."`
+	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128" jsonschema_description:"Wallets of the seller: payments from them are the seller's own."`
 	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Decimals of each asset, 0 to 36; default 6. Amounts are compared in units, so they change no figure."`
 	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone; the time the caller speaks for."`
 }
 
 // Record is one payment as the caller knows it.
 type Record struct {
-	TxHash      string `json:"txHash" jsonschema:"minLength=1,maxLength=128"`
-	Network     string `json:"network" jsonschema:"minLength=1,maxLength=64"`
-	Asset       string `json:"asset" jsonschema:"minLength=1,maxLength=128"`
-	Payer       string `json:"payer" jsonschema:"minLength=1,maxLength=128"`
-	PayTo       string `json:"payTo" jsonschema:"minLength=1,maxLength=128"`
+	TxHash      string `json:"txHash" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Hash or signature of the transaction."`
+	Network     string `json:"network" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"CAIP-2 name of the network, for example eip155:8453."`
+	Asset       string `json:"asset" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
+	Payer       string `json:"payer" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the payer."`
+	PayTo       string `json:"payTo" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the recipient."`
 	AmountUnits string `json:"amountUnits" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Decimal digits in the asset's smallest units."`
-	Timestamp   string `json:"timestamp,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
-	Resource    string `json:"resource,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	Facilitator string `json:"facilitator,omitempty" jsonschema:"minLength=1,maxLength=2048"`
-	LogIndex    *int   `json:"logIndex,omitempty" jsonschema:"minimum=0,maximum=9007199254740991"`
+	Timestamp   string `json:"timestamp,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was settled, RFC 3339."`
+	Resource    string `json:"resource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of what was bought."`
+	Facilitator string `json:"facilitator,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who settled."`
+	LogIndex    *int   `json:"logIndex,omitempty" jsonschema:"minimum=0,maximum=9007199254740991" jsonschema_description:"Index of the log entry, where one transaction holds several payments."`
 	Success     *bool  `json:"success,omitempty" jsonschema_description:"Default true; failed payments are counted and left out."`
 }
 
 // Output is what the records show.
 type Output struct {
-	RecordsTotal            int              `json:"recordsTotal"`
-	RecordsKept             int              `json:"recordsKept"`
-	DuplicatesDropped       int              `json:"duplicatesDropped"`
-	FailedExcluded          int              `json:"failedExcluded"`
-	SelfCount               int              `json:"selfCount"`
-	OwnerCount              int              `json:"ownerCount"`
-	ExternalCount           int              `json:"externalCount"`
-	ExternalPayerCount      int              `json:"externalPayerCount"`
+	RecordsTotal            int              `json:"recordsTotal" jsonschema_description:"Number of records sent."`
+	RecordsKept             int              `json:"recordsKept" jsonschema_description:"Number counted: without duplicates and failed ones."`
+	DuplicatesDropped       int              `json:"duplicatesDropped" jsonschema_description:"Number of repeated records."`
+	FailedExcluded          int              `json:"failedExcluded" jsonschema_description:"Number of failed payments."`
+	SelfCount               int              `json:"selfCount" jsonschema_description:"Number in which payer and recipient are the same."`
+	OwnerCount              int              `json:"ownerCount" jsonschema_description:"Number paid by ownerWallets."`
+	ExternalCount           int              `json:"externalCount" jsonschema_description:"Number paid by others."`
+	ExternalPayerCount      int              `json:"externalPayerCount" jsonschema_description:"Number of others who paid."`
 	Totals                  []Total          `json:"totals" jsonschema_description:"By asset, in its smallest units."`
 	CandidateExternalPayers []Payer          `json:"candidateExternalPayers" jsonschema_description:"At most 50, largest first, of the asset with the most external records."`
-	Concentration           *Concentration   `json:"concentration" jsonschema:"nullable"`
-	Coverage                Coverage         `json:"coverage"`
-	FirstTimestamp          *string          `json:"firstTimestamp" jsonschema:"nullable"`
-	LastTimestamp           *string          `json:"lastTimestamp" jsonschema:"nullable"`
+	Concentration           *Concentration   `json:"concentration" jsonschema:"nullable" jsonschema_description:"How the external payments are spread; null if there are none."`
+	Coverage                Coverage         `json:"coverage" jsonschema_description:"Parts of the records that carry each detail, 0 to 1."`
+	FirstTimestamp          *string          `json:"firstTimestamp" jsonschema:"nullable" jsonschema_description:"The earliest time, RFC 3339."`
+	LastTimestamp           *string          `json:"lastTimestamp" jsonschema:"nullable" jsonschema_description:"The latest time, RFC 3339."`
 	ActiveDays              int              `json:"activeDays" jsonschema_description:"Days of UTC with a kept record."`
-	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence"`
-	Limitations             []string         `json:"limitations"`
-	Findings                []policy.Finding `json:"findings"`
-	FindingsTruncated       bool             `json:"findingsTruncated,omitzero"`
+	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence" jsonschema_description:"What the records say about demand."`
+	Limitations             []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
+	Findings                []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	FindingsTruncated       bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 }
 
 // Total sums one asset by class of payer. Sums may exceed 2^256.
 type Total struct {
-	Asset         string `json:"asset"`
-	OwnerUnits    string `json:"ownerUnits"`
-	SelfUnits     string `json:"selfUnits"`
-	ExternalUnits string `json:"externalUnits"`
+	Asset         string `json:"asset" jsonschema_description:"Contract or symbol of the asset."`
+	OwnerUnits    string `json:"ownerUnits" jsonschema_description:"Paid by ownerWallets, in smallest units."`
+	SelfUnits     string `json:"selfUnits" jsonschema_description:"Paid to oneself, in smallest units."`
+	ExternalUnits string `json:"externalUnits" jsonschema_description:"Paid by others, in smallest units."`
 }
 
 // Payer is one external payer of the concentration's asset.
 type Payer struct {
-	Payer string   `json:"payer"`
-	Count int      `json:"count"`
-	Units string   `json:"units"`
+	Payer string   `json:"payer" jsonschema_description:"Address of the payer."`
+	Count int      `json:"count" jsonschema_description:"Number of payments."`
+	Units string   `json:"units" jsonschema_description:"Sum in smallest units."`
 	Share *float64 `json:"share" jsonschema:"nullable" jsonschema_description:"Of the asset's external amount; null where that is zero."`
 }
 
 // Concentration says how the external amount is spread. Figures over amounts are
 // null where every amount is zero.
 type Concentration struct {
-	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable"`
-	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable"`
-	HHI                        *float64 `json:"hhi" jsonschema:"nullable"`
-	EffectivePayers            *float64 `json:"effectivePayers" jsonschema:"nullable"`
-	CountHHI                   float64  `json:"countHhi"`
-	PayersWithMultiplePayments int      `json:"payersWithMultiplePayments"`
+	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable" jsonschema_description:"Part of the largest payer, 0 to 1."`
+	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable" jsonschema_description:"Part of the three largest payers, 0 to 1."`
+	HHI                        *float64 `json:"hhi" jsonschema:"nullable" jsonschema_description:"Herfindahl-Hirschman index of the amounts, 0 to 1."`
+	EffectivePayers            *float64 `json:"effectivePayers" jsonschema:"nullable" jsonschema_description:"1 / hhi."`
+	CountHHI                   float64  `json:"countHhi" jsonschema_description:"Herfindahl-Hirschman index of the numbers of payments, 0 to 1."`
+	PayersWithMultiplePayments int      `json:"payersWithMultiplePayments" jsonschema_description:"Number of payers who paid more than once."`
 }
 
 // Coverage is the share of kept records that carry each kind of evidence.
 type Coverage struct {
-	Timestamp        float64 `json:"timestamp"`
-	Resource         float64 `json:"resource"`
-	Facilitator      float64 `json:"facilitator"`
-	WellFormedHash   float64 `json:"wellFormedHash"`
+	Timestamp        float64 `json:"timestamp" jsonschema_description:"Part with a timestamp, 0 to 1."`
+	Resource         float64 `json:"resource" jsonschema_description:"Part with a resource, 0 to 1."`
+	Facilitator      float64 `json:"facilitator" jsonschema_description:"Part with a facilitator, 0 to 1."`
+	WellFormedHash   float64 `json:"wellFormedHash" jsonschema_description:"Part whose txHash has the form of its network, 0 to 1."`
 	EvidenceCoverage float64 `json:"evidenceCoverage" jsonschema_description:"Mean of the four."`
 }
 

@@ -118,9 +118,9 @@ func (it *Item) UnderAny(paths []string) bool {
 // Adjustment is how a member of the request moved a level. Class is the kind of
 // value ("production"), never the value.
 type Adjustment struct {
-	Field string `json:"field"`
-	Class string `json:"valueClass"`
-	Delta int    `json:"delta"`
+	Field string `json:"field" jsonschema_description:"The member of the request that changed the severity."`
+	Class string `json:"valueClass" jsonschema_description:"What kind of value it had."`
+	Delta int    `json:"delta" jsonschema_description:"By how many levels."`
 }
 
 // Descriptor is the number in /dev/fd/3 and its kind.

@@ -58,8 +58,8 @@ type StatusAudit struct {
 
 // StatusBinding stands in the place of the action hash in a legacy record.
 type StatusBinding struct {
-	Available bool   `json:"available"`
-	Reason    string `json:"reason"`
+	Available bool   `json:"available" jsonschema:"enum=false" jsonschema_description:"Always false."`
+	Reason    string `json:"reason" jsonschema:"enum=legacy_status_record_without_versioned_action_binding" jsonschema_description:"Why there is no action hash."`
 }
 
 // legacyReason is the specification's text for a record without action binding.

@@ -3,6 +3,7 @@ package bond_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -484,6 +485,18 @@ func TestFindingsOfABond(t *testing.T) {
 	in = bond.Input{CouponRate: ptr(1.0), Frequency: ptr(1), YearsToMaturity: ptr(1.5), DirtyPrice: ptr(40.0)}
 	if out := evaluate(t, in); out.CleanPrice >= 0 || out.CurrentYield != nil {
 		t.Errorf("current yield %v of clean price %v", out.CurrentYield, out.CleanPrice)
+	}
+}
+
+// A price for 1,000 of face on a face of 100 is a finding, and so is a coupon in percent.
+func TestSuspiciousNumbersOfABond(t *testing.T) {
+	for members, want := range map[string]string{
+		`"couponRate":0.05,"yearsToMaturity":30,"cleanPrice":1019`:        "price_far_above_par",
+		`"couponRate":0.75,"yearsToMaturity":30,"yieldToMaturity":0.0725`: "rate_looks_like_percent",
+	} {
+		if got := policytest.IDs(policytest.Ask(t, bond.Evaluate, members).Findings); !slices.Contains(got, want) {
+			t.Errorf("%s: %v", members, got)
+		}
 	}
 }
 

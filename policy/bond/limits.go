@@ -31,6 +31,8 @@ const (
 	distressedPrice = 0.4  // of the redemption
 	distressedYield = 0.25
 	longDuration    = 15     // years
+	farAbovePar     = 2      // of the redemption
+	percentRate     = 0.5    // above it a rate was probably written in percent
 	basisPoint      = 0.0001 // also the step of dv01
 	balloonFactor   = 1.5    // final payment against the level one
 	highRate        = 0.36   // the usual legal ceiling of consumer credit in the United States

@@ -265,6 +265,12 @@ func (b *terms) findings(s schedule, out *Bond) []policy.Finding {
 	if out.CleanPrice < distressedPrice*b.par(s) || out.YieldToMaturity > distressedYield {
 		add("distressed_price", "high", "", "The price is below 40 % of the redemption or the yield above 25 %: default is priced in.")
 	}
+	if out.CleanPrice > farAbovePar*b.par(s) {
+		add("price_far_above_par", "medium", "", "The clean price is more than twice the redemption: prices are for faceValue, not for 1,000.")
+	}
+	if b.coupon > percentRate {
+		add("rate_looks_like_percent", "medium", "/couponRate", "The coupon is above 50 % a year; 5 % is written 0.05.")
+	}
 	if out.ModifiedDuration > longDuration {
 		add("long_duration", "medium", "", "The modified duration is above 15 years.")
 	}

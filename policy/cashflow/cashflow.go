@@ -133,6 +133,9 @@ func (s *series) compare(in Input, out *Output, n *notes) {
 	if annual != nil && in.DiscountRate != nil && *annual < *in.DiscountRate {
 		n.add("irr_below_discount_rate", "medium", "", "The internal rate of return is below the discount rate.")
 	}
+	if in.DiscountRate != nil && *in.DiscountRate > percentRate {
+		n.add("rate_looks_like_percent", "medium", "/discountRate", "The discount rate is above 100 % a year; 8 % is written 0.08.")
+	}
 	if out.NPV != nil && *out.NPV < 0 {
 		n.add("negative_npv", "medium", "", "The flows are worth less than nothing at the discount rate.")
 	}

@@ -174,6 +174,17 @@ func TestHeadlineHasTheSignOfTheSum(t *testing.T) {
 	}
 }
 
+// Numbers that are allowed and suspicious are findings, not errors.
+func TestSuspiciousNumbers(t *testing.T) {
+	for members, want := range map[string]bool{
+		`"cashFlows":[-100,60,60],"discountRate":8`: true, `"dcf":{"cashFlows":[10],"discountRate":8}`: true, `"cashFlows":[-100,60,60],"discountRate":0.9`: false,
+	} {
+		if got := slices.Contains(policytest.IDs(ask(t, members).Findings), "rate_looks_like_percent"); got != want {
+			t.Errorf("%s: %v", members, got)
+		}
+	}
+}
+
 func TestResidualValueIsAnInflowAtTheEnd(t *testing.T) {
 	out := ask(t, `"cashFlows":[-100,10],"residualValue":100,"discountRate":0.05,"financeRate":0.1,"reinvestRate":0.1`)
 	if !is(out.IRR, 0.1) || !is(out.NPV, 110/1.05-100) || !is(out.DPI, 0.1) || !is(out.RVPI, 1) || !is(out.TVPI, 1.1) || !is(out.MOIC, 1.1) ||

@@ -143,5 +143,8 @@ func (d *DCF) Findings(path string, v Valuation) []policy.Finding {
 	if money.Or(d.TerminalMethod, "none") == "gordon" && *d.TerminalGrowthRate > steepGrowth {
 		n.add("growth_above_5pct", "medium", path+"/terminalGrowthRate", "Growth above 5 % a year for ever outruns every economy.")
 	}
+	if d.DiscountRate > percentRate {
+		n.add("rate_looks_like_percent", "medium", path+"/discountRate", "The discount rate is above 100 % a year; 8 % is written 0.08.")
+	}
 	return n.found
 }

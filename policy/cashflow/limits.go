@@ -39,4 +39,5 @@ const (
 	dominatingShare = 0.75
 	steepGrowth     = 0.05
 	highReturn      = 1.0 // 100 % a year
+	percentRate     = 1.0 // above it a rate was probably written in percent
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy"
@@ -96,6 +97,9 @@ func (d *deal) terminalFindings(v cashflow.Valuation) []policy.Finding {
 	found := d.dcf.Findings("", v)
 	for i := range found {
 		found[i].Path = strings.Replace("/terminal"+found[i].Path, "/terminalGrowthRate", "/growthRate", 1)
+		if found[i].ID == "rate_looks_like_percent" {
+			found[i].Path = "/discountRate"
+		}
 	}
 	return found
 }
@@ -157,7 +161,7 @@ func (d *deal) measure(in Input, out *Output, exit float64) error {
 	for _, x := range d.flows {
 		out.Equity.CashFlows = append(out.Equity.CashFlows, money.Number(x))
 	}
-	d.include("/equity", m.Findings)
+	d.include("/equity", slices.DeleteFunc(m.Findings, func(f policy.Finding) bool { return f.ID == "rate_looks_like_percent" })) // said of the deal
 	return nil
 }
 

@@ -25,6 +25,8 @@ const (
 const (
 	atTheMoney        = 1e-9 // relative distance of spot and strike
 	extremeVolatility = 2
+	percentRate       = 0.5 // above it a rate was probably written in percent
+	longExpiry        = 10  // years; few options are traded beyond
 	nearExpiryYears   = 1 / daysPerYear
 	deepD2            = 5 // standard deviations out of the money
 )

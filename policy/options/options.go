@@ -244,6 +244,17 @@ func (o option) findings(v valuation, out Output) []policy.Finding {
 	if o.r < 0 {
 		add("negative_rate", "info", "/riskFreeRate", "The risk-free rate is negative.")
 	}
+	for _, x := range []struct {
+		path string
+		rate float64
+	}{{"/riskFreeRate", o.r}, {"/dividendYield", o.q}} {
+		if x.rate > percentRate {
+			add("rate_looks_like_percent", "medium", x.path, "The rate is above 50 % a year; 5 % is written 0.05.")
+		}
+	}
+	if o.t > longExpiry {
+		add("long_expiry", "low", "", "The option runs for more than ten years; the time is in years, not days or months.")
+	}
 	if o.v > extremeVolatility {
 		add("extreme_volatility", "medium", "/volatility", "The volatility is above 200 % a year.")
 	}

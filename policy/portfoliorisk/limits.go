@@ -42,5 +42,7 @@ const (
 	highVolatility           = 0.30
 	deepDrawdown             = 0.30
 	shortHistory             = 30
+	percentReturn            = 0.5  // above it a return was probably written in percent
+	percentRate              = 0.25 // and so was a rate
 	leverage                 = 1 + 1e-6
 )

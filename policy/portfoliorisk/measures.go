@@ -10,8 +10,8 @@ import (
 
 // measures are the statistics of the portfolio's returns; NaN where undefined.
 type measures struct {
-	volatility, sharpe, sortino, drawdown, calmar, annualized float64
-	valueAtRisk, shortfall, beta                              float64
+	volatility, sharpe, sortino, drawdown, calmar, annualized  float64
+	valueAtRisk, shortfall, beta, omega, tracking, information float64
 }
 
 func (p *portfolio) measure() measures {
@@ -19,7 +19,7 @@ func (p *portfolio) measure() measures {
 	root := math.Sqrt(p.perYear)
 	deviation := math.Sqrt(covariance(r, r))
 	excess := mean(r) - p.riskFree
-	m := measures{volatility: deviation * root, sharpe: math.NaN(), sortino: math.NaN(), calmar: math.NaN(), beta: math.NaN()}
+	m := measures{volatility: deviation * root, sharpe: math.NaN(), sortino: math.NaN(), calmar: math.NaN(), beta: math.NaN(), omega: p.omega(), tracking: math.NaN(), information: math.NaN()}
 	if deviation >= noDeviation {
 		m.sharpe = float64(excess / deviation * root)
 	}
@@ -45,6 +45,15 @@ func (p *portfolio) measure() measures {
 		if v := covariance(p.benchmark, p.benchmark); math.Sqrt(v) >= noDeviation {
 			m.beta = covariance(r, p.benchmark) / v
 		}
+		active := make([]float64, len(r))
+		for i := range r {
+			active[i] = r[i] - p.benchmark[i]
+		}
+		spread := math.Sqrt(covariance(active, active))
+		m.tracking = spread * root
+		if spread >= noDeviation {
+			m.information = float64(mean(active) / spread * root)
+		}
 	}
 	return m
 }
@@ -58,6 +67,22 @@ func (p *portfolio) downside() float64 {
 		}
 	}
 	return math.Sqrt(squares.Float() / float64(len(p.returns)))
+}
+
+// omega is the sum of the returns above the risk-free rate over that of those below.
+func (p *portfolio) omega() float64 {
+	var above, below money.Compensated
+	for _, x := range p.returns {
+		if excess := x - p.riskFree; excess > 0 {
+			above.Add(excess)
+		} else {
+			below.Add(-excess)
+		}
+	}
+	if below.Float() <= 0 {
+		return math.NaN()
+	}
+	return above.Float() / below.Float()
 }
 
 // drawdown is the largest loss from a peak, the start included. What is followed

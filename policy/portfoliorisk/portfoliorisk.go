@@ -27,7 +27,7 @@ var Service = policy.Declare(policy.Service{
 	Name:       "portfolio-risk/score",
 	PriceCents: 15,
 	Title:      "Portfolio risk score",
-	Summary: "Scores a portfolio's risk from 0 to 100 from weights and, if given, returns: volatility, Sharpe, Sortino, drawdown, Calmar, value at risk, " +
+	Summary: "Scores a portfolio's risk from 0 to 100 from weights and, if given, returns: volatility, Sharpe, Sortino, Omega, information ratio, drawdown, Calmar, value at risk, " +
 		"expected shortfall, beta, concentration (HHI), diversification, risk contributions, with sector and position breakdown.",
 	Example: `{"positions":[{"symbol":"AAA","weight":0.6,"sector":"tech","returns":[0.02,-0.01,0.03,-0.04]},` +
 		`{"symbol":"BBB","weight":0.4,"sector":"health","returns":[0,0.01,-0.02,0.02]}],"periodsPerYear":12,"riskFreeRate":0.024}`,
@@ -61,6 +61,9 @@ type Output struct {
 	Volatility           *float64         `json:"volatility" jsonschema:"nullable" jsonschema_description:"Annual, a decimal."`
 	Sharpe               *float64         `json:"sharpe" jsonschema:"nullable" jsonschema_description:"Annual."`
 	Sortino              *float64         `json:"sortino" jsonschema:"nullable" jsonschema_description:"Annual."`
+	Omega                *float64         `json:"omegaRatio" jsonschema:"nullable" jsonschema_description:"Sum of the returns above the risk-free rate of a period over the sum of those below; null without a return below."`
+	InformationRatio     *float64         `json:"informationRatio" jsonschema:"nullable" jsonschema_description:"Mean return above benchmarkReturns over its standard deviation, annual."`
+	TrackingError        *float64         `json:"trackingError" jsonschema:"nullable" jsonschema_description:"Standard deviation of the return above benchmarkReturns, annual, a decimal."`
 	MaxDrawdown          *float64         `json:"maxDrawdown" jsonschema:"nullable" jsonschema_description:"Largest loss from a peak, 0..1."`
 	Calmar               *float64         `json:"calmar" jsonschema:"nullable" jsonschema_description:"annualizedReturn over maxDrawdown."`
 	AnnualizedReturn     *float64         `json:"annualizedReturn" jsonschema:"nullable" jsonschema_description:"Compound annual return."`
@@ -215,4 +218,5 @@ func (p *portfolio) report(out *Output, m measures) {
 	out.Volatility, out.Sharpe, out.Sortino = number(m.volatility), number(m.sharpe), number(m.sortino)
 	out.MaxDrawdown, out.Calmar, out.AnnualizedReturn = number(m.drawdown), number(m.calmar), number(m.annualized)
 	out.ValueAtRisk, out.ExpectedShortfall, out.Beta = number(m.valueAtRisk), number(m.shortfall), number(m.beta)
+	out.Omega, out.InformationRatio, out.TrackingError = number(m.omega), number(m.information), number(m.tracking)
 }

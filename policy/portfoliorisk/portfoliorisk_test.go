@@ -116,6 +116,30 @@ func TestUnavailableIsNull(t *testing.T) {
 	}
 }
 
+// Omega is the sum of the gains over a threshold, here the risk-free rate of a period,
+// over that of the losses below it (Keating and Shadwick 2002); the information ratio is
+// the mean active return over its standard deviation (Goodwin 1998). The returns are
+// those of the tests of empyrical; 19 points of gain against 14 of loss.
+func TestOmegaAndInformationRatio(t *testing.T) {
+	const returns = `"positions":[{"symbol":"X","weight":1}],"portfolioReturns":[0.01,0.1,-0.04,0.02,0.03,0.02,0.01,-0.1]`
+	out := ask(t, returns)
+	if out.Omega == nil || math.Abs(*out.Omega-19.0/14) > 1e-11 || out.InformationRatio != nil || out.TrackingError != nil {
+		t.Errorf("omega %v, information ratio %v", out.Omega, out.InformationRatio)
+	}
+	out = ask(t, returns+`,"periodsPerYear":12,"riskFreeRate":0.12`)
+	if want := (0.09 + 0.01 + 0.02 + 0.01) / (0.05 + 0.11); out.Omega == nil || math.Abs(*out.Omega-want) > 1e-11 {
+		t.Errorf("omega above 1 %% a month: %v, want %v", out.Omega, want)
+	}
+	out = ask(t, `"positions":[{"symbol":"X","weight":1}],"portfolioReturns":[0.03,0.01,0.02,0.04],"benchmarkReturns":[0.01,0.01,0.01,0.01],"periodsPerYear":12`)
+	mean, deviation := 0.015, math.Sqrt((0.005*0.005+0.015*0.015+0.005*0.005+0.015*0.015)/3)
+	if out.InformationRatio == nil || math.Abs(*out.InformationRatio-mean/deviation*math.Sqrt(12)) > 1e-10 || math.Abs(*out.TrackingError-deviation*math.Sqrt(12)) > 1e-12 {
+		t.Errorf("information ratio %v, tracking error %v", *out.InformationRatio, *out.TrackingError)
+	}
+	if out.Omega != nil {
+		t.Errorf("omega without a loss: %v", *out.Omega)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	five := `{"symbol":"A","weight":0.2,"sector":"a"},{"symbol":"B","weight":0.2,"sector":"b"},{"symbol":"C","weight":0.2,"sector":"c"},{"symbol":"D","weight":0.2,"sector":"d"},`
 	months := strings.TrimSuffix(strings.Repeat("0.01,-0.005,", 20), ",")
@@ -128,7 +152,7 @@ func TestFindings(t *testing.T) {
 		`"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[` + months + `]`:                    {"single_position_concentration", "few_holdings"},
 		`"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[` + months + `,-0.31]`:              {"deep_drawdown", "high_volatility", "single_position_concentration", "few_holdings", "negative_sharpe"},
 		`"positions":[{"symbol":"A","weight":1.5},{"symbol":"B","weight":-0.5}]`:                         {"single_position_concentration", "few_holdings", "leverage", "no_return_history", "short_exposure", "single_position_concentration"},
-		`"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[` + months + `],"riskFreeRate":0.9`: {"single_position_concentration", "few_holdings", "negative_sharpe"},
+		`"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[` + months + `],"riskFreeRate":0.9`: {"single_position_concentration", "few_holdings", "negative_sharpe", "rate_looks_like_percent"},
 	} {
 		if diff := cmp.Diff(want, policytest.IDs(ask(t, members).Findings)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", members, diff)

@@ -221,6 +221,12 @@ func (p *portfolio) findings(out *Output) []policy.Finding {
 	if n := out.Observations; n > 0 && out.AnnualizedReturn == nil {
 		add("annual_return_undefined", "medium", "", "The portfolio loses more than it has, or gains beyond any number: there is no annual return.")
 	}
+	if median := medianSize(p.returns); median > percentReturn {
+		add("returns_look_like_percent", "medium", "", "Half of the returns are larger than 50 % a period; 2 % is written 0.02.")
+	}
+	if p.riskFree*p.perYear > percentRate {
+		add("rate_looks_like_percent", "medium", "/riskFreeRate", "The risk-free rate is above 25 % a year; 3 % is written 0.03.")
+	}
 	if short {
 		add("short_exposure", "medium", "", "There are short positions, whose loss has no limit.")
 	}
@@ -228,6 +234,19 @@ func (p *portfolio) findings(out *Output) []policy.Finding {
 		add("leverage", "medium", "", "The gross exposure is above the capital.")
 	}
 	return found
+}
+
+// medianSize is the middle of the absolute returns, and 0 without any.
+func medianSize(returns []float64) float64 {
+	if len(returns) == 0 {
+		return 0
+	}
+	sizes := make([]float64, len(returns))
+	for i, r := range returns {
+		sizes[i] = math.Abs(r)
+	}
+	slices.Sort(sizes)
+	return sizes[(len(sizes)-1)/2]
 }
 
 func severity(high bool) string {

@@ -102,9 +102,11 @@ func bondConditions() []any {
 }
 
 func optionConditions() []any {
+	dividends := func(schema object) object { return object{"properties": object{"dividends": object{"items": schema}}} }
 	return []any{
 		anyGiven("marketPrice", "volatility"),
-		when(given("marketPrice"), not(is("exerciseStyle", "american"))),
+		when(filled("dividends"), noneGiven("dividendYield")),
+		object{"if": given("valuationDate"), "then": dividends(allOf(given("date"), noneGiven("timeYears"))), "else": dividends(allOf(given("timeYears"), noneGiven("date")))},
 		object{"if": given("timeToExpiryYears"), "then": noneGiven("valuationDate", "expiryDate"), "else": allGiven("valuationDate", "expiryDate")},
 	}
 }

@@ -11,7 +11,7 @@ import "math"
 func (o option) american(european valuation) valuation {
 	// Holding beats exercising where the strike earns nothing and the asset pays
 	// nothing: then the two styles are one.
-	if o.call && o.q <= 0 && o.r >= 0 || !o.call && o.r <= 0 && o.q >= 0 {
+	if o.call && o.q <= 0 && o.r >= 0 && len(o.dividends) == 0 || !o.call && o.r <= 0 && o.q >= 0 {
 		return european
 	}
 	v := european
@@ -23,15 +23,32 @@ func (o option) american(european valuation) valuation {
 	switch {
 	case v.price <= o.intrinsic() && o.intrinsic() > european.price:
 		v.delta, v.gamma, v.vega, v.theta, v.rho = o.sign(), 0, 0, 0, 0
+		return v
 	case ok && !european.degenerate:
 		v.delta += free.delta - held.delta
 		v.gamma += free.gamma - held.gamma
 		v.vega += o.slope(float64(volatilityBump*o.v), func(p *option, h float64) { p.v += h })
-		v.rho += o.slope(rateBump, func(p *option, h float64) { p.r += h })
+		v.rho += o.slope(rateBump, func(p *option, h float64) { p.r += h; *p = p.escrowed() })
 		// The Black-Scholes-Merton equation holds wherever it is better to wait.
 		v.theta = float64(o.r*v.price) - float64((o.r-o.q)*o.s*v.delta) - float64(o.v*o.v*o.s*o.s*v.gamma/2)
+		for _, d := range o.dividends { // at the quoted spot
+			v.theta -= float64(v.delta * o.r * d.amount * math.Exp(-o.r*d.t))
+		}
 	}
 	return v
+}
+
+// americanPrice is the price alone.
+func (o option) americanPrice() float64 {
+	european := o.european()
+	if o.call && o.q <= 0 && o.r >= 0 && len(o.dividends) == 0 || !o.call && o.r <= 0 && o.q >= 0 {
+		return european.price
+	}
+	price := math.Max(european.price, o.intrinsic())
+	if free, _, ok := o.tree(); ok && !european.degenerate {
+		price = math.Max(price, free.price)
+	}
+	return price
 }
 
 // slope is the central difference of what the right to exercise early is worth
@@ -58,10 +75,11 @@ func (o option) slope(h float64, bump func(*option, float64)) float64 {
 //
 // A call is valued as the put with spot and strike, rate and yield exchanged
 // (McDonald and Schroder 1998): a put is bounded by its strike, so that nodes
-// too high for a number do no harm.
+// too high for a number do no harm. With cash dividends there is no such exchange, and
+// the tree is one of the spot less their value.
 func (o option) tree() (free, held valuation, ok bool) {
-	if o.call {
-		put := option{s: o.k, k: o.s, t: o.t, r: o.q, q: o.r, v: o.v}
+	if o.call && len(o.dividends) == 0 {
+		put := option{s: o.k, k: o.s, spot: o.k, t: o.t, r: o.q, q: o.r, v: o.v}
 		free, held, ok = put.tree()
 		return o.exchanged(free), o.exchanged(held), ok
 	}
@@ -70,22 +88,24 @@ func (o option) tree() (free, held valuation, ok bool) {
 	if !t.usable() {
 		return free, held, false
 	}
+	sign := o.sign()
 	var with, without branch
 	var spots [n + 1]float64
 	for j := range spots {
 		spots[j] = t.spot(n, j)
-		with.values[j] = math.Max(o.k-spots[j], 0)
+		with.values[j] = math.Max(sign*(spots[j]-o.k), 0)
 	}
 	without = with
 	back := math.Exp(-t.logDown)
 	for step := n - 1; step >= 0; step-- {
 		fresh := step%refresh == 0
+		later := o.later(o.t * float64(step) / n)
 		for j := 0; j <= step; j++ {
 			spots[j] = float64(spots[j] * back)
 			if fresh {
 				spots[j] = t.spot(step, j)
 			}
-			with.values[j] = math.Max(float64(t.down*with.values[j])+float64(t.up*with.values[j+1]), o.k-spots[j])
+			with.values[j] = math.Max(float64(t.down*with.values[j])+float64(t.up*with.values[j+1]), sign*(spots[j]+later-o.k))
 			without.values[j] = float64(t.down*without.values[j]) + float64(t.up*without.values[j+1])
 		}
 		with.keep(step)

@@ -2,10 +2,45 @@ package options
 
 import "math"
 
-// option is one checked request: spot, strike, years, rate, yield, volatility.
+// option is one checked request: spot, strike, years, rate, yield, volatility. With
+// cash dividends s is the spot less their present value: that part of the price moves,
+// and the dividends are certain (the escrowed model of Black 1975).
 type option struct {
 	call             bool
 	s, k, t, r, q, v float64
+	spot             float64 // as it is quoted; s without dividends
+	dividends        []dividend
+}
+
+// dividend is cash paid for one share, in years from now.
+type dividend struct{ t, amount float64 }
+
+// later is the value at time t of the dividends that are paid after it.
+func (o option) later(t float64) (value float64) {
+	for _, d := range o.dividends {
+		if d.t > t {
+			value += float64(d.amount * math.Exp(-o.r*(d.t-t)))
+		}
+	}
+	return value
+}
+
+// escrowed takes the present value of the dividends off the spot.
+func (o option) escrowed() option {
+	o.s = o.spot - o.later(0)
+	return o
+}
+
+// quoted turns derivatives by the escrowed spot into those by time and rate at the
+// quoted one, of which the dividends are a part: their value grows with time at the
+// rate, and falls with the rate.
+func (o option) quoted(v valuation) valuation {
+	for _, d := range o.dividends {
+		value := float64(d.amount * math.Exp(-o.r*d.t))
+		v.theta -= float64(v.delta * o.r * value)
+		v.rho += float64(v.delta * d.t * value)
+	}
+	return v
 }
 
 // valuation is a price with its Greeks, not yet rounded.
@@ -25,7 +60,7 @@ func (o option) sign() float64 {
 	return -1
 }
 
-func (o option) intrinsic() float64 { return math.Max(float64(o.sign()*(o.s-o.k)), 0) }
+func (o option) intrinsic() float64 { return math.Max(float64(o.sign()*(o.spot-o.k)), 0) }
 
 func (o option) forward() float64 { return float64(o.s * math.Exp((o.r-o.q)*o.t)) }
 

@@ -47,3 +47,37 @@ func (o option) implied(p float64) (float64, bool) {
 	}
 	return math.Max(low, math.Min(high, v)), true
 }
+
+// impliedAmerican finds the volatility at which the American price is p, or false where
+// p is not above the value of immediate exercise or the volatility is outside the
+// bracket. The price rises with volatility; the search is the Illinois variant of false
+// position, halving where that is slow.
+func (o option) impliedAmerican(p float64) (float64, bool) {
+	price := func(v float64) float64 { o.v = v; return o.americanPrice() - p }
+	if o.t == 0 || !(p > o.intrinsic()) {
+		return 0, false
+	}
+	low, high := math.Log(lowestVolatility), math.Log(maxVolatility)
+	below, above := price(lowestVolatility), price(maxVolatility)
+	if !(below <= 0 && above >= 0) {
+		return 0, false
+	}
+	for step := range solveSteps {
+		if high-low <= 1e-11 || above == below {
+			break
+		}
+		next := low - below*(high-low)/(above-below)
+		if step%4 == 3 || !(next > low && next < high) {
+			next = low + (high-low)/2
+		}
+		switch at := price(math.Exp(next)); {
+		case at == 0:
+			return math.Exp(next), true
+		case at < 0:
+			low, below, above = next, at, above/2
+		default:
+			high, above, below = next, at, below/2
+		}
+	}
+	return math.Exp(low + (high-low)/2), true
+}

@@ -6,6 +6,7 @@ const (
 	maxYears      = 100   // longer than any listed or negotiated option
 	maxRate       = 2     // plus or minus 200 % a year, continuously compounded
 	maxVolatility = 10    // 1,000 % a year
+	maxDividends  = 100   // quarterly for 25 years
 	daysPerYear   = 365.0 // ACT/365 Fixed
 )
 

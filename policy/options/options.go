@@ -1,5 +1,6 @@
 // Package options prices one European or American option on an asset with a
-// continuous dividend yield, and finds the volatility a market price implies.
+// continuous dividend yield or cash dividends, and finds the volatility that a market
+// price implies.
 //
 // European prices and Greeks are the closed form of Black, Scholes and Merton
 // (Merton 1973, "Theory of Rational Option Pricing"). With forward
@@ -10,13 +11,16 @@
 // a call is worth S*exp(-q*T)*N(d1) - K*D*N(d2) and a put
 // K*D*N(-d2) - S*exp(-q*T)*N(-d1). For S 100, K 95, T 0.5, r 0.03, q 0.01, v 0.25
 // the call is worth 10.161027672. American prices come from the binomial tree of
-// Leisen and Reimer (1996, "Binomial models for option valuation") of 1001 steps.
+// Leisen and Reimer (1996, "Binomial models for option valuation") of 1001 steps. Cash
+// dividends are escrowed (Black 1975): their present value is taken off the spot, and
+// what is left moves.
 //
 // Rates are decimals a year, continuously compounded; volatility is a decimal a
 // year; times are years; prices are in the currency of spot and strike.
 package options
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/countersign/countersign/policy"
@@ -29,7 +33,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Title:      "Option price and Greeks",
 	Summary: "Prices a European (Black-Scholes-Merton) or American option with d1, d2, Greeks in canonical and display units, " +
-		"intrinsic and time value, moneyness, the parity price of the other side and, from a market price, the implied volatility.",
+		"intrinsic and time value, moneyness, the parity price of the other side and, from a market price, the implied volatility; with a dividend yield or cash dividends.",
 	Example: `{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"dividendYield":0.01,"volatility":0.25}`,
 	Rules:   documented,
 }, Evaluate)
@@ -45,11 +49,19 @@ type Input struct {
 	ValuationDate     *string  `json:"valuationDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the valuation, YYYY-MM-DD; the time is counted ACT/365 Fixed."`
 	ExpiryDate        *string  `json:"expiryDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of expiry, YYYY-MM-DD, not before valuationDate."`
 
-	RiskFreeRate  float64  `json:"riskFreeRate" jsonschema:"minimum=-2,maximum=2" jsonschema_description:"Continuously compounded annual rate as a decimal (0.05 is 5 %)."`
-	DividendYield *float64 `json:"dividendYield,omitempty" jsonschema:"minimum=-2,maximum=2,default=0" jsonschema_description:"Continuous annual dividend yield as a decimal."`
-	Volatility    *float64 `json:"volatility,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Annual volatility as a decimal. This or marketPrice or both."`
-	MarketPrice   *float64 `json:"marketPrice,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Observed price of the option, in currency; the implied volatility is found from it (European only)."`
-	ExerciseStyle *string  `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"European: at expiry only. American: at any time until expiry."`
+	RiskFreeRate  float64    `json:"riskFreeRate" jsonschema:"minimum=-2,maximum=2" jsonschema_description:"Continuously compounded annual rate as a decimal (0.05 is 5 %)."`
+	DividendYield *float64   `json:"dividendYield,omitempty" jsonschema:"minimum=-2,maximum=2,default=0" jsonschema_description:"Continuous annual dividend yield as a decimal."`
+	Dividends     []Dividend `json:"dividends,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Cash dividends until expiry, instead of dividendYield. Their present value is taken off the spot (escrowed model)."`
+	Volatility    *float64   `json:"volatility,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Annual volatility as a decimal. This or marketPrice or both."`
+	MarketPrice   *float64   `json:"marketPrice,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Observed price of the option, in currency; the implied volatility is found from it."`
+	ExerciseStyle *string    `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"European: at expiry only. American: at any time until expiry."`
+}
+
+// Dividend is cash that one share pays before expiry.
+type Dividend struct {
+	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from now, not after expiry. With timeToExpiryYears."`
+	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, after valuationDate and not after expiryDate. With these."`
+	Amount    float64  `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"For one share, in currency."`
 }
 
 // Greeks are the sensitivities of the price in canonical units.
@@ -86,7 +98,7 @@ type Output struct {
 	ProbabilityInTheMoney  float64          `json:"probabilityInTheMoney" jsonschema_description:"Risk-neutral probability of expiring in the money, 0..1."`
 	TimeToExpiryYears      float64          `json:"timeToExpiryYears" jsonschema_description:"Years used."`
 	VolatilityUsed         float64          `json:"volatilityUsed" jsonschema_description:"Volatility behind price and Greeks: the given one, else the implied one."`
-	ImpliedVolatility      *float64         `json:"impliedVolatility" jsonschema:"nullable" jsonschema_description:"Volatility at which the European price is marketPrice; null without one."`
+	ImpliedVolatility      *float64         `json:"impliedVolatility" jsonschema:"nullable" jsonschema_description:"Volatility at which the price of exerciseStyle is marketPrice; null without one."`
 	ParityCounterpartPrice float64          `json:"parityCounterpartPrice" jsonschema_description:"European price of the other side (put for a call) by put-call parity."`
 	ExerciseStyle          string           `json:"exerciseStyle" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
 	EarlyExercisePremium   *float64         `json:"earlyExercisePremium,omitempty" jsonschema_description:"American price less European price, at least 0; American options only."`
@@ -104,7 +116,11 @@ func Evaluate(in Input) (Output, error) {
 	var findings []policy.Finding
 	var implied *float64
 	if in.MarketPrice != nil {
-		v, ok := o.implied(*in.MarketPrice)
+		find := o.implied
+		if american {
+			find = o.impliedAmerican
+		}
+		v, ok := find(*in.MarketPrice)
 		switch {
 		case ok:
 			implied = &v
@@ -119,7 +135,7 @@ func Evaluate(in Input) (Output, error) {
 			o.v = v
 		}
 	}
-	european := o.european()
+	european := o.quoted(o.european())
 	shown := european
 	if american {
 		shown = o.american(european)
@@ -154,16 +170,48 @@ func read(in Input) (option, bool, error) {
 	c.Between("/marketPrice", money.Or(in.MarketPrice, 0), 0, maxPrice)
 	style := money.Or(in.ExerciseStyle, "european")
 	c.OneOf("/exerciseStyle", style, "european", "american")
-	if in.MarketPrice != nil && style == "american" {
-		c.Exclusive("/marketPrice", "american exercise")
-	}
 	if in.MarketPrice == nil && in.Volatility == nil {
 		c.Missing("/volatility")
 	}
-	return option{
-		call: in.OptionType == "call", s: in.Spot, k: in.Strike, t: years,
+	o := option{
+		call: in.OptionType == "call", k: in.Strike, t: years, spot: in.Spot,
 		r: in.RiskFreeRate, q: yield, v: money.Or(in.Volatility, 0),
-	}, style == "american", c.Err()
+	}
+	o.readDividends(&c, in)
+	o = o.escrowed()
+	if c.Err() == nil && !(o.s > 0) {
+		c.Refuse("inconsistent_input", "/dividends", "dividends must be worth less than spot")
+	}
+	return o, style == "american", c.Err()
+}
+
+// readDividends checks the cash dividends and the times at which they are paid.
+func (o *option) readDividends(c *money.Check, in Input) {
+	if len(in.Dividends) > 0 && in.DividendYield != nil {
+		c.Exclusive("/dividends", "dividendYield")
+	}
+	c.Length("/dividends", len(in.Dividends), 0, maxDividends)
+	for i, d := range in.Dividends {
+		path := fmt.Sprintf("/dividends/%d", i)
+		own := dividend{money.Or(d.TimeYears, 0), d.Amount}
+		c.Above(path+"/amount", d.Amount, 0, maxPrice)
+		switch byDate := in.ValuationDate != nil; {
+		case byDate && d.TimeYears != nil:
+			c.Exclusive(path+"/timeYears", "valuationDate")
+		case byDate && d.Date == nil:
+			c.Missing(path + "/date")
+		case byDate && c.Err() == nil:
+			own.t = float64(c.Day(path+"/date", *d.Date)-c.Day("/valuationDate", *in.ValuationDate)) / daysPerYear
+		case !byDate && d.Date != nil:
+			c.Exclusive(path+"/date", "timeToExpiryYears")
+		case !byDate && d.TimeYears == nil:
+			c.Missing(path + "/timeYears")
+		}
+		if c.Err() == nil && !(own.t > 0 && own.t <= o.t) {
+			c.Refuse("inconsistent_input", path, "dividends must be paid after the valuation and not after expiry")
+		}
+		o.dividends = append(o.dividends, own)
+	}
 }
 
 // readTime returns the years to expiry, which are given in exactly one way.
@@ -210,7 +258,7 @@ func answer(o option, v, european valuation) (Output, error) {
 		IntrinsicValue:         n.Number(intrinsic),
 		TimeValue:              n.Number(v.price - intrinsic),
 		Moneyness:              "otm",
-		MoneynessRatio:         n.Number(o.s / o.k),
+		MoneynessRatio:         n.Number(o.spot / o.k),
 		Forward:                n.Number(o.forward()),
 		DiscountFactor:         n.Number(math.Exp(-o.r * o.t)),
 		ProbabilityInTheMoney:  n.Number(v.probability),
@@ -221,9 +269,9 @@ func answer(o option, v, european valuation) (Output, error) {
 	if !v.degenerate {
 		out.D1, out.D2 = money.Number(v.d1), money.Number(v.d2)
 	}
-	if math.Abs(o.s-o.k) <= atTheMoney*o.k {
+	if math.Abs(o.spot-o.k) <= atTheMoney*o.k {
 		out.Moneyness = "atm"
-	} else if sign*(o.s-o.k) > 0 {
+	} else if sign*(o.spot-o.k) > 0 {
 		out.Moneyness = "itm"
 	}
 	return out, n.Err()

@@ -279,7 +279,7 @@ func TestRefusals(t *testing.T) {
 		`{"optionType":"call","spot":1,"strike":1,"riskFreeRate":0,"volatility":1,"timeToExpiryYears":1,"expiryDate":"2025-02-20"}`:        {"mutually_exclusive", "/timeToExpiryYears"},
 		`{"optionType":"call","spot":1,"strike":1,"timeToExpiryYears":1,"riskFreeRate":0}`:                                                 {"missing_field", "/volatility"},
 		`{"optionType":"call","spot":1,"strike":1,"timeToExpiryYears":1,"riskFreeRate":0,"volatility":1,"exerciseStyle":"bermudan"}`:       {"invalid_enum", "/exerciseStyle"},
-		`{"optionType":"put","spot":1,"strike":1,"timeToExpiryYears":1,"riskFreeRate":0,"marketPrice":1,"exerciseStyle":"american"}`:       {"mutually_exclusive", "/marketPrice"},
+		`{"optionType":"put","spot":1,"strike":1,"timeToExpiryYears":1,"riskFreeRate":0,"marketPrice":0,"exerciseStyle":"american"}`:       {"price_outside_no_arbitrage_bounds", "/marketPrice"},
 		`{"optionType":"put","spot":1,"strike":1,"timeToExpiryYears":100,"riskFreeRate":-2,"volatility":0.2}`:                              {"out_of_range", ""},
 		`{"optionType":"call","spot":1,"strike":1e-300,"timeToExpiryYears":1,"riskFreeRate":0,"volatility":0.2}`:                           {"out_of_range", ""},
 		`{"optionType":"call","spot":1,"strike":1,"timeToExpiryYears":1,"riskFreeRate":0,"volatility":1,"style":"x"}`:                      {"unknown_field", ""},

@@ -30,7 +30,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 20,
 	Title:      "Cash-flow analysis",
 	Summary: "NPV, every IRR or XIRR with a named status and a proof that there are no others, MOIC, DPI, RVPI, TVPI, payback, MIRR and " +
-		"profitability index of periodic or dated cash flows; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
+		"profitability index of periodic or dated cash flows; with valuations modified Dietz and time-weighted return; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
 	Example: `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
 	Signed:  true,
 	Rules:   documented,
@@ -45,7 +45,14 @@ type Input struct {
 	ResidualValue  *float64 `json:"residualValue,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Net asset value still held, in currency: an inflow at the last time for npv, irr and mirr."`
 	FinanceRate    *float64 `json:"financeRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which outflows are financed; with reinvestRate gives mirr (periodic only)."`
 	ReinvestRate   *float64 `json:"reinvestRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which inflows are reinvested."`
+	Valuations     []Valued `json:"valuations,omitempty" jsonschema:"maxItems=500" jsonschema_description:"What the portfolio was worth on two days or more, with dated cashFlows: gives modifiedDietz and timeWeightedReturn."`
 	DCF            *DCF     `json:"dcf,omitempty" jsonschema_description:"A discounted cash-flow valuation."`
+}
+
+// Valued is what the portfolio was worth on a day, before the flows of that day.
+type Valued struct {
+	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, each day once."`
+	Value float64 `json:"value" jsonschema:"minimum=0,maximum=1000000000000000" jsonschema_description:"Market value before that day's flows, in currency."`
 }
 
 // Output is the analysis. What cannot be computed is null.
@@ -67,6 +74,9 @@ type Output struct {
 	PaybackPeriod           *float64         `json:"paybackPeriod" jsonschema:"nullable" jsonschema_description:"Time until contributions are first recovered, in periods (periodic) or years (dated)."`
 	DiscountedPaybackPeriod *float64         `json:"discountedPaybackPeriod" jsonschema:"nullable" jsonschema_description:"The same on discounted flows."`
 	MIRR                    *float64         `json:"mirr" jsonschema:"nullable" jsonschema_description:"Modified internal rate of return per period."`
+	ModifiedDietz           *float64         `json:"modifiedDietz" jsonschema:"nullable" jsonschema_description:"Return from the first to the last valuation, flows weighted by the days that are left; null without valuations or capital."`
+	TimeWeightedReturn      *float64         `json:"timeWeightedReturn" jsonschema:"nullable" jsonschema_description:"Returns between valuations, linked: exact where every day with a flow has a valuation, else each is a modified Dietz return."`
+	TimeWeightedAnnualized  *float64         `json:"timeWeightedReturnAnnualized" jsonschema:"nullable" jsonschema_description:"(1+timeWeightedReturn)^(365/days) - 1."`
 	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of inflows over that of outflows."`
 	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation, if asked for."`
 	Findings                []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
@@ -91,6 +101,7 @@ func Evaluate(in Input) (Output, error) {
 		s.returns(&out, &n)
 		s.discounted(&out, &n)
 		s.compare(in, &out, &n)
+		s.performance(&out, &n)
 	}
 	if in.DCF != nil {
 		value := in.DCF.Value()

@@ -34,6 +34,9 @@ var lowestX, highestX = -math.Log1p(lowestRate) + hair, math.Log1p(highestRate) 
 // balance still counts as paid back: 110/1.1 is 100 only to a rounding.
 const recovered = 1e-12
 
+// maxValuations is one a month for forty years.
+const maxValuations = 500
+
 // When a finding is made.
 const (
 	dominatingShare = 0.75

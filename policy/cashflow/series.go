@@ -61,6 +61,8 @@ type series struct {
 	dated             bool
 	times             []float64 // periods, or years if dated
 	amounts           []float64 // netted by day
+	days              []money.Day
+	valued            []valued
 	residual          float64
 	perYear           float64 // periods a year; 1 if dated
 	rate              *float64
@@ -113,6 +115,7 @@ func read(in Input) (*series, error) {
 	if s.dated && in.FinanceRate != nil {
 		c.Exclusive("/financeRate", "dated cashFlows")
 	}
+	s.readValuations(&c, in.Valuations)
 	if in.DCF != nil {
 		in.DCF.Check(&c, "/dcf")
 	}
@@ -169,7 +172,7 @@ func (s *series) net(days map[money.Day]*money.Sum) {
 	slices.Sort(order)
 	for _, day := range order {
 		s.times = append(s.times, float64(day-order[0])/daysPerYear)
-		s.amounts = append(s.amounts, days[day].Float())
+		s.amounts, s.days = append(s.amounts, days[day].Float()), append(s.days, day)
 	}
 }
 

@@ -1,0 +1,91 @@
+package cashflow
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/countersign/countersign/policy/money"
+)
+
+// valued is a checked valuation.
+type valued struct {
+	day   money.Day
+	value float64
+}
+
+// readValuations checks the valuations and sorts them.
+func (s *series) readValuations(c *money.Check, list []Valued) {
+	if len(list) == 0 {
+		return
+	}
+	if !s.dated {
+		c.Refuse("inconsistent_input", "/valuations", "valuations need dated cashFlows")
+	}
+	if len(list) == 1 {
+		c.Refuse("out_of_range", "/valuations", "valuations must have at least 2 items")
+	}
+	c.Length("/valuations", len(list), 0, maxValuations)
+	for i, v := range list {
+		path := fmt.Sprintf("/valuations/%d", i)
+		c.Between(path+"/value", v.Value, 0, maxAmount)
+		s.valued = append(s.valued, valued{c.Day(path+"/date", v.Date), v.Value})
+	}
+	slices.SortFunc(s.valued, func(a, b valued) int { return cmp.Compare(a.day, b.day) })
+	for i := 1; i < len(s.valued); i++ {
+		if s.valued[i].day == s.valued[i-1].day {
+			c.Refuse("inconsistent_input", "/valuations", "valuations must have each day once")
+		}
+	}
+}
+
+// performance fills in the returns between valuations. A flow belongs to the period
+// that begins on its day or before; those before the first valuation, and on or after
+// the last, belong to none.
+func (s *series) performance(out *Output, n *notes) {
+	if len(s.valued) == 0 {
+		return
+	}
+	first, last := s.valued[0], s.valued[len(s.valued)-1]
+	growth := 1.0
+	for i := 1; i < len(s.valued); i++ {
+		growth *= 1 + s.dietz(s.valued[i-1], s.valued[i])
+	}
+	whole := s.dietz(first, last)
+	if math.IsNaN(whole) || math.IsNaN(growth) {
+		n.add("no_invested_capital", "medium", "/valuations", "In one period no capital was invested, so that it has no return.")
+	}
+	if !math.IsNaN(whole) {
+		out.ModifiedDietz = n.number(whole)
+	}
+	if math.IsNaN(growth) {
+		return
+	}
+	out.TimeWeightedReturn = n.number(growth - 1)
+	if growth >= 0 {
+		out.TimeWeightedAnnualized = n.number(math.Expm1(math.Log(growth) * daysPerYear / float64(last.day-first.day)))
+	}
+}
+
+// dietz is the modified Dietz return of a period (Dietz 1968; GIPS): the gain over the
+// mean capital, each flow weighted by the part of the period after it. NaN without
+// capital.
+func (s *series) dietz(from, to valued) float64 {
+	days := float64(to.day - from.day)
+	var gain, capital money.Compensated
+	gain.Add(to.value)
+	gain.Add(-from.value)
+	capital.Add(from.value)
+	for i, day := range s.days {
+		if day >= from.day && day < to.day {
+			paidIn := -s.amounts[i]
+			gain.Add(-paidIn)
+			capital.Add(float64(paidIn * float64(to.day-day) / days))
+		}
+	}
+	if !(capital.Float() > 0) {
+		return math.NaN()
+	}
+	return gain.Float() / capital.Float()
+}

@@ -7,9 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// SecretKind is secrets.Kind.
-func SecretKind(name, text string) string { return secrets.Kind(name, text) }
-
 // The recognisers below read by hand and not by regular expression: texts come a
 // megabyte at a time, and a bounded repetition in the middle of an expression costs
 // a microsecond per byte. Each looks for a literal first and then reads at most once

@@ -18,6 +18,7 @@
 package attest
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -166,6 +167,10 @@ func (a *action) shape(into any) error {
 		delete(members, "toolArguments")
 	}
 	if err := canon.Decode(canon.Object(members), into); err != nil {
+		var refused *policy.Error
+		if errors.As(err, &refused) && refused.Code == "unknown_field" {
+			return policy.Refuse(refused.Code, "/intent"+refused.Path, strings.Replace(refused.Message, "the object", "intent", 1))
+		}
 		return policy.Refuse("unknown_field", "/intent", "intent has a member that the protocol does not know")
 	}
 	return nil
@@ -174,7 +179,7 @@ func (a *action) shape(into any) error {
 func required(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
-			return policy.Refuse("missing_field", "/intent/"+pairs[i], "intent."+pairs[i]+" is missing")
+			return policy.Refuse("missing_field", "/intent/"+pairs[i], "intent."+pairs[i]+" is required")
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -131,7 +132,7 @@ func (s *series) readFlows(c *money.Check, flows []Flow) {
 	for i, f := range flows {
 		path := fmt.Sprintf("/cashFlows/%d", i)
 		if f.Dated != s.dated {
-			c.Refuse("wrong_type", path, path[1:]+" is not of the kind of the first item")
+			c.Refuse("wrong_type", path, strings.ReplaceAll(path[1:], "/", ".")+" must be of the kind of the first item: all numbers, or all objects with date and amount")
 		}
 		if f.Dated && f.Date == nil {
 			c.Missing(path + "/date")

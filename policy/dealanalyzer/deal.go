@@ -42,7 +42,7 @@ func read(in Input) (*deal, error) {
 		d.owed = in.Debt.Amount
 		*d.dcf.NetDebt = d.owed
 		if !(d.owed > 0 && d.owed < in.PurchasePrice+costs) {
-			c.Refuse("out_of_range", "/debt/amount", "debt/amount is not from above 0 to below price and costs together")
+			c.Refuse("out_of_range", "/debt/amount", "debt.amount must be above 0 and below purchasePrice and transactionCosts together")
 		}
 		c.Between("/debt/annualRate", in.Debt.AnnualRate, 0, maxDebtRate)
 		c.OneOf("/debt/type", in.Debt.Type, "interestOnly", "amortizing")

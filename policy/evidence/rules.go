@@ -105,7 +105,7 @@ func newCase(in Input) (*purchase, error) {
 	for _, t := range texts {
 		at, err := normal.Timestamp(t.text)
 		if err != nil {
-			return nil, policy.Refuse("invalid_date", t.path, strings.ReplaceAll(t.path[1:], "/", ".")+" is not an RFC 3339 timestamp with zone")
+			return nil, policy.Refuse("invalid_date", t.path, strings.ReplaceAll(t.path[1:], "/", ".")+" must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z")
 		}
 		p.steps = append(p.steps, step{t.name, at})
 		if t.name == "settlement" {
@@ -115,7 +115,7 @@ func newCase(in Input) (*purchase, error) {
 	if in.AsOf != "" {
 		at, err := normal.Timestamp(in.AsOf)
 		if err != nil {
-			return nil, policy.Refuse("invalid_date", "/asOf", "asOf is not an RFC 3339 timestamp with zone")
+			return nil, policy.Refuse("invalid_date", "/asOf", "asOf must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z")
 		}
 		p.asOf = at
 	}

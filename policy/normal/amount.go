@@ -11,6 +11,9 @@ var (
 	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 )
 
+// UnitsAllowed says which texts Units reads.
+const UnitsAllowed = "must be a whole number in decimal digits without leading zeros, at most 2^256-1"
+
 // Units reads an amount in a token's smallest units: decimal digits without sign
 // or leading zero, at most 2^256-1.
 func Units(text string) (*big.Int, error) {

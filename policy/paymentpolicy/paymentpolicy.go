@@ -126,7 +126,7 @@ func newCall(in Input) (*call, error) {
 		c.Payment.Metadata = nil
 	default:
 		if in.Payment.Metadata != nil {
-			return nil, policy.Refuse("wrong_type", "/payment/metadata", "payment.metadata has the wrong type")
+			return nil, policy.Refuse("wrong_type", "/payment/metadata", "payment.metadata must be an object")
 		}
 	}
 	if c.url, err = webURL(in.Payment.ResourceURL, "/payment/resourceUrl"); err != nil {
@@ -134,7 +134,7 @@ func newCall(in Input) (*call, error) {
 	}
 	if in.Payment.AmountUnits != "" {
 		if c.units, err = normal.Units(in.Payment.AmountUnits); err != nil {
-			return nil, policy.Refuse("out_of_range", "/payment/amountUnits", "payment.amountUnits is out of range")
+			return nil, policy.Refuse("out_of_range", "/payment/amountUnits", "payment.amountUnits "+normal.UnitsAllowed)
 		}
 	}
 	if in.Expected != nil && in.Expected.ResourceURL != "" {

@@ -35,10 +35,10 @@ func (p *portfolio) readPositions(c *money.Check, positions []Position) {
 	seen := map[string]bool{}
 	text := func(path, s string, limit int) {
 		if s == "" {
-			c.Refuse("out_of_range", path, path[1:]+" is empty")
+			c.Refuse("out_of_range", path, path[1:]+" must have at least 1 characters")
 		}
 		if utf8.RuneCountInString(s) > limit {
-			c.Refuse("too_long", path, fmt.Sprintf("%s is longer than %d characters", path[1:], limit))
+			c.Refuse("too_long", path, fmt.Sprintf("%s must have at most %d characters", path[1:], limit))
 		}
 	}
 	for i, x := range positions {
@@ -67,7 +67,7 @@ func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 		case x.Weight == nil && x.MarketValue == nil:
 			c.Missing(path + "/weight")
 		case (x.MarketValue != nil) != byValue:
-			c.Refuse("inconsistent_input", path, path[1:]+" has not the same choice of weight or marketValue as the first")
+			c.Refuse("inconsistent_input", path, path[1:]+" must have weight or marketValue as the first position has")
 		}
 		c.Between(path+"/weight", money.Or(x.Weight, 0), -maxWeight, maxWeight)
 		c.Between(path+"/marketValue", money.Or(x.MarketValue, 0), -maxValue, maxValue)

@@ -10,6 +10,7 @@ package x402provenance
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -141,11 +142,11 @@ func Evaluate(in Input) (Output, error) {
 		return Output{}, err
 	}
 	if len(in.AssetDecimals) > maxAssets {
-		return Output{}, policy.Refuse("too_many_items", "/assetDecimals", "assetDecimals has too many items")
+		return Output{}, policy.Refuse("too_many_items", "/assetDecimals", fmt.Sprintf("assetDecimals must have at most %d members", maxAssets))
 	}
 	for _, decimals := range in.AssetDecimals {
 		if decimals < 0 || decimals > maxDecimals {
-			return Output{}, policy.Refuse("out_of_range", "/assetDecimals", "assetDecimals has a value out of range")
+			return Output{}, policy.Refuse("out_of_range", "/assetDecimals", "assetDecimals "+policy.MustBeWithin(0, maxDecimals, false, false, true))
 		}
 	}
 	a := analysis{out: Output{RecordsTotal: len(in.Records)}}
@@ -238,12 +239,12 @@ func recordPath(i int) string { return "/records/" + strconv.Itoa(i) }
 func read(r Record, i int) (kept, error) {
 	units, err := normal.Units(r.AmountUnits)
 	if err != nil {
-		return kept{}, policy.Refuse("out_of_range", recordPath(i)+"/amountUnits", "records.amountUnits is out of range")
+		return kept{}, policy.Refuse("out_of_range", recordPath(i)+"/amountUnits", fmt.Sprintf("records.%d.amountUnits %s", i, normal.UnitsAllowed))
 	}
 	k := kept{Record: r, index: i, payer: normal.FoldAddress(r.Payer), to: normal.FoldAddress(r.PayTo), asset: normal.FoldAddress(r.Asset), units: units, wellFormed: wellFormed(r)}
 	if r.Timestamp != "" {
 		if k.at, err = normal.Timestamp(r.Timestamp); err != nil {
-			return kept{}, policy.Refuse("invalid_date", recordPath(i)+"/timestamp", "records.timestamp is not an RFC 3339 timestamp with zone")
+			return kept{}, policy.Refuse("invalid_date", recordPath(i)+"/timestamp", fmt.Sprintf("records.%d.timestamp must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z", i))
 		}
 	}
 	return k, nil

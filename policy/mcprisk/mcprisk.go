@@ -25,6 +25,7 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/mcprisk/acts"
 	"github.com/countersign/countersign/policy/meaning"
 	"github.com/countersign/countersign/policy/normal"
 )
@@ -135,7 +136,7 @@ type scan struct {
 	findings []Finding
 	seen     map[[3]string]bool
 	reader   meaning.Reader
-	acts     []act
+	sentence acts.Sentence
 }
 
 // report adds a finding once per rule, tool and place. An empty severity is the

@@ -343,8 +343,9 @@ func (p *parser) follows(i int, verbs ...string) bool {
 
 // afterCausative says whether the word stands behind "let the user", "help anyone".
 func (p *parser) afterCausative(i int) bool {
+	const longest = 8 // words of whom it is
 	last := p.last()
-	return last != nil && p.mark < i && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
+	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
 }
 
 // Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.

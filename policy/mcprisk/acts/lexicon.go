@@ -1,10 +1,6 @@
-package mcprisk
+package acts
 
-import (
-	"strings"
-
-	"github.com/countersign/countersign/policy/meaning"
-)
+import "strings"
 
 // concept is what nouns and their company mean to the rules about acts, deed what
 // verbs do, as sets of bits.
@@ -235,61 +231,4 @@ func meant(verb string) deed {
 	}
 	verb, _, _ = strings.Cut(verb, " ")
 	return deeds[verb]
-}
-
-// phrase is what a noun phrase means: its head, and the words before the head.
-type phrase struct{ head, around concept }
-
-// meantBy reads a noun phrase. The longest name at its end is the head.
-func meantBy(words []meaning.Word) (p phrase) {
-	end := len(words)
-	head := 1
-	for n := min(3, end); n > 0; n-- {
-		c, ok := lexicon[joined(words[end-n:])]
-		if n == 1 && lexicon[words[end-1].Text] != 0 {
-			c, ok = lexicon[words[end-1].Text], true
-		}
-		if ok {
-			p.head, head = c, n
-			break
-		}
-	}
-	for i := range end - head {
-		p.around |= lexicon[words[i].Base] | lexicon[words[i].Text]
-		if i+1 < end-head {
-			p.around |= lexicon[words[i].Base+" "+words[i+1].Base]
-		}
-	}
-	if p.head == 0 && strings.ContainsAny(words[end-1].Text, "@/") {
-		p.head = addressed(words[end-1].Text)
-	}
-	return p
-}
-
-// joined is what the lexicon calls some words: all but the last as they are written.
-func joined(words []meaning.Word) string {
-	if len(words) == 1 {
-		return words[0].Base
-	}
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w.Base)
-	}
-	return b.String()
-}
-
-// addressed says what an address or a path names.
-func addressed(word string) concept {
-	switch {
-	case strings.HasPrefix(word, "http://localhost"), strings.HasPrefix(word, "http://127."):
-		return 0
-	case strings.HasPrefix(word, "http://"), strings.HasPrefix(word, "https://"):
-		return outside
-	case strings.IndexByte(word, '@') > 0 && strings.IndexByte(word[strings.IndexByte(word, '@'):], '.') > 0:
-		return outside
-	}
-	return 0
 }

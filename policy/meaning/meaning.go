@@ -51,6 +51,7 @@ type Clause struct {
 	Verb     string // its base form, with its particle: "send", "turn off"; "" in a phrase without a verb
 	Command  bool   // somebody is told to do it: "Send …", "you must send …"
 	Negated  bool   // "do not send", "without sending", "no need to send", "avoid sending"
+	Gerund   bool   // "sending", "without sending"
 	Passive  bool   // Topic is what it is done to: "the file is sent"
 	Reported bool   // not asserted: "explains how …", "warns when …"
 	Opening  string // the word that opens it: "when", "before", "to", "without", "that"
@@ -217,7 +218,7 @@ func (p *parser) word(i int) {
 		if slices.Contains(weak, text) {
 			p.modal = may
 		}
-	case text == "to":
+	case text == "to" && p.at(i+1)&(determiner|pronoun) == 0:
 		p.modal = max(p.modal, may)
 		if p.opening == "" {
 			p.opening = "to"
@@ -232,7 +233,7 @@ var weak = strings.Fields("will would can could may might does did want wants go
 func (p *parser) opens(i int) bool {
 	switch p.words[i].Text {
 	case "that", "which", "so", "once", "since":
-		return i > 0 && p.at(i-1)&(preposition|negator|auxiliary) == 0
+		return i > 0 && (i == p.rest || p.at(i-1)&(preposition|negator|auxiliary) == 0)
 	}
 	return true
 }
@@ -240,11 +241,11 @@ func (p *parser) opens(i int) bool {
 // toldAbout says whether the last verb tells about what follows.
 func (p *parser) toldAbout() bool {
 	last := p.last()
-	return last != nil && (last.Reported || tellsVerb(last.Verb))
+	return last != nil && (last.Reported || TellsAbout(last.Verb))
 }
 
-// tellsVerb says whether a verb tells about something or guards against it: detect, explain.
-func tellsVerb(base string) bool {
+// TellsAbout says whether a verb tells about something or guards against it: detect, explain.
+func TellsAbout(base string) bool {
 	base, _, _ = strings.Cut(base, " ")
 	return vocabulary[base]&tells != 0
 }
@@ -359,7 +360,7 @@ var (
 func (p *parser) begin(i int, base string, f form) {
 	causative := p.afterCausative(i)
 	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Start: p.words[min(p.rest, i)].From, Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
-		Passive: f == participle, third: f == third, From: p.words[i].From, To: p.words[i].To}
+		Passive: f == participle, Gerund: f == gerund, third: f == third, From: p.words[i].From, To: p.words[i].To}
 	c.Command = !p.reported && (p.modal == must && f != third && f != gerund || p.modal == 0 && f == bare)
 	c.Subject = who(c.Topic)
 	if c.Opening == "that" && len(c.Topic) == 1 {

@@ -53,7 +53,8 @@ var vocabulary = func() map[string]kind {
 			"sabotage save say schedule scrape select sell send serve set settle share ship short sign siphon skip sleep smuggle sniff snoop spawn spend spoof spread spy stake start steal steam store stream submit " +
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
-			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort"},
+			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook"},
 	} {
 		for word := range strings.FieldsSeq(list.words) {
 			words[word] |= list.kind
@@ -168,7 +169,7 @@ func Base(word string) string {
 }
 
 // phrasal are verbs of two words.
-var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,log in,sign in,sign up,log out", ",")
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,phone home,call home,log in,sign in,sign up,log out", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 

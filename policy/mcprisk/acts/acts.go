@@ -63,7 +63,10 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			last, placed = phrase{}, false
 		}
 		meaning.Phrases(c.Rest, take)
-		if a.object&^(this|owner|holds) != 0 {
+		switch private := secret | rooted | talk | prize; { // searches a disk for keys and posts them
+		case a.object&private == 0 && a.place&private != 0:
+			earlier = a.place & private
+		case a.object&^(this|owner|holds) != 0:
 			earlier = a.object
 		}
 		s.words |= a.before | anyOf(c.Rest)

@@ -44,7 +44,7 @@ func RunsByName(parts []string) bool {
 func (a *Act) Changes() bool { return a.place&reply == 0 && a.matches(changes) }
 
 // Permits says whether what follows "to" is done too: "grants permission to move tokens".
-func (a *Act) Permits() bool { return a.verb&making != 0 }
+func (a *Act) Permits() bool { return a.verb&permitting != 0 }
 
 // Informs says whether the object only tells about something: "transfer_ownership_info".
 func (a *Act) Informs() bool { return a.object&info != 0 }

@@ -48,9 +48,19 @@ var hostile = []claim{
 	{verb: hiding, object: presence},
 	{verb: replacing, object: payee, place: outside | attacker},
 	{verb: replacing, around: payee, place: outside | attacker},
-	{verb: moving | making | taking | replacing | demanding, object: attacker},
-	{verb: moving | making | taking | replacing | demanding, around: attacker},
-	{verb: moving | making | taking | replacing | demanding, place: attacker},
+	{verb: taking | grabbing | moving, object: prize, place: outside},
+	{verb: grabbing, object: prize},
+	{verb: taking, object: prize, around: owner},
+	{verb: extracting, object: secret, around: hoarded},
+	{verb: harvesting, object: personal},
+	{verb: controlling, object: prize},
+	{verb: evading, object: defence | control},
+	{verb: flooding, object: target},
+	{verb: spreading, object: presence},
+	{verb: exhausting, object: capacity},
+	{verb: bending, object: goals},
+	{verb: erasing, object: files | personal, around: owner, place: machine},
+	{verb: replacing | writing, object: malware},
 }
 
 // Claims that something private leaves.
@@ -74,8 +84,17 @@ var unseen = []claim{
 }
 
 func (a *Act) Attacks() bool {
+	if a.Verb == "" {
+		return !a.Negated && a.place&attacker != 0
+	}
 	if !a.done() {
 		return false
+	}
+	if (a.before|anyOf(a.Rest))&attacker != 0 && a.verb&(guarding|erasing) == 0 && !meaning.TellsAbout(a.Verb) {
+		return true
+	}
+	if a.secretly() && a.verb&(moving|taking|watching|making) != 0 {
+		return true
 	}
 	if a.matches(hostile) || a.coverts() && (a.matches(unseen) || a.verb&watching != 0 && (a.says("user") || a.says("users"))) {
 		return true
@@ -128,12 +147,21 @@ func (a *Act) coverts() bool {
 	return false
 }
 
+// secretly says whether the clause says so without a doubt: things are skipped silently,
+// but not secretly.
+func (a *Act) secretly() bool {
+	is := func(w meaning.Word) bool { return slices.Contains(secretWords, w.Text) }
+	return slices.ContainsFunc(a.Before, is) || slices.ContainsFunc(a.Rest, is)
+}
+
+var secretWords = []string{"secretly", "covertly", "stealthily", "surreptitiously", "clandestinely"}
+
 // Words that mean acting unseen behind "without", "behind" or "in" alone.
 var byPreposition = []string{"knowledge", "consent", "permission", "awareness", "back", "secret"}
 
 // directed says whether a denied clause is said to the model, or leaves a person out.
 func (a *Act) directed() bool {
-	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || len(a.Topic) == 0 && a.Opening == "")
+	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || a.Gerund)
 }
 
 // opens says whether a clause begins with one of the words; there may be no clause.
@@ -144,11 +172,11 @@ func (a *Act) Conceals() bool {
 	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
 	thing := a.object&this != 0 && !a.other || a.about&this != 0
 	switch {
-	case a.Negated && (a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
+	case a.Negated && (a.says("until") || a.says("unless") || a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
 		return false // it is told later
 	case a.Negated && a.verb&telling != 0:
-		person := (a.object|a.around|a.whom)&people != 0
-		silent := !a.other && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
+		person := (a.object|a.around|a.whom)&people != 0 || a.Passive && a.before&people != 0
+		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
 		return a.directed() && (thing && (!a.Passive || a.object&step != 0 || a.whom&people != 0) || clause && !a.other)
@@ -162,6 +190,11 @@ func (a *Act) Conceals() bool {
 		return a.Verb == "draw" && a.around&people != 0
 	case a.Verb == "say":
 		return a.Command && len(a.Rest) > 0 && a.Rest[0].Text == "nothing"
+	case a.Verb == "":
+		all := anyOf(a.Topic)
+		return all&unseenness != 0 && all&step != 0 && all&people != 0 && (a.says("to") || a.says("from"))
+	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && anyOf(a.Rest)&unseenness != 0 && (thing || a.about != 0 || a.says("about")):
+		return true
 	case a.verb&hiding != 0:
 		from := a.whom&people != 0 && a.object&(secret|personal) == 0 && a.around&secret == 0
 		return from && (a.Command || a.Passive || thing) || a.Command && (a.says("dark") || a.says("yourself"))
@@ -233,6 +266,8 @@ func (s *Sentence) Steers(i int) (severity string) {
 	case a.Verb == "" && (rival(a.before, a.before) && a.before&bad != 0 || rival(topic, topic) && s.words&bad != 0):
 		return "high"
 	case a.Negated && a.verb&(using|obeying) != 0 && (rivals || rival(a.place, a.place)):
+		return "high"
+	case a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.before, a.before):
 		return "high"
 	case !a.Negated && a.done() && (a.Verb == "supersede" || a.Verb == "replace" || a.Verb == "ignore" || a.Verb == "disable" || a.Verb == "discard" || a.Verb == "disregard" || a.Verb == "stop") && (rivals || rival(a.place, a.place)):
 		return "high"

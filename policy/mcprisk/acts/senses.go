@@ -46,6 +46,9 @@ func Senses() map[string]Sense {
 		if c&tooling != 0 {
 			s |= choice
 		}
+		if c&unseenness != 0 {
+			s |= denial
+		}
 		if c&(instant|others) != 0 {
 			s |= claimed
 		}

@@ -388,7 +388,9 @@ func BenchmarkFiveHundredTools(b *testing.B) {
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for name, unit := range map[string]string{
 		"words that wake rules": "never tell ignore curl bcc silently file ssh ", "spaces": "a  ", "hidden": "a\u200b", "quotes": "do not tell the the the ", "base64": "aB3", "joiners": "\U0001F600\ufe0f\ufe0f\ufe0f\u200d",
-		"tags": "\U000e0041", "names": "list_items must before ",
+		"tags": "\U000e0041", "names": "list_items must before ", "causatives": "make list list list list list list list list list ", "adverbs": "always always always send ",
+		"joints": "and or nor steal , ", "openings": "that which who steals before instead ", "negations": "is not not not told ", "covert words": "in secret without knowledge send secret ",
+		"prepositions": "of to of from the keys of ", "one sentence": "it reads the keys and sends them to us and tells nobody about this step ",
 	} {
 		t.Run(name, func(t *testing.T) { judge(t, described(strings.Repeat(unit, 1<<17/len(unit)))) })
 	}

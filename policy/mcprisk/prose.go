@@ -368,7 +368,7 @@ func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 		says bool
 	}{
 		{"data_exfiltration", a.Leaks()},
-		{"malicious_capability", a.Attacks()},
+		{"malicious_capability", a.Attacks(t.summary)},
 		{"concealment", a.Conceals()},
 		{"instruction_override", a.Overrides()},
 		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter)},

@@ -54,7 +54,7 @@ var vocabulary = func() map[string]kind {
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
 			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
-			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook"},
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear"},
 	} {
 		for word := range strings.FieldsSeq(list.words) {
 			words[word] |= list.kind

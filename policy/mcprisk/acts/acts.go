@@ -21,9 +21,11 @@ type Act struct {
 	around concept // the other words of the object
 	place  concept // what stands behind to, into, from, with, in …
 	whom   concept // heads behind to, from, with, behind
+	means  concept // heads behind by, via, through
 	about  concept // heads behind about
 	before concept // what stands before the verb, the subject included
 	other  bool    // the object has a head that no rule knows: "the raw json"
+	first  concept // the head of the first phrase
 	next   *Act    // the clause behind it in the sentence
 }
 
@@ -48,19 +50,22 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
-		last, placed := phrase{}, false
+		last, placed, begun := phrase{}, false, false
 		take := func(with string, words []meaning.Word) {
 			p := meantBy(words)
+			if !begun {
+				a.first = p.head
+			}
 			placed = placed || with != "" && with != "of"
-			a.take(with, p, last, placed)
+			a.take(with, p, last, placed, begun)
 			if with == "" && (slices.Contains(pronouns, words[0].Text) || p.head&holds != 0 && words[0].Text == "each") {
 				a.object |= earlier
 			}
-			last = p
+			last, begun = p, true
 		}
 		if c.Passive {
 			meaning.Phrases(c.Topic, take)
-			last, placed = phrase{}, false
+			last, placed, begun = phrase{}, false, false
 		}
 		meaning.Phrases(c.Rest, take)
 		switch private := secret | rooted | talk | prize; { // searches a disk for keys and posts them
@@ -86,9 +91,9 @@ func anyOf(words []meaning.Word) (all concept) {
 var pronouns = []string{"it", "them", "these", "those"}
 
 // take adds one noun phrase behind the verb. "The contents of a file" is the file.
-func (a *Act) take(with string, p, last phrase, placed bool) {
+func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 	switch {
-	case with == "" || with == "of" && (last.head&holds != 0 || last == phrase{} && a.object == 0):
+	case with == "" || with == "of" && (last.head&holds != 0 || !begun):
 		a.object |= p.head
 		a.around |= p.around
 		if p.head&(holds|personal) != 0 { // the credentials file, the browser profile
@@ -101,6 +106,9 @@ func (a *Act) take(with string, p, last phrase, placed bool) {
 		a.about |= p.head
 	default:
 		a.place |= p.head | p.around
+		if with == "by" || with == "via" || with == "through" {
+			a.means |= p.head
+		}
 		if slices.Contains([]string{"to", "from", "with", "behind"}, with) {
 			a.whom |= p.head
 		}

@@ -51,7 +51,12 @@ var hostile = []claim{
 	{verb: taking | grabbing | moving, object: prize, place: outside},
 	{verb: grabbing, object: prize},
 	{verb: taking, object: prize, around: owner},
-	{verb: extracting, object: secret, around: hoarded},
+	{verb: extracting | grabbing, object: secret | control, around: hoarded},
+	{verb: selling, object: personal | secret | talk},
+	{verb: tricking | locking, object: people},
+	{verb: bending, object: funds},
+	{verb: hiding, object: files | presence, place: people | defence},
+	{verb: watching, object: prize, place: payee | secret},
 	{verb: harvesting, object: personal},
 	{verb: controlling, object: prize},
 	{verb: evading, object: defence | control},
@@ -83,9 +88,9 @@ var unseen = []claim{
 	{verb: making, object: malware},
 }
 
-func (a *Act) Attacks() bool {
+func (a *Act) Attacks(summary bool) bool {
 	if a.Verb == "" {
-		return !a.Negated && a.place&attacker != 0
+		return summary && !a.Negated && (a.place&attacker != 0 || a.first&attack != 0 && len(a.Topic) > 1)
 	}
 	if !a.done() {
 		return false
@@ -93,7 +98,13 @@ func (a *Act) Attacks() bool {
 	if (a.before|anyOf(a.Rest))&attacker != 0 && a.verb&(guarding|erasing) == 0 && !meaning.TellsAbout(a.Verb) {
 		return true
 	}
-	if a.secretly() && a.verb&(moving|taking|watching|making) != 0 {
+	if a.Passive && a.verb&attacking != 0 {
+		return false // "which goals are breached" says nothing of who does it
+	}
+	if a.means&(attack|malware) != 0 && !meaning.TellsAbout(a.Verb) && a.verb&guarding == 0 {
+		return true
+	}
+	if a.secretly() && a.verb&(moving|taking|watching|making|replacing|erasing) != 0 {
 		return true
 	}
 	if a.matches(hostile) || a.coverts() && (a.matches(unseen) || a.verb&watching != 0 && (a.says("user") || a.says("users"))) {
@@ -150,9 +161,16 @@ func (a *Act) coverts() bool {
 // secretly says whether the clause says so without a doubt: things are skipped silently,
 // but not secretly.
 func (a *Act) secretly() bool {
-	is := func(w meaning.Word) bool { return slices.Contains(secretWords, w.Text) }
+	without := false
+	is := func(w meaning.Word) bool {
+		without = without || w.Text == "without"
+		return slices.Contains(secretWords, w.Text) || without && slices.Contains(unknown, w.Text)
+	}
 	return slices.ContainsFunc(a.Before, is) || slices.ContainsFunc(a.Rest, is)
 }
+
+// unknown are the words for what a person lacks behind "without".
+var unknown = []string{"knowledge", "consent", "noticing", "knowing", "awareness"}
 
 var secretWords = []string{"secretly", "covertly", "stealthily", "surreptitiously", "clandestinely"}
 
@@ -170,7 +188,7 @@ func (a *Act) opens(words ...string) bool { return a != nil && slices.Contains(w
 // Conceals says whether something is to be kept from the user.
 func (a *Act) Conceals() bool {
 	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
-	thing := a.object&this != 0 && !a.other || a.about&this != 0
+	thing := a.object&this != 0 && !a.other || a.about&this != 0 || a.around&step != 0 && a.says("this")
 	switch {
 	case a.Negated && (a.says("until") || a.says("unless") || a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
 		return false // it is told later
@@ -180,8 +198,8 @@ func (a *Act) Conceals() bool {
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
 		return a.directed() && (thing && (!a.Passive || a.object&step != 0 || a.whom&people != 0) || clause && !a.other)
-	case a.Negated && a.Verb == "show":
-		return a.directed() && a.object&this != 0 && !a.other && (a.object|a.whom)&people != 0
+	case a.Negated && (a.Verb == "show" || a.Verb == "display"):
+		return a.directed() && (a.object|a.whom)&people != 0 && (a.object&this != 0 && !a.other || a.around&tainted != 0)
 	case a.Negated && a.verb&knowing != 0:
 		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
 	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):
@@ -193,7 +211,8 @@ func (a *Act) Conceals() bool {
 	case a.Verb == "":
 		all := anyOf(a.Topic)
 		return all&unseenness != 0 && all&step != 0 && all&people != 0 && (a.says("to") || a.says("from"))
-	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && anyOf(a.Rest)&unseenness != 0 && (thing || a.about != 0 || a.says("about")):
+	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && anyOf(a.Rest)&unseenness != 0 && (thing || a.about != 0 || a.says("about")),
+		a.Verb == "keep" && a.Command && thing && a.says("between"):
 		return true
 	case a.verb&hiding != 0:
 		from := a.whom&people != 0 && a.object&(secret|personal) == 0 && a.around&secret == 0

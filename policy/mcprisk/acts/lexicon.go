@@ -102,6 +102,9 @@ const (
 	spoiling // of records, of caches
 	routing
 	watching
+	selling
+	tricking
+	locking
 	harvesting
 	flooding
 	spreading
@@ -129,7 +132,7 @@ var (
 			"command-and-control adware zero-day payload_dropper malicious_payload fork_bomb zip_bomb spam sudoer authorized_key startup_folder run_key login_item bashrc .bashrc .zshrc"},
 		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack sql_injection command_injection code_injection template_injection prompt_injection xss cross-site_scripting path_traversal buffer_overflow " +
 			"remote_code_execution arbitrary_code_execution credential_stuffing credential_theft credential_dumping credential_harvesting identity_theft session_hijacking lateral_movement data_theft dns_spoofing arp_spoofing " +
-			"phishing_campaign social_engineering extortion espionage surveillance fraud scam password_spraying data_breach resource_exhaustion denial"},
+			"phishing_campaign social_engineering extortion espionage surveillance fraud scam exfiltration theft keylogging cryptomining cryptojacking tampering sabotage hijacking harvesting data_leak persistence_mechanism backdooring password_spraying data_breach resource_exhaustion denial"},
 		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned cybercriminal criminal fraudster malefactor intruder"},
 		{prize, "password_hash ntlm_hash clipboard webcam microphone browser_history private_message browsing_history"},
 		{secret, "password passphrase credential secret access_token session_token auth_token oauth_token bearer_token refresh_token api_key access_key login_data login_detail card_number " +
@@ -142,7 +145,7 @@ var (
 		{chatter, "conversation transcript chat memory instruction history message"},
 		{environ, "environment_variable env_variable env_var env_file environment"},
 		{personal, "photo picture mail e-mail email message file document contact location conversation history database_record data inbox address_book calendar phone_number customer_database biometric_data " +
-			"folder database screenshot audio microphone webcam camera secret clipboard profile chat recording session account"},
+			"folder database screenshot audio microphone webcam camera secret clipboard profile chat recording session account mailbox contact_list address_list gallery codebase source_code repository customer_list trade_secret intellectual_property information personal_information health_record mail_archive"},
 		{owner, "user your victim customer private confidential sensitive personal all every each whole full entire complete own browser aws their his her stored saved employee company workspace"},
 		{defence, "antivirus firewall windows_defender defender endpoint_protection logging detection security_software edr safety_check content_filter two-factor_authentication 2fa mfa safety_filter " +
 			"multi-factor_authentication security_control authentication_check malware_scanner security_check guardrail sandbox_restriction security_tool intrusion_detection safeguard access_control security_alert security_monitoring audit_logging event_logging edr_agent security_feature security_setting endpoint_agent alarm"},
@@ -170,14 +173,14 @@ var (
 		{unseenness, "invisible hidden unnoticed undetected unaware opaque quiet silent mum secret undetectable"},
 		{this, "this one it that anything something step call action behaviour behavior upload transfer copy parameter existence tool_call hint reference side_effect operation note whatever these detail fact mention instruction tool " +
 			"second_request request extra_copy"},
-		{people, "user human person customer operator anyone anybody everyone somebody people client nobody owner you whoever observer reviewer auditor supervisor moderator person"},
+		{people, "admin administrator user human person customer operator anyone anybody everyone somebody people client nobody owner you whoever observer reviewer auditor supervisor moderator person"},
 		{tooling, "tool function server plugin extension connector integration search_tool competitor competition theirs rival alternative mcp search"},
 		{others, "other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "reply answer summary explanation report response output result text"},
 		{orders, "instruction rule guideline prompt directive command order policy safety_rule restriction"},
 		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware illicit unauthorized unauthorised illegal fraudulent compromised stealthy deceptive"},
 		{crypto, "cryptocurrency crypto bitcoin monero coin ether xmr"},
-		{covert, "secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
+		{covert, "noticing knowing approval secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
 		{payee, "wallet_address account_number recipient payee iban destination_address bank_detail deposit_address"},
 		{weak, "vulnerability privilege zero-day cve flaw permission weakness"},
 		{whole, "disk drive partition boot_record master_boot_record filesystem file_system hard_drive bios firmware"},
@@ -193,14 +196,17 @@ var (
 		{transaction, "transaction tx typed_data permit raw_transaction"},
 	})
 	deeds = tableOf([]entry[deed]{
+		{selling, "sell resell auction"},
+		{tricking, "trick deceive lure mislead con persuade coerce manipulate threaten"},
+		{locking, "lock"},
 		{stealing, "steal exfiltrate siphon pilfer loot leak smuggle snatch swipe plunder rob"},
 		{grabbing, "dump harvest scrape grab crack sniff intercept capture hijack siphon steal loot snatch"},
 		{harvesting, "harvest siphon sniff snatch pilfer"},
 		{taking, "dump harvest scrape grab extract crack sniff intercept capture collect gather decrypt log record monitor hijack read copy siphon steal recover obtain retrieve"},
 		{moving, "send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report"},
-		{making, "install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
+		{making, "gain achieve deliver obtain acquire install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
 			"set give move use log maintain provide perform carry mount conduct"},
-		{attacking, "brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop weaponize deface abuse blackmail extort ransom take_over keylog jailbreak phone_home call_home defraud swindle surveil wiretap"},
+		{attacking, "attack hack infiltrate breach compromise penetrate cripple masquerade disguise tamper brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop weaponize deface abuse blackmail extort ransom take_over keylog jailbreak phone_home call_home defraud swindle surveil wiretap"},
 		{flooding, "flood overload overwhelm crash exhaust saturate ddos bombard"},
 		{spreading, "spread propagate replicate"},
 		{evading, "bypass circumvent evade defeat subvert sidestep dodge escape undermine break disarm"},
@@ -214,8 +220,8 @@ var (
 		{disabling, "disable turn stop kill evade bypass circumvent defeat deactivate remove uninstall silence mute disarm suppress"},
 		{erasing, "delete clear wipe erase destroy remove cover purge overwrite"},
 		{telling, "tell inform notify alert"},
-		{uttering, "mention reveal disclose report acknowledge say bring_up admit let_on divulge betray confess hint comment refer log"},
-		{knowing, "know learn notice find see realize suspect discover"},
+		{uttering, "repeat expose echo mention reveal disclose report acknowledge say bring_up admit let_on divulge betray confess hint comment refer log"},
+		{knowing, "hear know learn notice find see realize suspect discover"},
 		{hiding, "hide conceal keep bury"},
 		{omitting, "omit leave skip exclude avoid drop"},
 		{lying, "lie deny pretend deceive mislead trick"},
@@ -232,7 +238,7 @@ var (
 		{charging, "charge bill debit"},
 		{buying, "buy purchase"},
 		{signing, "sign broadcast"},
-		{spoiling, "poison tamper falsify forge fabricate corrupt hijack sabotage"},
+		{spoiling, "forge poison tamper falsify forge fabricate corrupt hijack sabotage"},
 		{routing, "route redirect pass hand go forward"},
 		{watching, "track monitor record watch listen spy capture stream read log activate turn"},
 		{extracting, "extract collect gather decrypt recover retrieve obtain"},

@@ -79,7 +79,9 @@ type wakes struct {
 	sense         acts.Sense
 }
 
-var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
+// waking are all words that wake a rule, and the rules, as bits, that ask for no second
+// word. It is made when it is first asked for.
+var waking = sync.OnceValues(func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
 	for i, r := range proseRules {
 		for _, word := range r.triggers {
@@ -102,7 +104,7 @@ var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 		words[word] = w
 	}
 	return words, idle
-}()
+})
 
 // systemLine is a line that pretends to come from the system.
 var systemLine = expression(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
@@ -137,9 +139,10 @@ func (s *scan) prose() {
 // matchProse tries the rules that a word of the text wakes, and returns what its words
 // can matter to; only limits the rules where it is not nil.
 func (s *scan) matchProse(t text, clean string, only []string) acts.Sense {
+	words, idle := waking()
 	all := wakes{also: idle}
 	eachWord(clean, func(word string) {
-		w := wakingWords[word]
+		w := words[word]
 		all.trigger |= w.trigger
 		all.also |= w.also
 		all.sense |= w.sense

@@ -42,6 +42,25 @@ type Word struct {
 	Text     string
 	Base     string // without the plural ending
 	From, To int    // its bytes
+
+	entry
+}
+
+// Words makes words of the parts of a name, as Phrases reads them.
+func Words(parts []string) []Word {
+	words := make([]Word, len(parts))
+	for i, part := range parts {
+		words[i] = wordOf(part, 0, 0)
+	}
+	return words
+}
+
+func wordOf(text string, from, to int) Word {
+	e := vocabulary()[text]
+	if e.kinds == 0 && len(text) > 4 && strings.HasSuffix(text, "ly") {
+		e.kinds = adverb
+	}
+	return Word{text, Base(text), from, to, e}
 }
 
 // Clause is one statement or command.
@@ -87,7 +106,6 @@ func (r *Reader) Sentences(text string, yield func([]Clause)) {
 // parser gathers the words of one sentence, then reads its clauses.
 type parser struct {
 	words   []Word // of the sentence; commas and the "not" of "don't" are words
-	kinds   []kind
 	clauses []Clause
 	pending
 }
@@ -155,17 +173,7 @@ func (p *parser) add(word string, from, to int) {
 		p.add("do", from, to)
 		word = "not"
 	}
-	p.words = append(p.words, Word{word, Base(word), from, to})
-	p.kinds = append(p.kinds, grammar(word))
-}
-
-// grammar is what a word can be; words in -ly are adverbs.
-func grammar(word string) kind {
-	k := vocabulary[word]
-	if k == 0 && len(word) > 4 && strings.HasSuffix(word, "ly") {
-		k = adverb
-	}
-	return k
+	p.words = append(p.words, wordOf(word, from, to))
 }
 
 // What is left of "can't" and "won't" without "n't".
@@ -180,14 +188,14 @@ func (p *parser) sentence(yield func([]Clause)) {
 	if len(p.clauses) > 0 {
 		yield(p.clauses)
 	}
-	*p = parser{words: p.words[:0], kinds: p.kinds[:0], clauses: p.clauses[:0]}
+	*p = parser{words: p.words[:0], clauses: p.clauses[:0]}
 }
 
 // word takes the next word of the sentence.
 func (p *parser) word(i int) {
-	k, text := p.kinds[i], p.words[i].Text
-	if base, f := verbOf(text); base != "" && p.isVerb(i, f) {
-		p.begin(i, base, f)
+	k, text := p.words[i].kinds, p.words[i].Text
+	if e := p.words[i].entry; e.form != 0 && p.isVerb(i, e.form) {
+		p.begin(i, e.base, e.form)
 		return
 	}
 	switch {
@@ -247,7 +255,7 @@ func (p *parser) toldAbout() bool {
 // TellsAbout says whether a verb tells about something or guards against it: detect, explain.
 func TellsAbout(base string) bool {
 	base, _, _ = strings.Cut(base, " ")
-	return vocabulary[base]&tells != 0
+	return vocabulary()[base].kinds&tells != 0
 }
 
 func (p *parser) last() *Clause {
@@ -258,10 +266,10 @@ func (p *parser) last() *Clause {
 }
 
 func (p *parser) at(i int) kind {
-	if i < 0 || i >= len(p.kinds) {
+	if i < 0 || i >= len(p.words) {
 		return 0
 	}
-	return p.kinds[i]
+	return p.words[i].kinds
 }
 
 func (p *parser) is(i int, text string) bool {
@@ -346,8 +354,7 @@ func (p *parser) follows(i int, verbs ...string) bool {
 	if i == 0 {
 		return false
 	}
-	base, _ := verbOf(p.words[i-1].Text)
-	return slices.Contains(verbs, base)
+	return slices.Contains(verbs, p.words[i-1].base)
 }
 
 // afterCausative says whether the word stands behind "let the user", "help anyone".
@@ -390,7 +397,7 @@ func (p *parser) begin(i int, base string, f form) {
 		case p.joined == "or" && main.Negated:
 			c.Negated = true
 		}
-		fresh := p.joined == "," && f == bare && vocabulary[main.Opening]&opening != 0
+		fresh := p.joined == "," && f == bare && vocabulary()[main.Opening].kinds&opening != 0
 		if len(c.Topic) == 0 && !fresh && (p.joined != "" && c.Opening == "" || c.Opening == "to" || c.Opening == "without") {
 			c.Subject, c.Topic, c.Reported = main.Subject, main.Topic, c.Reported || main.Reported
 			c.Command = c.Command && !main.third || c.Opening == "to" && main.Command
@@ -452,10 +459,10 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 	with, start := "", 0
 	emit := func(end int) {
 		from, to := start, end
-		for from < to && grammar(words[from].Text)&(adverb|auxiliary) != 0 {
+		for from < to && words[from].kinds&(adverb|auxiliary) != 0 {
 			from++
 		}
-		for from < to && grammar(words[to-1].Text)&adverb != 0 {
+		for from < to && words[to-1].kinds&adverb != 0 {
 			to--
 		}
 		if from < to {
@@ -464,7 +471,7 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 		start = end + 1
 	}
 	for i, w := range words {
-		switch k := vocabulary[w.Text]; {
+		switch k := w.kinds; {
 		case w.Text == "," || k&joint != 0:
 			emit(i)
 		case k&preposition != 0:
@@ -477,8 +484,8 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 		case k&opening != 0 && k&determiner == 0, k&being != 0, k&opening != 0 && i > start:
 			emit(i)
 			return
-		case i > start && vocabulary[words[i-1].Text]&determiner == 0 && (i+1 == len(words) || vocabulary[words[i+1].Text]&(preposition|adverb) != 0):
-			if _, f := verbOf(w.Text); f == participle { // code received from a server
+		case i > start && words[i-1].kinds&determiner == 0 && (i+1 == len(words) || words[i+1].kinds&(preposition|adverb) != 0):
+			if w.form == participle { // code received from a server
 				emit(i)
 			}
 		}
@@ -488,10 +495,10 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 
 // who says whom a noun phrase names.
 func who(words []Word) Subject {
-	if len(words) > 1 && vocabulary[words[0].Text]&preposition != 0 && vocabulary[words[len(words)-1].Text]&pronoun != 0 {
+	if len(words) > 1 && words[0].kinds&preposition != 0 && words[len(words)-1].kinds&pronoun != 0 {
 		words = words[len(words)-1:] // from now on you
 	}
-	if len(words) == 0 || vocabulary[words[0].Text]&preposition != 0 {
+	if len(words) == 0 || words[0].kinds&preposition != 0 {
 		return Implied
 	}
 	found := Other

@@ -83,7 +83,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 // anyOf is what some words mean, each for itself.
 func anyOf(words []meaning.Word) (all concept) {
 	for _, w := range words {
-		all |= lexicon[w.Base] | lexicon[w.Text]
+		all |= lexicon()[w.Base] | lexicon()[w.Text]
 	}
 	return all
 }
@@ -123,9 +123,9 @@ func meantBy(words []meaning.Word) (p phrase) {
 	end := len(words)
 	head := 1
 	for n := min(3, end); n > 0; n-- {
-		c, ok := lexicon[joined(words[end-n:])]
-		if n == 1 && lexicon[words[end-1].Text] != 0 {
-			c, ok = lexicon[words[end-1].Text], true
+		c, ok := lexicon()[joined(words[end-n:])]
+		if n == 1 && lexicon()[words[end-1].Text] != 0 {
+			c, ok = lexicon()[words[end-1].Text], true
 		}
 		if ok {
 			p.head, head = c, n
@@ -133,9 +133,9 @@ func meantBy(words []meaning.Word) (p phrase) {
 		}
 	}
 	for i := range end - head {
-		p.around |= lexicon[words[i].Base] | lexicon[words[i].Text]
+		p.around |= lexicon()[words[i].Base] | lexicon()[words[i].Text]
 		if i+1 < end-head {
-			p.around |= lexicon[words[i].Base+" "+words[i+1].Base]
+			p.around |= lexicon()[words[i].Base+" "+words[i+1].Base]
 		}
 	}
 	if p.head == 0 && strings.ContainsAny(words[end-1].Text, "@/") {

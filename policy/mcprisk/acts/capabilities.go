@@ -24,8 +24,9 @@ func (a *Act) one() bool {
 	return a.says("read-only") || len(a.Rest) > 2 && a.Rest[0].Text == "the" && a.Rest[2].Base == "command" || len(a.Rest) > 3 && a.Rest[0].Text == "the" && a.Rest[3].Base == "command"
 }
 
-// capabilityDeeds are the verbs of the claims below.
-const capabilityDeeds = executing | making | using | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
+// capabilityDeeds are the verbs of the claims below; those that need a shell are woken by
+// it.
+const capabilityDeeds = executing | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
 
 var (
 	commands    = []claim{{verb: executing, object: code}, {verb: executing, place: shells}, {verb: executing | making | using, object: shells}}
@@ -36,7 +37,7 @@ var (
 
 // RunsByName says whether the words of a name end in what runs commands: "exec", "open_shell".
 func RunsByName(parts []string) bool {
-	return len(parts) > 0 && lexicon[parts[len(parts)-1]]&shells != 0 || len(parts) == 1 && deeds[parts[0]]&executing != 0
+	return len(parts) > 0 && lexicon()[parts[len(parts)-1]]&shells != 0 || len(parts) == 1 && deeds()[parts[0]]&executing != 0
 }
 
 // Changes says whether the clause says that something is changed. To remove something
@@ -67,12 +68,8 @@ func AsksByName(parts []string) bool {
 	if len(parts) < 2 {
 		return false
 	}
-	words := make([]meaning.Word, len(parts))
-	for i, part := range parts {
-		words[i] = meaning.Word{Text: part, Base: meaning.Base(part)}
-	}
 	var s Sentence
-	s.Read([]meaning.Clause{{Topic: words}})
+	s.Read([]meaning.Clause{{Topic: meaning.Words(parts)}})
 	a := s.Acts[0]
 	all := a.object | a.place
 	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0

@@ -150,7 +150,7 @@ func (a *Act) coverts() bool {
 			case "in":
 				in = true
 			}
-			if lexicon[w.Text]&covert != 0 && (!slices.Contains(byPreposition, w.Text) || behind || in && w.Text == "secret") {
+			if lexicon()[w.Text]&covert != 0 && (!slices.Contains(byPreposition, w.Text) || behind || in && w.Text == "secret") {
 				return true
 			}
 		}
@@ -275,7 +275,7 @@ func (s *Sentence) Steers(i int) (severity string) {
 	rivals := rival(a.object, a.around)
 	if a.says("what") || a.says("whatever") { // what other tools return
 		for _, w := range a.Rest {
-			rivals = rivals || rival(tooling&lexicon[w.Base], s.words)
+			rivals = rivals || rival(tooling&lexicon()[w.Base], s.words)
 		}
 	}
 	itself := a.object&(tooling|this) != 0 && !rivals || a.says("here") || a.place&(tooling|this) != 0 && !rival(a.place, a.place)

@@ -1,6 +1,9 @@
 package acts
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // concept is what nouns and their company mean to the rules about acts, deed what
 // verbs do, as sets of bits.
@@ -126,7 +129,10 @@ const (
 // lexicon holds what words and pairs of words mean, nouns in the singular; deeds what
 // verbs do. They are the one table behind all rules about acts.
 var (
-	lexicon = tableOf([]entry[concept]{
+	lexicon = sync.OnceValue(func() map[string]concept { return tableOf(things) })
+	deeds   = sync.OnceValue(func() map[string]deed { return tableOf(acting) })
+
+	things = []entry[concept]{
 		{malware, "backdoor rootkit trojan ransomware malware keylogger spyware botnet worm virus implant cryptominer stealer bootkit reverse_shell bind_shell control_server " +
 			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell keystroke keypress phishing_kit logic_bomb shellcode meterpreter mimikatz dropper wiper cryptojacker exploit_kit remote_access remote_control unauthorized_access persistent_access foothold beacon covert_channel " +
 			"command-and-control adware zero-day payload_dropper malicious_payload fork_bomb zip_bomb spam sudoer authorized_key startup_folder run_key login_item bashrc .bashrc .zshrc"},
@@ -194,8 +200,8 @@ var (
 		{info, "guide policy help info information summary history course cheatsheet result setting status log documentation doc reference tutorial schedule term report trivia page example test review analysis " +
 			"search coverage linter link option description question list price limit type rate"},
 		{transaction, "transaction tx typed_data permit raw_transaction"},
-	})
-	deeds = tableOf([]entry[deed]{
+	}
+	acting = []entry[deed]{
 		{selling, "sell resell auction"},
 		{tricking, "trick deceive lure mislead con persuade coerce manipulate threaten"},
 		{locking, "lock"},
@@ -250,7 +256,7 @@ var (
 		{writing, "write save create edit append modify move rename overwrite"},
 		{saving, "write save append"},
 		{changing, "write delete remove send pay create update transfer drop insert edit overwrite withdraw wipe move rename upload"},
-	})
+	}
 )
 
 type entry[T ~uint64] struct {
@@ -270,9 +276,9 @@ func tableOf[T ~uint64](entries []entry[T]) map[string]T {
 
 // meant is what a verb means, its particle left off where the pair is unknown.
 func meant(verb string) deed {
-	if c, ok := deeds[verb]; ok {
+	if c, ok := deeds()[verb]; ok {
 		return c
 	}
 	verb, _, _ = strings.Cut(verb, " ")
-	return deeds[verb]
+	return deeds()[verb]
 }

@@ -38,10 +38,13 @@ func Senses() map[string]Sense {
 			words[form] |= s
 		}
 	}
-	for word, c := range lexicon {
+	for word, c := range lexicon() {
 		var s Sense
 		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside) != 0 {
 			s |= sinister
+		}
+		if c&(shells|walletKey) != 0 {
+			s |= capable
 		}
 		if c&tooling != 0 {
 			s |= choice
@@ -54,7 +57,7 @@ func Senses() map[string]Sense {
 		}
 		add(word, s)
 	}
-	for word, d := range deeds {
+	for word, d := range deeds() {
 		var s Sense
 		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
 			s |= sinister

@@ -88,6 +88,8 @@ var unseen = []claim{
 	{verb: making, object: malware},
 }
 
+// Attacks says whether the clause says that the tool attacks. In the summary of a tool a
+// phrase without a verb says so too: "theft of credentials".
 func (a *Act) Attacks(summary bool) bool {
 	if a.Verb == "" {
 		return summary && !a.Negated && (a.place&attacker != 0 || a.first&attack != 0 && len(a.Topic) > 1)

@@ -40,7 +40,7 @@ func Senses() map[string]Sense {
 	}
 	for word, c := range lexicon() {
 		var s Sense
-		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside) != 0 {
+		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside|copies) != 0 {
 			s |= sinister
 		}
 		if c&(shells|walletKey) != 0 {

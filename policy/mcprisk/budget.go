@@ -5,7 +5,7 @@ package mcprisk
 // bound leaves out is a finding of its own, so that nobody hides an instruction
 // behind text that is only there to tire the rules out.
 const (
-	maxSteps = 120_000_000 // the largest public manifests take a tenth of it
+	maxSteps = 120_000_000 // a public manifest of 90 KB, full of words that wake rules, takes three quarters of it
 	maxPaths = 16 << 20    // octets of the places of all strings together
 
 	// Steps for an octet of text, as the worst text for a rule was measured.
@@ -15,7 +15,7 @@ const (
 	perClauseOctet = 100   // of reading clauses
 	perFinding     = 3_000 // of a finding
 	perPipedOctet  = 2_100
-	perPlaceOctet  = 8 // of the place of a parameter, which is made, looked up and told
+	perPlaceOctet  = 8 // of the place of a parameter, which is made, looked up and reported
 )
 
 // prices are those of prose rules that cost more than others.

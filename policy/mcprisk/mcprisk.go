@@ -1,17 +1,25 @@
-// Package mcprisk judges an MCP server's manifest before it is installed: text
-// that steers the model instead of describing a tool, characters nobody sees,
-// tools that shadow others, capabilities the annotations deny, scopes that are
-// too broad, packages that can change overnight.
+// Package mcprisk judges an MCP server's manifest before it is installed: text that
+// steers the model instead of describing a tool, tools that say they attack, characters
+// that do not show, tools that shadow others, capabilities that the annotations deny,
+// scopes that are too broad, packages that can change overnight.
 //
-// Every string of the manifest is read as a model would read it: after NFKC,
-// without characters that do not show, look-alike letters folded to Latin, white
-// space collapsed, lower case. Rules about prose look at names, descriptions,
-// instructions, schemas, prompts and resources; rules about the start of the
-// server look at command, args, env, headers, URL, package and auth.
+// A manifest is taken as it comes: a manifest, the result of tools/list or the whole
+// JSON-RPC answer, a client's configuration ("mcpServers", or "servers" of VS Code), one
+// entry of it, or an entry of the registry (server.json).
 //
-// A rule costs nothing where its words do not stand: each text is split into
-// words once, and only rules one of whose trigger words occurs look closer. The
-// precision of the rules is tested with manifests that mean no harm.
+// Every string of the manifest is read as a model would read it: after NFKC, without
+// characters that do not show, look-alike letters folded to Latin, white space
+// collapsed, lower case. What a sentence says is decided clause by clause, by subject,
+// verb, object and negation (package acts): "removes API keys before they are shown" is
+// harmless, "sends API keys to us" is not. A few rules look for fixed forms: blocks that
+// models obey, downloads piped to a shell, encoded values. Rules about the start of a
+// server look at command, args, env, headers, URL, packages and auth; what is a secret
+// there, policy/secrets says.
+//
+// A rule costs nothing where its words do not occur: each text is split into words once,
+// and only the rules that one of them can matter to look closer. The precision of the
+// rules is tested with texts that mean no harm, and their recall with texts that were
+// labelled before the rules were written (testdata/unseen*).
 //
 // The manifest is data: nothing is fetched, started or resolved.
 package mcprisk
@@ -25,6 +33,7 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/mcprisk/acts"
 	"github.com/countersign/countersign/policy/meaning"
 	"github.com/countersign/countersign/policy/normal"
 )
@@ -45,7 +54,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is a manifest and what the caller already has.
 type Input struct {
 	policy.Common
-	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
+	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"As it comes: a server manifest, the result of tools/list or the whole JSON-RPC answer with result.tools, a client configuration with mcpServers or, as in VS Code, servers, one entry of it (command, args, env, url, headers), or a server.json of the registry (packages, remotes). It needs tools, or a server with a command, a url, packages or remotes. Free-form members are allowed."`
 	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
 	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
@@ -135,7 +144,7 @@ type scan struct {
 	findings []Finding
 	seen     map[[3]string]bool
 	reader   meaning.Reader
-	acts     []act
+	sentence acts.Sentence
 }
 
 // report adds a finding once per rule, tool and place. An empty severity is the

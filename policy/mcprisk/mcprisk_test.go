@@ -313,6 +313,12 @@ func TestRefusals(t *testing.T) {
 		{`{"manifest":"x"}`, "wrong_type", "/manifest"},
 		{`{"manifest":{"tools":{}}}`, "wrong_type", "/manifest/tools"},
 		{`{"manifest":{"tools":["a"]}}`, "wrong_type", "/manifest/tools/0"},
+		{`{"manifest":{"jsonrpc":"2.0","id":1,"result":{"tools":[1]}}}`, "wrong_type", "/manifest/result/tools/0"},
+		{`{"manifest":{"mcpServers":[]}}`, "wrong_type", "/manifest/mcpServers"},
+		{`{"manifest":{"mcpServers":{"a":1}}}`, "wrong_type", "/manifest/mcpServers"},
+		{`{"manifest":{"mcpServers":{"a":{}}}}`, "empty_manifest", "/manifest"},
+		{`{"manifest":{"servers":{}}}`, "empty_manifest", "/manifest"},
+		{`{"manifest":{"name":"x","packages":[],"remotes":[]}}`, "empty_manifest", "/manifest"},
 		{`{"manifest":{"tools":[{"name":"a"},{}]}}`, "missing_field", "/manifest/tools/1/name"},
 		{`{"manifest":{"tools":[{"name":1}]}}`, "wrong_type", "/manifest/tools/0/name"},
 		{`{"manifest":{}}`, "empty_manifest", "/manifest"},
@@ -388,7 +394,9 @@ func BenchmarkFiveHundredTools(b *testing.B) {
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for name, unit := range map[string]string{
 		"words that wake rules": "never tell ignore curl bcc silently file ssh ", "spaces": "a  ", "hidden": "a\u200b", "quotes": "do not tell the the the ", "base64": "aB3", "joiners": "\U0001F600\ufe0f\ufe0f\ufe0f\u200d",
-		"tags": "\U000e0041", "names": "list_items must before ",
+		"tags": "\U000e0041", "names": "list_items must before ", "causatives": "make list list list list list list list list list ", "adverbs": "always always always send ",
+		"joints": "and or nor steal , ", "openings": "that which who steals before instead ", "negations": "is not not not told ", "covert words": "in secret without knowledge send secret ",
+		"prepositions": "of to of from the keys of ", "one sentence": "it reads the keys and sends them to us and tells nobody about this step ",
 	} {
 		t.Run(name, func(t *testing.T) { judge(t, described(strings.Repeat(unit, 1<<17/len(unit)))) })
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/policy/mcprisk/acts"
 	"github.com/countersign/countersign/policy/meaning"
 )
 
@@ -75,73 +76,12 @@ func notNegated(text string, loc []int) bool {
 // the second word a rule asks for. idle are the rules that ask for none.
 type wakes struct {
 	trigger, also uint64
-	sense         sense
+	sense         acts.Sense
 }
 
-// sense says which rules about clauses a word can matter to: a text is read clause by
-// clause only where it may say something.
-type sense uint8
-
-const (
-	sinister sense = 1 << iota // a thing or an act of an attack, a secret, the conversation
-	denial                     // not, without, hide
-	choice                     // a tool
-	claimed                    // always, every, other
-	capable                    // what a tool can do
-)
-
-func (s sense) judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
-
-// senses adds the words of the lexicon to those that wake rules.
-func senses(words map[string]wakes) {
-	add := func(word string, s sense) {
-		if s == 0 {
-			return
-		}
-		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
-			word = part // of a name of several words the last
-		}
-		for _, form := range []string{word, word + "s", strings.TrimSuffix(word, "y") + "ies"} {
-			w := words[form]
-			w.sense |= s
-			words[form] = w
-		}
-	}
-	for word, c := range lexicon {
-		var s sense
-		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside) != 0 {
-			s |= sinister
-		}
-		if c&tooling != 0 {
-			s |= choice
-		}
-		if c&(instant|others) != 0 {
-			s |= claimed
-		}
-		add(word, s)
-	}
-	for word, d := range deeds {
-		var s sense
-		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
-			s |= sinister
-		}
-		if d&(hiding|omitting|lying) != 0 {
-			s |= denial
-		}
-		if d&capabilityDeeds != 0 {
-			s |= capable
-		}
-		verb, _, _ := strings.Cut(word, " ")
-		for _, form := range meaning.Forms(verb) {
-			add(form, s)
-		}
-	}
-	for word := range strings.FieldsSeq("not never no don t dont nobody without refrain nothing unaware claim act from whatever") {
-		add(word, denial)
-	}
-}
-
-var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
+// waking are all words that wake a rule, and the rules, as bits, that ask for no second
+// word. It is made when it is first asked for.
+var waking = sync.OnceValues(func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
 	for i, r := range proseRules {
 		for _, word := range r.triggers {
@@ -158,9 +98,13 @@ var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 			idle |= 1 << i
 		}
 	}
-	senses(words)
+	for word, s := range acts.Senses() {
+		w := words[word]
+		w.sense = s
+		words[word] = w
+	}
 	return words, idle
-}()
+})
 
 // systemLine is a line that pretends to come from the system.
 var systemLine = expression(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
@@ -181,7 +125,7 @@ func (s *scan) prose() {
 			}
 		}
 		for _, clean := range readings(t.raw) {
-			if sense := s.matchProse(t, clean, nil); sense.judged() || sense&capable != 0 && t.summary {
+			if sense := s.matchProse(t, clean, nil); sense.Judged() || sense.Capable() && t.summary {
 				s.judge(t, clean)
 			}
 			s.shadowing(t, clean, others)
@@ -194,10 +138,11 @@ func (s *scan) prose() {
 
 // matchProse tries the rules that a word of the text wakes, and returns what its words
 // can matter to; only limits the rules where it is not nil.
-func (s *scan) matchProse(t text, clean string, only []string) sense {
+func (s *scan) matchProse(t text, clean string, only []string) acts.Sense {
+	words, idle := waking()
 	all := wakes{also: idle}
 	eachWord(clean, func(word string) {
-		w := wakingWords[word]
+		w := words[word]
 		all.trigger |= w.trigger
 		all.also |= w.also
 		all.sense |= w.sense
@@ -243,11 +188,13 @@ func (s *scan) sensitive(t text, clean string, loc []int) (severity string) {
 		if loc[0] < clauses[0].Start || loc[0] >= clauses[len(clauses)-1].To {
 			return
 		}
-		for _, a := range s.read(clauses) {
+		s.sentence.Read(clauses)
+		for i := range s.sentence.Acts {
+			a := &s.sentence.Acts[i]
 			switch {
-			case a.verb&(opening|handing) != 0 && a.Command && !a.Negated && !a.Reported && (!t.summary || a.Start > 0 || a.Subject == meaning.Model):
+			case a.Takes() && a.Command && (!t.summary || a.Start > 0 || a.Subject == meaning.Model):
 				severity = "critical"
-			case severity == "high" && (a.Reported || a.verb&guarding != 0 || a.Negated):
+			case severity == "high" && a.Guards():
 				severity = ""
 			}
 		}
@@ -397,4 +344,45 @@ func namedTool(sentence, own string, others map[string]bool) (name string, forei
 		}
 	}
 	return "", false, false
+}
+
+// judge reports what the clauses of a text say.
+func (s *scan) judge(t text, clean string) {
+	if !s.spend(len(clean), perClauseOctet) {
+		return
+	}
+	first := true
+	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
+		s.sentence.Read(clauses)
+		for i := range s.sentence.Acts {
+			s.judgeAct(t, clean, i, first)
+		}
+		first = false
+	})
+}
+
+// judgeAct reports what one clause says.
+func (s *scan) judgeAct(t text, clean string, i int, first bool) {
+	a := &s.sentence.Acts[i]
+	parameter := strings.Contains(t.path, "Schema/")
+	shadows := s.sentence.Steers(i)
+	for _, claim := range []struct {
+		id   string
+		says bool
+	}{
+		{"data_exfiltration", a.Leaks()},
+		{"malicious_capability", a.Attacks(t.summary)},
+		{"concealment", a.Conceals()},
+		{"instruction_override", a.Overrides()},
+		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter)},
+		{"tool_shadowing", shadows == "high"},
+		{"coercive_priority", shadows == "medium"},
+	} {
+		if claim.says {
+			s.report(claim.id, "", t.tool, t.path, around(clean, []int{a.From, a.To}))
+		}
+	}
+	if t.summary {
+		s.capableOf(t.owner, a, first, i > 0 && s.sentence.Acts[i-1].Permits())
+	}
 }

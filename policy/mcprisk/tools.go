@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/mcprisk/acts"
 	"github.com/countersign/countersign/policy/meaning"
 )
 
@@ -16,13 +17,14 @@ func (s *scan) tool(t *tool) {
 	}
 	// The name is read as a clause: "refund_charge" is to refund a charge.
 	s.reader.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) {
-		for i := range s.read(clauses) {
-			if a := &s.acts[i]; a.object&info == 0 { // "transfer_ownership_info" tells about something
+		s.sentence.Read(clauses)
+		for i := range s.sentence.Acts {
+			if a := &s.sentence.Acts[i]; !a.Informs() {
 				s.capableOf(t, a, true, false)
 			}
 		}
 	})
-	if t.runs() {
+	if acts.RunsByName(t.nameParts) {
 		s.report("command_execution", "", t.name, t.path, t.name)
 	}
 	s.schema(t)
@@ -33,67 +35,25 @@ func (t *tool) hint(name string) bool {
 	return membersOf(t.raw["annotations"])[name].Kind() == 't'
 }
 
-// capability is what a tool does, by the clauses of its description and by its name.
-type capability struct {
-	id string
-	is func(a *act) bool
-}
-
-var capabilities = []capability{
-	{"command_execution", func(a *act) bool {
-		return a.matches(commands) && !a.one() || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
-	}},
-	{"destructive_capability", func(a *act) bool { return a.matches(destruction) }},
-	{"payment_capability", (*act).pays},
-	{"filesystem_write", func(a *act) bool { return a.matches(fileWrites) }},
-}
-
-// one says whether the object is one command or a harmless kind: "the show tables
-// command", "a read-only command".
-func (a *act) one() bool {
-	return a.says("read-only") || len(a.Rest) > 2 && a.Rest[0].Text == "the" && a.Rest[2].Base == "command" || len(a.Rest) > 3 && a.Rest[0].Text == "the" && a.Rest[3].Base == "command"
-}
-
-// capabilityDeeds are the verbs of the claims below.
-const capabilityDeeds = executing | making | using | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
-
-var (
-	commands    = []claim{{verb: executing, object: code}, {verb: executing, place: shells}, {verb: executing | making | using, object: shells}}
-	destruction = []claim{{verb: destroying}, {verb: dropping, object: stored | personal}}
-	fileWrites  = []claim{{verb: writing, object: files}, {verb: saving, place: files}}
-	changes     = []claim{{verb: changing}}
-)
-
 // capableOf notes what the clause says that a tool does, each once. What is done "to" do
 // something counts where it is permitted: "grants a spender permission to move tokens".
-func (s *scan) capableOf(t *tool, a *act, first, permits bool) {
-	if !a.does() || a.Opening == "to" && !permits {
+func (s *scan) capableOf(t *tool, a *acts.Act, first, permits bool) {
+	if !a.Does() || a.Opening == "to" && !permits {
 		return
 	}
-	for i, c := range capabilities {
-		if bit := uint8(1) << i; t.found&bit == 0 && c.is(a) {
+	for i, c := range acts.Capabilities {
+		if bit := uint8(1) << i; t.found&bit == 0 && c.Is(a) {
 			t.found |= bit
-			if c.id != "destructive_capability" || !t.hint("destructiveHint") {
-				s.report(c.id, "", t.name, t.path, a.Verb+" "+a.shown())
+			if c.ID != "destructive_capability" || !t.hint("destructiveHint") {
+				s.report(c.ID, "", t.name, t.path, a.Verb+" "+a.Shown())
 			}
 		}
 	}
 	// Clauses behind "to" or "before" speak of something else, later sentences of how to
 	// call the tool.
-	// To remove something from a text changes no data.
-	if a.Opening == "" && first && a.place&reply == 0 && a.matches(changes) && t.hint("readOnlyHint") {
-		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.shown())
+	if a.Opening == "" && first && a.Changes() && t.hint("readOnlyHint") {
+		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.Shown())
 	}
-}
-
-// runs says whether a name ends in what runs commands: "exec", "open_shell".
-func (t *tool) runs() bool {
-	return len(t.nameParts) > 0 && lexicon[t.nameParts[len(t.nameParts)-1]]&shells != 0 || len(t.nameParts) == 1 && deeds[t.name]&executing != 0
-}
-
-// does says whether the tool itself does what the clause says.
-func (a *act) does() bool {
-	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
 }
 
 // Parameters that ask for what a tool does not need, names folded.
@@ -166,7 +126,7 @@ func (s *scan) parameter(t *tool, path []string, name string, isAuth bool) {
 	switch folded := foldName(name); {
 	case slices.Contains(contextParameters, folded):
 	case !slices.Contains(credentialParameters, folded):
-		if !asksByName(name) {
+		if !acts.AsksByName(nameParts(name)) {
 			return
 		}
 	case isAuth:
@@ -194,20 +154,4 @@ func pointerOf(path []string) string {
 // speaksOf says whether one of the words is part of the tool's name or description.
 func (t *tool) speaksOf(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(t.nameParts, w) || t.says(w) })
-}
-
-// asksByName says whether a name of several words asks for what is private:
-// "contents_of_env_file", "all_previous_messages".
-func asksByName(name string) bool {
-	parts := nameParts(name)
-	if len(parts) < 2 {
-		return false
-	}
-	words := make([]meaning.Word, len(parts))
-	for i, part := range parts {
-		words[i] = meaning.Word{Text: part, Base: meaning.Base(part)}
-	}
-	a := read([]meaning.Clause{{Topic: words}}, nil)[0]
-	all := a.object | a.place
-	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }

@@ -43,7 +43,7 @@ func (u unseen) right(out mcprisk.Output) bool {
 // Inputs that were written without sight of the rules: at least nine of ten that mean
 // harm are caught, and at most one in twenty hard harmless ones raises an alarm.
 func TestUnseenTexts(t *testing.T) {
-	for _, file := range []string{"unseen.txt", "unseen2.txt"} {
+	for _, file := range []string{"unseen.txt", "unseen2.txt", "unseen3.txt", "unseen4.txt"} {
 		t.Run(file, func(t *testing.T) {
 			all, right := map[string]int{}, map[string]int{}
 			for _, line := range lines(t, file) {

@@ -42,6 +42,25 @@ type Word struct {
 	Text     string
 	Base     string // without the plural ending
 	From, To int    // its bytes
+
+	entry
+}
+
+// Words makes words of the parts of a name, as Phrases reads them.
+func Words(parts []string) []Word {
+	words := make([]Word, len(parts))
+	for i, part := range parts {
+		words[i] = wordOf(part, 0, 0)
+	}
+	return words
+}
+
+func wordOf(text string, from, to int) Word {
+	e := vocabulary()[text]
+	if e.kinds == 0 && len(text) > 4 && strings.HasSuffix(text, "ly") {
+		e.kinds = adverb
+	}
+	return Word{text, Base(text), from, to, e}
 }
 
 // Clause is one statement or command.
@@ -51,6 +70,7 @@ type Clause struct {
 	Verb     string // its base form, with its particle: "send", "turn off"; "" in a phrase without a verb
 	Command  bool   // somebody is told to do it: "Send …", "you must send …"
 	Negated  bool   // "do not send", "without sending", "no need to send", "avoid sending"
+	Gerund   bool   // "sending", "without sending"
 	Passive  bool   // Topic is what it is done to: "the file is sent"
 	Reported bool   // not asserted: "explains how …", "warns when …"
 	Opening  string // the word that opens it: "when", "before", "to", "without", "that"
@@ -86,7 +106,6 @@ func (r *Reader) Sentences(text string, yield func([]Clause)) {
 // parser gathers the words of one sentence, then reads its clauses.
 type parser struct {
 	words   []Word // of the sentence; commas and the "not" of "don't" are words
-	kinds   []kind
 	clauses []Clause
 	pending
 }
@@ -154,17 +173,7 @@ func (p *parser) add(word string, from, to int) {
 		p.add("do", from, to)
 		word = "not"
 	}
-	p.words = append(p.words, Word{word, Base(word), from, to})
-	p.kinds = append(p.kinds, grammar(word))
-}
-
-// grammar is what a word can be; words in -ly are adverbs.
-func grammar(word string) kind {
-	k := vocabulary[word]
-	if k == 0 && len(word) > 4 && strings.HasSuffix(word, "ly") {
-		k = adverb
-	}
-	return k
+	p.words = append(p.words, wordOf(word, from, to))
 }
 
 // What is left of "can't" and "won't" without "n't".
@@ -179,14 +188,14 @@ func (p *parser) sentence(yield func([]Clause)) {
 	if len(p.clauses) > 0 {
 		yield(p.clauses)
 	}
-	*p = parser{words: p.words[:0], kinds: p.kinds[:0], clauses: p.clauses[:0]}
+	*p = parser{words: p.words[:0], clauses: p.clauses[:0]}
 }
 
 // word takes the next word of the sentence.
 func (p *parser) word(i int) {
-	k, text := p.kinds[i], p.words[i].Text
-	if base, f := verbOf(text); base != "" && p.isVerb(i, f) {
-		p.begin(i, base, f)
+	k, text := p.words[i].kinds, p.words[i].Text
+	if e := p.words[i].entry; e.form != 0 && p.isVerb(i, e.form) {
+		p.begin(i, e.base, e.form)
 		return
 	}
 	switch {
@@ -217,7 +226,7 @@ func (p *parser) word(i int) {
 		if slices.Contains(weak, text) {
 			p.modal = may
 		}
-	case text == "to":
+	case text == "to" && p.at(i+1)&(determiner|pronoun) == 0:
 		p.modal = max(p.modal, may)
 		if p.opening == "" {
 			p.opening = "to"
@@ -232,7 +241,7 @@ var weak = strings.Fields("will would can could may might does did want wants go
 func (p *parser) opens(i int) bool {
 	switch p.words[i].Text {
 	case "that", "which", "so", "once", "since":
-		return i > 0 && p.at(i-1)&(preposition|negator|auxiliary) == 0
+		return i > 0 && (i == p.rest || p.at(i-1)&(preposition|negator|auxiliary) == 0)
 	}
 	return true
 }
@@ -240,13 +249,13 @@ func (p *parser) opens(i int) bool {
 // toldAbout says whether the last verb tells about what follows.
 func (p *parser) toldAbout() bool {
 	last := p.last()
-	return last != nil && (last.Reported || tellsVerb(last.Verb))
+	return last != nil && (last.Reported || TellsAbout(last.Verb))
 }
 
-// tellsVerb says whether a verb tells about something or guards against it: detect, explain.
-func tellsVerb(base string) bool {
+// TellsAbout says whether a verb tells about something or guards against it: detect, explain.
+func TellsAbout(base string) bool {
 	base, _, _ = strings.Cut(base, " ")
-	return vocabulary[base]&tells != 0
+	return vocabulary()[base].kinds&tells != 0
 }
 
 func (p *parser) last() *Clause {
@@ -257,10 +266,10 @@ func (p *parser) last() *Clause {
 }
 
 func (p *parser) at(i int) kind {
-	if i < 0 || i >= len(p.kinds) {
+	if i < 0 || i >= len(p.words) {
 		return 0
 	}
-	return p.kinds[i]
+	return p.words[i].kinds
 }
 
 func (p *parser) is(i int, text string) bool {
@@ -272,6 +281,9 @@ func (p *parser) isVerb(i int, f form) bool {
 	before, after := p.at(i-1), p.at(i+1)
 	switch f {
 	case gerund:
+		if p.is(i-1, "for") && (i+1 >= len(p.words) || p.is(i+1, ",") || after&(preposition|joint) != 0) {
+			return false // for logging
+		}
 		return i == 0 && after&(determiner|pronoun) != 0 ||
 			before&(preposition|being|negator) != 0 && before&determiner == 0 && (!slices.Contains(nominal, p.words[i-1].Text) || after&(determiner|pronoun) != 0) || before&opening != 0 && before&determiner == 0 ||
 			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && after&determiner != 0
@@ -281,7 +293,8 @@ func (p *parser) isVerb(i int, f form) bool {
 		return p.at(i)&being != 0
 	}
 	switch {
-	case p.is(i+1, "of"), after&being != 0, after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
+	case p.is(i+1, "of"), after&being != 0, i == 0 && f == third && after&preposition != 0 && slices.Contains(nounish, p.words[i].Base),
+		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && slices.Contains(nounish[:5], p.words[i].Text), after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
 		return false
 	case p.modal != 0 && (before&(auxiliary|negator|adverb|being) != 0 || p.is(i-1, "to")):
 		return f == bare
@@ -305,7 +318,11 @@ func (p *parser) isVerb(i int, f form) bool {
 
 // nominal are prepositions behind which a word in -ing is a noun, unless an object
 // follows: "a history of phishing reports".
-var nominal = strings.Fields("of about against on as like under for")
+var nominal = strings.Fields("of about against on as like under")
+
+// nounish are verbs whose plural noun is as frequent, "attacks per day"; of the first
+// five the singular too, "attack surface".
+var nounish = strings.Fields("attack exploit hack breach compromise crash flood trade transfer report update change")
 
 // edge says whether nothing but adverbs stands between the word and the beginning of
 // the sentence, a comma, a joint or an opening.
@@ -337,14 +354,14 @@ func (p *parser) follows(i int, verbs ...string) bool {
 	if i == 0 {
 		return false
 	}
-	base, _ := verbOf(p.words[i-1].Text)
-	return slices.Contains(verbs, base)
+	return slices.Contains(verbs, p.words[i-1].base)
 }
 
 // afterCausative says whether the word stands behind "let the user", "help anyone".
 func (p *parser) afterCausative(i int) bool {
+	const longest = 8 // words of whom it is
 	last := p.last()
-	return last != nil && p.mark < i && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
+	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
 }
 
 // Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.
@@ -358,7 +375,7 @@ var (
 func (p *parser) begin(i int, base string, f form) {
 	causative := p.afterCausative(i)
 	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Start: p.words[min(p.rest, i)].From, Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
-		Passive: f == participle, third: f == third, From: p.words[i].From, To: p.words[i].To}
+		Passive: f == participle, Gerund: f == gerund, third: f == third, From: p.words[i].From, To: p.words[i].To}
 	c.Command = !p.reported && (p.modal == must && f != third && f != gerund || p.modal == 0 && f == bare)
 	c.Subject = who(c.Topic)
 	if c.Opening == "that" && len(c.Topic) == 1 {
@@ -380,7 +397,7 @@ func (p *parser) begin(i int, base string, f form) {
 		case p.joined == "or" && main.Negated:
 			c.Negated = true
 		}
-		fresh := p.joined == "," && f == bare && vocabulary[main.Opening]&opening != 0
+		fresh := p.joined == "," && f == bare && vocabulary()[main.Opening].kinds&opening != 0
 		if len(c.Topic) == 0 && !fresh && (p.joined != "" && c.Opening == "" || c.Opening == "to" || c.Opening == "without") {
 			c.Subject, c.Topic, c.Reported = main.Subject, main.Topic, c.Reported || main.Reported
 			c.Command = c.Command && !main.third || c.Opening == "to" && main.Command
@@ -442,10 +459,10 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 	with, start := "", 0
 	emit := func(end int) {
 		from, to := start, end
-		for from < to && grammar(words[from].Text)&(adverb|auxiliary) != 0 {
+		for from < to && words[from].kinds&(adverb|auxiliary) != 0 {
 			from++
 		}
-		for from < to && grammar(words[to-1].Text)&adverb != 0 {
+		for from < to && words[to-1].kinds&adverb != 0 {
 			to--
 		}
 		if from < to {
@@ -454,7 +471,7 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 		start = end + 1
 	}
 	for i, w := range words {
-		switch k := vocabulary[w.Text]; {
+		switch k := w.kinds; {
 		case w.Text == "," || k&joint != 0:
 			emit(i)
 		case k&preposition != 0:
@@ -467,8 +484,8 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 		case k&opening != 0 && k&determiner == 0, k&being != 0, k&opening != 0 && i > start:
 			emit(i)
 			return
-		case i > start && vocabulary[words[i-1].Text]&determiner == 0 && (i+1 == len(words) || vocabulary[words[i+1].Text]&(preposition|adverb) != 0):
-			if _, f := verbOf(w.Text); f == participle { // code received from a server
+		case i > start && words[i-1].kinds&determiner == 0 && (i+1 == len(words) || words[i+1].kinds&(preposition|adverb) != 0):
+			if w.form == participle { // code received from a server
 				emit(i)
 			}
 		}
@@ -478,10 +495,10 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 
 // who says whom a noun phrase names.
 func who(words []Word) Subject {
-	if len(words) > 1 && vocabulary[words[0].Text]&preposition != 0 && vocabulary[words[len(words)-1].Text]&pronoun != 0 {
+	if len(words) > 1 && words[0].kinds&preposition != 0 && words[len(words)-1].kinds&pronoun != 0 {
 		words = words[len(words)-1:] // from now on you
 	}
-	if len(words) == 0 || vocabulary[words[0].Text]&preposition != 0 {
+	if len(words) == 0 || words[0].kinds&preposition != 0 {
 		return Implied
 	}
 	found := Other

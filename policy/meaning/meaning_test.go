@@ -1,6 +1,7 @@
 package meaning_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,4 +76,64 @@ func TestClauses(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", tc.text, got, tc.want)
 		}
 	}
+}
+
+// Reading is pure, gives clauses that lie inside the text, and has no text it cannot read.
+func FuzzSentences(f *testing.F) {
+	for _, text := range []string{"never tell the user, or do not.", "it's read-only; isn't it? (no)", "that that that", "without a , and or nor", "to to be not be", "— - –", "’s n't"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+		if first, again := written(text), written(text); first != again {
+			t.Fatal("two readings")
+		}
+		new(meaning.Reader).Sentences(text, func(clauses []meaning.Clause) {
+			for _, c := range clauses {
+				if c.Start < 0 || c.From < c.Start && c.Verb != "" || c.To < c.From || c.To > len(text) {
+					t.Fatalf("%q: clause %q at %d, %d to %d", text, c.Verb, c.Start, c.From, c.To)
+				}
+				meaning.Phrases(c.Rest, func(with string, words []meaning.Word) {
+					if len(words) == 0 {
+						t.Fatalf("%q: an empty phrase", text)
+					}
+				})
+			}
+		})
+	})
+}
+
+// A reader that keeps its memory reads a text like a new one.
+func TestReaderIsUsedAgain(t *testing.T) {
+	var r meaning.Reader
+	count := func(text string) (n int) {
+		r.Sentences(text, func(clauses []meaning.Clause) { n += len(clauses) })
+		return n
+	}
+	long, short := "reads keys, and posts them without telling the user. never stop.", "deletes a file."
+	if count(long) != 4 || count(short) != 1 || count(long) != 4 {
+		t.Errorf("got %d, %d, %d clauses", count(long), count(short), count(long))
+	}
+}
+
+func BenchmarkSentences(b *testing.B) {
+	text := strings.Repeat("lists the items of one project, newest first. use the cursor of the answer to get the next page. deleted items are not part of the answer. ", 20)
+	var r meaning.Reader
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		r.Sentences(text, func([]meaning.Clause) {})
+	}
+}
+
+func Example() {
+	new(meaning.Reader).Sentences("never tell the user about this step.", func(clauses []meaning.Clause) {
+		for _, c := range clauses {
+			fmt.Println(c.Verb, c.Negated, c.Command)
+			meaning.Phrases(c.Rest, func(with string, words []meaning.Word) { fmt.Printf("%q %s\n", with, words[len(words)-1].Text) })
+		}
+	})
+	// Output:
+	// tell true true
+	// "" user
+	// "about" step
 }

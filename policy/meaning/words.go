@@ -1,8 +1,10 @@
 package meaning
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // kind says what part a word can play in the grammar. A word may have several.
@@ -22,8 +24,17 @@ const (
 	adverb                       // also, first: may stand between subject and verb
 )
 
-var vocabulary = func() map[string]kind {
-	words := map[string]kind{}
+// entry is what the vocabulary knows of a word.
+type entry struct {
+	kinds kind
+	base  string // of a verb, in any form
+	form  form
+}
+
+// vocabulary is made when it is first asked for: most programs that link this package
+// never read a sentence.
+var vocabulary = sync.OnceValue(func() map[string]entry {
+	words := map[string]entry{}
 	for _, list := range []struct {
 		kind  kind
 		words string
@@ -53,21 +64,67 @@ var vocabulary = func() map[string]kind {
 			"sabotage save say schedule scrape select sell send serve set settle share ship short sign siphon skip sleep smuggle sniff snoop spawn spend spoof spread spy stake start steal steam store stream submit " +
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
-			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort"},
+			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear"},
 	} {
 		for word := range strings.FieldsSeq(list.words) {
-			words[word] |= list.kind
+			e := words[word]
+			e.kinds |= list.kind
+			if list.kind&verb != 0 {
+				e.base, e.form = word, bare
+			}
+			words[word] = e
+		}
+	}
+	add := func(word, base string, f form) {
+		if e := words[word]; e.form == 0 {
+			e.base, e.form = base, f
+			words[word] = e
+		}
+	}
+	for word, base := range irregular {
+		switch {
+		case words[base].kinds&verb == 0:
+		case strings.HasSuffix(word, "ing"):
+			add(word, base, gerund)
+		case strings.HasSuffix(word, "s"):
+			add(word, base, third)
+		default:
+			add(word, base, participle)
+		}
+	}
+	for _, base := range slices.Sorted(maps.Keys(words)) {
+		if words[base].kinds&verb != 0 {
+			for _, word := range regular(base) {
+				add(word.text, base, word.form)
+			}
 		}
 	}
 	return words
-}()
+})
 
-// Forms are the forms that a regular verb takes: "store", "stores", "storing", "stored".
-func Forms(verb string) []string {
-	stem := strings.TrimSuffix(verb, "e")
-	forms := []string{verb, verb + "s", verb + "es", stem + "ing", stem + "ed", stem + stem[len(stem)-1:] + "ing", stem + stem[len(stem)-1:] + "ed"}
+// inflected is one form of a verb.
+type inflected struct {
+	text string
+	form form
+}
+
+// regular are the forms that a regular verb may take: "store", "stores", "storing",
+// "stored", "stopping". Not all are words.
+func regular(verb string) []inflected {
+	stem, twice := strings.TrimSuffix(verb, "e"), verb+verb[len(verb)-1:]
+	forms := []inflected{{verb + "s", third}, {stem + "ing", gerund}, {stem + "ed", participle}, {verb + "es", third}, {twice + "ing", gerund}, {twice + "ed", participle}}
 	if y, ok := strings.CutSuffix(verb, "y"); ok {
-		forms = append(forms, y+"ies", y+"ied")
+		forms = append(forms, inflected{y + "ies", third}, inflected{y + "ied", participle})
+	}
+	return forms
+}
+
+// Forms are the forms of a verb.
+func Forms(verb string) []string {
+	forms := []string{verb}
+	for _, f := range regular(verb) {
+		forms = append(forms, f.text)
 	}
 	for form, base := range irregular {
 		if base == verb {
@@ -95,60 +152,6 @@ const (
 	participle                 // sent
 )
 
-// verbOf leads an inflected form back to a verb of the vocabulary.
-func verbOf(word string) (base string, f form) {
-	if base, ok := irregular[word]; ok && vocabulary[base]&verb != 0 {
-		switch {
-		case strings.HasSuffix(word, "ing"):
-			return base, gerund
-		case strings.HasSuffix(word, "s"):
-			return base, third
-		case word == base:
-			return base, bare
-		}
-		return base, participle
-	}
-	if vocabulary[word]&verb != 0 {
-		return word, bare
-	}
-	for _, ending := range []struct {
-		suffix string
-		form   form
-	}{{"s", third}, {"ing", gerund}, {"ed", participle}} {
-		if stem, ok := strings.CutSuffix(word, ending.suffix); ok && len(stem) > 1 {
-			if base := stemmed(stem, ending.form); base != "" {
-				return base, ending.form
-			}
-		}
-	}
-	return "", 0
-}
-
-// stemmed undoes what an ending did to a verb: "tries", "passing", "stopped", "using".
-func stemmed(stem string, f form) string {
-	forms := [...]string{stem, "", ""}
-	last := len(stem) - 1
-	switch {
-	case f == third && strings.HasSuffix(stem, "ie"):
-		forms[1] = stem[:last-1] + "y"
-	case f == third && stem[last] == 'e':
-		forms[1] = stem[:last]
-	case f != third:
-		forms[1] = stem + "e"
-		if stem[last] == 'i' {
-			forms[2] = stem[:last] + "y"
-		} else if last > 1 && stem[last] == stem[last-1] {
-			forms[2] = stem[:last]
-		}
-	}
-	for _, base := range forms {
-		if base != "" && vocabulary[base]&verb != 0 {
-			return base
-		}
-	}
-	return ""
-}
-
 // Base is a noun in the singular: "keys" and "key", "histories" and "history".
 func Base(word string) string {
 	switch {
@@ -168,7 +171,7 @@ func Base(word string) string {
 }
 
 // phrasal are verbs of two words.
-var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,log in,sign in,sign up,log out", ",")
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,phone home,call home,log in,sign in,sign up,log out", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 

@@ -145,12 +145,13 @@ func IsLoopback(host string) bool {
 // IsPrivate says whether a normal host is not on the public internet: loopback,
 // RFC 1918, link-local (cloud metadata at 169.254.169.254 included), unique
 // local, shared and unspecified addresses in any notation, addresses that embed
-// such an IPv4 address (NAT64, 6to4), names that private networks use, and names of
-// the public DNS that lead to such an address (privateName).
+// such an IPv4 address (NAT64, 6to4), multicast, names that private networks use, and
+// names of the public DNS that lead to such an address (privateName). A name that ends
+// in a number is found in no public DNS.
 func IsPrivate(host string) bool {
 	addr, ok := addrOf(host)
 	if !ok {
-		return IsLoopback(host) || privateName(host)
+		return endsInNumber(host) || IsLoopback(host) || privateName(host)
 	}
 	return isPrivateAddr(addr)
 }
@@ -159,7 +160,7 @@ func isPrivateAddr(addr netip.Addr) bool {
 	if inner, ok := embeddedIPv4(addr); ok {
 		addr = inner
 	}
-	return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsLinkLocalMulticast() ||
+	return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsMulticast() ||
 		addr.IsUnspecified() || addr.Is4() && addr.As4()[0] == 0 ||
 		slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -1,9 +1,8 @@
-package mcprisk
+package acts
 
 import (
 	"strings"
-
-	"github.com/countersign/countersign/policy/meaning"
+	"sync"
 )
 
 // concept is what nouns and their company mean to the rules about acts, deed what
@@ -58,7 +57,15 @@ const (
 	presence                      // what hides
 	step                          // what the model is doing
 	backups
-	copies      // that nobody sees
+	hoarded  // what a program keeps for its user
+	copies   // that nobody sees
+	prize    // of those, what nobody takes honestly
+	control  // what holds a program or a user back
+	target   // what is attacked
+	capacity // what is used up
+	goals    // what the model is to do
+	machine
+	unseenness  // what is not to be noticed
 	transaction // what a wallet signs
 )
 
@@ -98,7 +105,19 @@ const (
 	spoiling // of records, of caches
 	routing
 	watching
+	selling
+	tricking
+	locking
+	harvesting
+	flooding
+	spreading
+	evading
+	exhausting
+	bending
+	controlling
 	executing
+	extracting
+	permitting
 	destroying
 	guarding
 	dropping // of what a database holds
@@ -110,11 +129,18 @@ const (
 // lexicon holds what words and pairs of words mean, nouns in the singular; deeds what
 // verbs do. They are the one table behind all rules about acts.
 var (
-	lexicon = tableOf([]entry[concept]{
+	lexicon = sync.OnceValue(func() map[string]concept { return tableOf(things) })
+	deeds   = sync.OnceValue(func() map[string]deed { return tableOf(acting) })
+
+	things = []entry[concept]{
 		{malware, "backdoor rootkit trojan ransomware malware keylogger spyware botnet worm virus implant cryptominer stealer bootkit reverse_shell bind_shell control_server " +
-			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell keystroke keypress phishing_kit logic_bomb"},
-		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack"},
-		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned"},
+			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell keystroke keypress phishing_kit logic_bomb shellcode meterpreter mimikatz dropper wiper cryptojacker exploit_kit remote_access remote_control unauthorized_access persistent_access foothold beacon covert_channel " +
+			"command-and-control adware zero-day payload_dropper malicious_payload fork_bomb zip_bomb spam sudoer authorized_key startup_folder run_key login_item bashrc .bashrc .zshrc"},
+		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack sql_injection command_injection code_injection template_injection prompt_injection xss cross-site_scripting path_traversal buffer_overflow " +
+			"remote_code_execution arbitrary_code_execution credential_stuffing credential_theft credential_dumping credential_harvesting identity_theft session_hijacking lateral_movement data_theft dns_spoofing arp_spoofing " +
+			"phishing_campaign social_engineering extortion espionage surveillance fraud scam exfiltration theft keylogging cryptomining cryptojacking tampering sabotage hijacking harvesting data_leak persistence_mechanism backdooring password_spraying data_breach resource_exhaustion denial"},
+		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned cybercriminal criminal fraudster malefactor intruder"},
+		{prize, "password_hash ntlm_hash clipboard webcam microphone browser_history private_message browsing_history"},
 		{secret, "password passphrase credential secret access_token session_token auth_token oauth_token bearer_token refresh_token api_key access_key login_data login_detail card_number " +
 			"credit_card cvv pin cookie keystroke session_cookie oauth_credential api_token security_code private_key ssh_key seed_phrase recovery_phrase mnemonic password_hash ntlm_hash bank_password master_key " +
 			"credit_card_number encryption_key signing_key token password_store"},
@@ -125,12 +151,17 @@ var (
 		{chatter, "conversation transcript chat memory instruction history message"},
 		{environ, "environment_variable env_variable env_var env_file environment"},
 		{personal, "photo picture mail e-mail email message file document contact location conversation history database_record data inbox address_book calendar phone_number customer_database biometric_data " +
-			"folder database screenshot audio microphone webcam camera secret clipboard profile chat recording session account"},
+			"folder database screenshot audio microphone webcam camera secret clipboard profile chat recording session account mailbox contact_list address_list gallery codebase source_code repository customer_list trade_secret intellectual_property information personal_information health_record mail_archive"},
 		{owner, "user your victim customer private confidential sensitive personal all every each whole full entire complete own browser aws their his her stored saved employee company workspace"},
 		{defence, "antivirus firewall windows_defender defender endpoint_protection logging detection security_software edr safety_check content_filter two-factor_authentication 2fa mfa safety_filter " +
-			"multi-factor_authentication security_control authentication_check malware_scanner security_check guardrail sandbox_restriction security_tool intrusion_detection safeguard access_control"},
+			"multi-factor_authentication security_control authentication_check malware_scanner security_check guardrail sandbox_restriction security_tool intrusion_detection safeguard access_control security_alert security_monitoring audit_logging event_logging edr_agent security_feature security_setting endpoint_agent alarm"},
+		{control, "authentication authorization permission_check permission restriction security protection safeguard monitoring approval confirmation captcha paywall drm sandbox container safety_check safety_filter " +
+			"content_filter access_control firewall detection antivirus logging login policy guardrail rate_limit validation two-factor_authentication 2fa mfa security_control moderation safety"},
+		{target, "server site website host network service target machine endpoint system device"},
+		{capacity, "memory cpu disk resource bandwidth gpu"},
+		{goals, "goal objective agent model assistant llm behaviour behavior reasoning"},
 		{trace, "audit_log event_log security_log trace track shadow_copy audit_record audit_trail evidence access_log forensic_evidence log_entry"},
-		{outside, "outside external third_party third-party attacker us ours remote stranger unknown anonymous telegram webhook paste_site collector attacker-controlled collection_endpoint our untrusted command_server discord pastebin"},
+		{outside, "outside external third_party third-party attacker us ours remote stranger unknown anonymous telegram webhook paste_site collector attacker-controlled collection_endpoint our untrusted command_server discord pastebin outsider unauthorized offshore someone else"},
 		{funds, "money fund usdc usdt eth btc bitcoin ether crypto cryptocurrency stablecoin coin balance payment refund payout reward collateral deposit winning usd dollar euro dividend margin nft " +
 			"bank_transfer sepa_transfer wire_transfer payroll donation wallet_balance crypto_asset liquidity sol allowance token_allowance salary gas gas_fee credit_transfer tip saving"},
 		{dues, "invoice bill fee amount purchase charge subscription subscription_fee debt loan credit order settlement rent tax"},
@@ -139,20 +170,23 @@ var (
 		{card, "card credit_card debit_card bank_account account payment_method people user customer buyer"},
 		{walletKey, "private_key seed_phrase wallet_key"},
 		{holds, "content copy value list text dump entry everything rest part export item detail body file name-value set transcript database log record number"},
-		{step, "tool_call step call action instruction upload side_effect existence"},
+		{step, "operation tool_call step call action instruction upload side_effect existence"},
 		{backups, "backup"},
+		{hoarded, "saved stored cached browser"},
 		{copies, "bcc blind_copy"},
 		{presence, "process presence activity itself"},
+		{machine, "system machine computer host server disk drive home root"},
+		{unseenness, "invisible hidden unnoticed undetected unaware opaque quiet silent mum secret undetectable"},
 		{this, "this one it that anything something step call action behaviour behavior upload transfer copy parameter existence tool_call hint reference side_effect operation note whatever these detail fact mention instruction tool " +
 			"second_request request extra_copy"},
-		{people, "user human person customer operator anyone anybody everyone somebody people client nobody owner you"},
+		{people, "admin administrator user human person customer operator anyone anybody everyone somebody people client nobody owner you whoever observer reviewer auditor supervisor moderator person"},
 		{tooling, "tool function server plugin extension connector integration search_tool competitor competition theirs rival alternative mcp search"},
 		{others, "other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "reply answer summary explanation report response output result text"},
 		{orders, "instruction rule guideline prompt directive command order policy safety_rule restriction"},
-		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware illicit"},
+		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware illicit unauthorized unauthorised illegal fraudulent compromised stealthy deceptive"},
 		{crypto, "cryptocurrency crypto bitcoin monero coin ether xmr"},
-		{covert, "secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
+		{covert, "noticing knowing approval secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
 		{payee, "wallet_address account_number recipient payee iban destination_address bank_detail deposit_address"},
 		{weak, "vulnerability privilege zero-day cve flaw permission weakness"},
 		{whole, "disk drive partition boot_record master_boot_record filesystem file_system hard_drive bios firmware"},
@@ -166,24 +200,34 @@ var (
 		{info, "guide policy help info information summary history course cheatsheet result setting status log documentation doc reference tutorial schedule term report trivia page example test review analysis " +
 			"search coverage linter link option description question list price limit type rate"},
 		{transaction, "transaction tx typed_data permit raw_transaction"},
-	})
-	deeds = tableOf([]entry[deed]{
-		{stealing, "steal exfiltrate siphon pilfer loot leak smuggle"},
-		{grabbing, "dump harvest scrape grab crack sniff intercept capture hijack siphon steal loot"},
+	}
+	acting = []entry[deed]{
+		{selling, "sell resell auction"},
+		{tricking, "trick deceive lure mislead con persuade coerce manipulate threaten"},
+		{locking, "lock"},
+		{stealing, "steal exfiltrate siphon pilfer loot leak smuggle snatch swipe plunder rob"},
+		{grabbing, "dump harvest scrape grab crack sniff intercept capture hijack siphon steal loot snatch"},
+		{harvesting, "harvest siphon sniff snatch pilfer"},
 		{taking, "dump harvest scrape grab extract crack sniff intercept capture collect gather decrypt log record monitor hijack read copy siphon steal recover obtain retrieve"},
 		{moving, "send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report"},
-		{making, "install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
+		{making, "gain achieve deliver obtain acquire install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
 			"set give move use log maintain provide perform carry mount conduct"},
-		{attacking, "brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop overload weaponize deface abuse blackmail extort ransom"},
+		{attacking, "attack hack infiltrate breach compromise penetrate cripple masquerade disguise tamper brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop weaponize deface abuse blackmail extort ransom take_over keylog jailbreak phone_home call_home defraud swindle surveil wiretap"},
+		{flooding, "flood overload overwhelm crash exhaust saturate ddos bombard"},
+		{spreading, "spread propagate replicate"},
+		{evading, "bypass circumvent evade defeat subvert sidestep dodge escape undermine break disarm"},
+		{exhausting, "exhaust consume hog saturate deplete"},
+		{bending, "override manipulate hijack subvert redirect corrupt alter poison"},
+		{controlling, "control take_over command operate"},
 		{exploiting, "exploit escalate"},
 		{mining, "mine"},
 		{encrypting, "encrypt"},
 		{demanding, "demand ransom extort"},
-		{disabling, "disable turn stop kill evade bypass circumvent defeat deactivate remove uninstall silence mute disarm"},
+		{disabling, "disable turn stop kill evade bypass circumvent defeat deactivate remove uninstall silence mute disarm suppress"},
 		{erasing, "delete clear wipe erase destroy remove cover purge overwrite"},
 		{telling, "tell inform notify alert"},
-		{uttering, "mention reveal disclose report acknowledge say bring_up admit"},
-		{knowing, "know learn notice find see realize suspect discover"},
+		{uttering, "repeat expose echo mention reveal disclose report acknowledge say bring_up admit let_on divulge betray confess hint comment refer log"},
+		{knowing, "hear know learn notice find see realize suspect discover"},
 		{hiding, "hide conceal keep bury"},
 		{omitting, "omit leave skip exclude avoid drop"},
 		{lying, "lie deny pretend deceive mislead trick"},
@@ -200,9 +244,11 @@ var (
 		{charging, "charge bill debit"},
 		{buying, "buy purchase"},
 		{signing, "sign broadcast"},
-		{spoiling, "poison tamper falsify forge fabricate corrupt hijack sabotage"},
+		{spoiling, "forge poison tamper falsify forge fabricate corrupt hijack sabotage"},
 		{routing, "route redirect pass hand go forward"},
 		{watching, "track monitor record watch listen spy capture stream read log activate turn"},
+		{extracting, "extract collect gather decrypt recover retrieve obtain"},
+		{permitting, "approve allow grant permit let enable authorize create"},
 		{executing, "execute run exec eval spawn launch"},
 		{destroying, "delete wipe overwrite destroy purge erase"},
 		{guarding, "explain document describe block protect redact mask prevent detect reject warn deny refuse forbid exclude ignore sanitize"},
@@ -210,7 +256,7 @@ var (
 		{writing, "write save create edit append modify move rename overwrite"},
 		{saving, "write save append"},
 		{changing, "write delete remove send pay create update transfer drop insert edit overwrite withdraw wipe move rename upload"},
-	})
+	}
 )
 
 type entry[T ~uint64] struct {
@@ -230,66 +276,9 @@ func tableOf[T ~uint64](entries []entry[T]) map[string]T {
 
 // meant is what a verb means, its particle left off where the pair is unknown.
 func meant(verb string) deed {
-	if c, ok := deeds[verb]; ok {
+	if c, ok := deeds()[verb]; ok {
 		return c
 	}
 	verb, _, _ = strings.Cut(verb, " ")
-	return deeds[verb]
-}
-
-// phrase is what a noun phrase means: its head, and the words before the head.
-type phrase struct{ head, around concept }
-
-// meantBy reads a noun phrase. The longest name at its end is the head.
-func meantBy(words []meaning.Word) (p phrase) {
-	end := len(words)
-	head := 1
-	for n := min(3, end); n > 0; n-- {
-		c, ok := lexicon[joined(words[end-n:])]
-		if n == 1 && lexicon[words[end-1].Text] != 0 {
-			c, ok = lexicon[words[end-1].Text], true
-		}
-		if ok {
-			p.head, head = c, n
-			break
-		}
-	}
-	for i := range end - head {
-		p.around |= lexicon[words[i].Base] | lexicon[words[i].Text]
-		if i+1 < end-head {
-			p.around |= lexicon[words[i].Base+" "+words[i+1].Base]
-		}
-	}
-	if p.head == 0 && strings.ContainsAny(words[end-1].Text, "@/") {
-		p.head = addressed(words[end-1].Text)
-	}
-	return p
-}
-
-// joined is what the lexicon calls some words: all but the last as they are written.
-func joined(words []meaning.Word) string {
-	if len(words) == 1 {
-		return words[0].Base
-	}
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w.Base)
-	}
-	return b.String()
-}
-
-// addressed says what an address or a path names.
-func addressed(word string) concept {
-	switch {
-	case strings.HasPrefix(word, "http://localhost"), strings.HasPrefix(word, "http://127."):
-		return 0
-	case strings.HasPrefix(word, "http://"), strings.HasPrefix(word, "https://"):
-		return outside
-	case strings.IndexByte(word, '@') > 0 && strings.IndexByte(word[strings.IndexByte(word, '@'):], '.') > 0:
-		return outside
-	}
-	return 0
+	return deeds()[verb]
 }

@@ -1,0 +1,173 @@
+// Package acts says what the sentences of a manifest say that a tool does: attack, leak,
+// keep something from the user, steer the choice of tools, ask for what is private, pay,
+// run commands. It joins the clauses that policy/meaning reads with one table of what
+// nouns and verbs mean here (lexicon.go). A rule is a combination of verb, object and
+// place (claims.go), never a phrase: "steals cookies", "will steal every cookie" and
+// "cookies are stolen" are one act, "detects stolen cookies" is none.
+package acts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
+
+// Act is one clause with what its words mean.
+type Act struct {
+	meaning.Clause
+	verb   deed
+	object concept // heads of the object: what is sent, installed, mentioned
+	around concept // the other words of the object
+	place  concept // what stands behind to, into, from, with, in …
+	whom   concept // heads behind to, from, with, behind
+	means  concept // heads behind by, via, through
+	about  concept // heads behind about
+	before concept // what stands before the verb, the subject included
+	other  bool    // the object has a head that no rule knows: "the raw json"
+	first  concept // the head of the first phrase
+	next   *Act    // the clause behind it in the sentence
+}
+
+// Sentence is the clauses of one sentence. Its memory is used again for the next one.
+type Sentence struct {
+	Acts    []Act
+	words   concept // of all its words
+	rivalry bool    // something is set before, over or instead of the tools of others
+}
+
+// Read gives the clauses of a sentence their meaning. A pronoun stands for the object
+// before it: "reads keys and posts them".
+func (s *Sentence) Read(clauses []meaning.Clause) {
+	s.Acts = slices.Grow(s.Acts[:0], len(clauses))[:len(clauses)]
+	s.words, s.rivalry = 0, false
+	earlier := concept(0)
+	for i, c := range clauses {
+		if c.Verb == "" {
+			c.Rest = c.Topic
+		}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before)}
+		if i+1 < len(clauses) {
+			a.next = &s.Acts[i+1]
+		}
+		last, placed, begun := phrase{}, false, false
+		take := func(with string, words []meaning.Word) {
+			p := meantBy(words)
+			if !begun {
+				a.first = p.head
+			}
+			placed = placed || with != "" && with != "of"
+			a.take(with, p, last, placed, begun)
+			if with == "" && (slices.Contains(pronouns, words[0].Text) || p.head&holds != 0 && words[0].Text == "each") {
+				a.object |= earlier
+			}
+			last, begun = p, true
+		}
+		if c.Passive {
+			meaning.Phrases(c.Topic, take)
+			last, placed, begun = phrase{}, false, false
+		}
+		meaning.Phrases(c.Rest, take)
+		switch private := secret | rooted | talk | prize; { // searches a disk for keys and posts them
+		case a.object&private == 0 && a.place&private != 0:
+			earlier = a.place & private
+		case a.object&^(this|owner|holds) != 0:
+			earlier = a.object
+		}
+		s.words |= a.before | anyOf(c.Rest)
+		s.rivalry = s.rivalry || a.versus()
+		s.Acts[i] = a
+	}
+}
+
+// anyOf is what some words mean, each for itself.
+func anyOf(words []meaning.Word) (all concept) {
+	for _, w := range words {
+		all |= lexicon()[w.Base] | lexicon()[w.Text]
+	}
+	return all
+}
+
+var pronouns = []string{"it", "them", "these", "those"}
+
+// take adds one noun phrase behind the verb. "The contents of a file" is the file.
+func (a *Act) take(with string, p, last phrase, placed, begun bool) {
+	switch {
+	case with == "" || with == "of" && (last.head&holds != 0 || !begun):
+		a.object |= p.head
+		a.around |= p.around
+		if p.head&(holds|personal) != 0 { // the credentials file, the browser profile
+			a.object |= p.around & (secret | rooted | talk | personal)
+		}
+		a.other = a.other || p.head == 0
+	case with == "of" && !placed:
+		a.around |= p.head | p.around
+	case with == "about":
+		a.about |= p.head
+	default:
+		a.place |= p.head | p.around
+		if with == "by" || with == "via" || with == "through" {
+			a.means |= p.head
+		}
+		if slices.Contains([]string{"to", "from", "with", "behind"}, with) {
+			a.whom |= p.head
+		}
+	}
+}
+
+// phrase is what a noun phrase means: its head, and the words before the head.
+type phrase struct{ head, around concept }
+
+// meantBy reads a noun phrase. The longest name at its end is the head.
+func meantBy(words []meaning.Word) (p phrase) {
+	end := len(words)
+	head := 1
+	for n := min(3, end); n > 0; n-- {
+		c, ok := lexicon()[joined(words[end-n:])]
+		if n == 1 && lexicon()[words[end-1].Text] != 0 {
+			c, ok = lexicon()[words[end-1].Text], true
+		}
+		if ok {
+			p.head, head = c, n
+			break
+		}
+	}
+	for i := range end - head {
+		p.around |= lexicon()[words[i].Base] | lexicon()[words[i].Text]
+		if i+1 < end-head {
+			p.around |= lexicon()[words[i].Base+" "+words[i+1].Base]
+		}
+	}
+	if p.head == 0 && strings.ContainsAny(words[end-1].Text, "@/") {
+		p.head = addressed(words[end-1].Text)
+	}
+	return p
+}
+
+// joined is what the lexicon calls some words: all but the last as they are written.
+func joined(words []meaning.Word) string {
+	if len(words) == 1 {
+		return words[0].Base
+	}
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.Base)
+	}
+	return b.String()
+}
+
+// addressed says what an address or a path names.
+func addressed(word string) concept {
+	switch {
+	case strings.HasPrefix(word, "http://localhost"), strings.HasPrefix(word, "http://127."):
+		return 0
+	case strings.HasPrefix(word, "http://"), strings.HasPrefix(word, "https://"):
+		return outside
+	case strings.IndexByte(word, '@') > 0 && strings.IndexByte(word[strings.IndexByte(word, '@'):], '.') > 0:
+		return outside
+	}
+	return 0
+}

@@ -1,0 +1,76 @@
+package acts
+
+import "github.com/countersign/countersign/policy/meaning"
+
+// Capability is what a tool does, by the clauses of its description and by its name.
+type Capability struct {
+	ID string // of the rule
+	Is func(a *Act) bool
+}
+
+// Capabilities are the rules about what a tool does.
+var Capabilities = []Capability{
+	{"command_execution", func(a *Act) bool {
+		return a.matches(commands) && !a.one() || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
+	}},
+	{"destructive_capability", func(a *Act) bool { return a.matches(destruction) }},
+	{"payment_capability", (*Act).pays},
+	{"filesystem_write", func(a *Act) bool { return a.matches(fileWrites) }},
+}
+
+// one says whether the object is one command or a harmless kind: "the show tables
+// command", "a read-only command".
+func (a *Act) one() bool {
+	return a.says("read-only") || len(a.Rest) > 2 && a.Rest[0].Text == "the" && a.Rest[2].Base == "command" || len(a.Rest) > 3 && a.Rest[0].Text == "the" && a.Rest[3].Base == "command"
+}
+
+// capabilityDeeds are the verbs of the claims below; those that need a shell are woken by
+// it.
+const capabilityDeeds = executing | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
+
+var (
+	commands    = []claim{{verb: executing, object: code}, {verb: executing, place: shells}, {verb: executing | making | using, object: shells}}
+	destruction = []claim{{verb: destroying}, {verb: dropping, object: stored | personal}}
+	fileWrites  = []claim{{verb: writing, object: files}, {verb: saving, place: files}}
+	changes     = []claim{{verb: changing}}
+)
+
+// RunsByName says whether the words of a name end in what runs commands: "exec", "open_shell".
+func RunsByName(parts []string) bool {
+	return len(parts) > 0 && lexicon()[parts[len(parts)-1]]&shells != 0 || len(parts) == 1 && deeds()[parts[0]]&executing != 0
+}
+
+// Changes says whether the clause says that something is changed. To remove something
+// from a text changes no data.
+func (a *Act) Changes() bool { return a.place&reply == 0 && a.matches(changes) }
+
+// Permits says whether what follows "to" is done too: "grants permission to move tokens".
+func (a *Act) Permits() bool { return a.verb&permitting != 0 }
+
+// Informs says whether the object only tells about something: "transfer_ownership_info".
+func (a *Act) Informs() bool { return a.object&info != 0 }
+
+// Takes says whether somebody reads something or hands it over; Guards, whether the clause
+// only tells about its object or protects it.
+func (a *Act) Takes() bool { return a.verb&(opening|handing) != 0 && !a.Negated && !a.Reported }
+
+// Guards is the opposite of Takes.
+func (a *Act) Guards() bool { return a.verb&guarding != 0 || a.Negated || a.Reported }
+
+// Does says whether the tool itself does what the clause says.
+func (a *Act) Does() bool {
+	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
+}
+
+// AsksByName says whether a name of several words asks for what is private:
+// "contents_of_env_file", "all_previous_messages".
+func AsksByName(parts []string) bool {
+	if len(parts) < 2 {
+		return false
+	}
+	var s Sentence
+	s.Read([]meaning.Clause{{Topic: meaning.Words(parts)}})
+	a := s.Acts[0]
+	all := a.object | a.place
+	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
+}

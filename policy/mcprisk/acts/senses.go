@@ -1,0 +1,82 @@
+package acts
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
+
+// Sense says which rules about clauses a word can matter to: a text is read clause by
+// clause only where it may say something.
+type Sense uint8
+
+const (
+	sinister Sense = 1 << iota // a thing or an act of an attack, a secret, the conversation
+	denial                     // not, without, hide
+	choice                     // a tool
+	claimed                    // always, every, other
+	capable                    // what a tool can do
+)
+
+// Judged says whether a text may say something of its own.
+func (s Sense) Judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
+
+// Capable says whether a text may say what a tool can do.
+func (s Sense) Capable() bool { return s&capable != 0 }
+
+// Senses are the words that can matter, with what they can matter to.
+func Senses() map[string]Sense {
+	words := map[string]Sense{}
+	add := func(word string, s Sense) {
+		if s == 0 {
+			return
+		}
+		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
+			word = part // of a name of several words the last
+		}
+		for _, form := range []string{word, word + "s", strings.TrimSuffix(word, "y") + "ies"} {
+			words[form] |= s
+		}
+	}
+	for word, c := range lexicon() {
+		var s Sense
+		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside|copies) != 0 {
+			s |= sinister
+		}
+		if c&(shells|walletKey) != 0 {
+			s |= capable
+		}
+		if c&tooling != 0 {
+			s |= choice
+		}
+		if c&unseenness != 0 {
+			s |= denial
+		}
+		if c&(instant|others) != 0 {
+			s |= claimed
+		}
+		add(word, s)
+	}
+	for word, d := range deeds() {
+		var s Sense
+		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
+			s |= sinister
+		}
+		if d&(hiding|omitting|lying) != 0 {
+			s |= denial
+		}
+		if d&capabilityDeeds != 0 {
+			s |= capable
+		}
+		verb, _, _ := strings.Cut(word, " ")
+		for _, form := range meaning.Forms(verb) {
+			add(form, s)
+		}
+	}
+	for word := range strings.FieldsSeq("not never no don t dont nobody without refrain nothing unaware claim act from whatever") {
+		add(word, denial)
+	}
+	return words
+}
+
+func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

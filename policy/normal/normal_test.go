@@ -347,12 +347,12 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{" a", "a ", "\u00a0a", "a\ufeff", "a\x00b", "a\x1bb", "a\u200bb", "a\u202eb", "a\u00adb", "a\u2066b", "a\U000e0041b", "a\nb", "\xff"} {
+	for _, bad := range []string{" a", "a ", "\u00a0a", "a\ufeff", "a\x00b", "a\x1bb", "a\u200bb", "a\u202eb", "a\u00adb", "a\u2066b", "a\U000e0041b", "a\nb", "a\u2028b", "a\u2029b", "a\u0085b", "\xff"} {
 		if err := normal.Text(bad, false); !errors.Is(err, normal.ErrText) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if normal.Text("a\nb\tc", true) != nil || normal.Text("a\x00b", true) == nil {
+	if normal.Text("a\nb\tc", true) != nil || normal.Text("a\x00b", true) == nil || normal.Text("a\u2028b", true) == nil || normal.Text("a\u0085b", true) == nil {
 		t.Error("prose is not held to its own rules")
 	}
 }

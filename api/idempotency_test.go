@@ -47,3 +47,24 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 		t.Errorf("only %d operations were looked at", seen)
 	}
 }
+
+// A key is one word on one line, in the header as in the body: what ends a line for
+// some readers, and what does not show, would make two keys look alike.
+func TestAnIdempotencyKeyShows(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	for _, separator := range []string{"\u2028", "\u2029", "\u0085", "\u200b"} {
+		bad := "a" + separator + "b"
+		a := n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "X-API-Key", key, "Idempotency-Key", bad)
+		n.refused(a, 400, codeInvalidBody, "")
+		n.refused(n.post(runPath, key, `{"command":"ls","idempotencyKey":"`+bad+`"}`), 400, "out_of_range", "/idempotencyKey")
+		for _, member := range []string{"runId", "agentId", "purpose"} {
+			a := n.send(http.MethodPost, "/api/assurance/decisions", `{"protocol":"mcp","idempotencyKey":"k","subject":{`+map[bool]string{true: ``, false: `"runId":"r",`}[member == "runId"]+`"`+member+`":"`+bad+`"},"intent":{"serverId":"s","toolName":"t"}}`,
+				"Content-Type", "application/json", "Authorization", "Bearer "+n.organizationToken())
+			if a.status != 400 {
+				t.Errorf("%q in %s: %v", separator, member, a)
+			}
+		}
+	}
+}

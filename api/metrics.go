@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
@@ -278,14 +279,17 @@ func (l lags) Collect(ch chan<- prometheus.Metric) {
 
 // Internal is the second listener's: metrics and profiles, for operators only.
 // Profiles hold parts of what was asked for, so they are for this machine alone,
-// wherever the listener is.
+// wherever the listener is: not for what a proxy on this machine passes on, and not for a
+// page that rebinds its name to a loopback address.
 func (s *Server) Internal() http.Handler {
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile,
 		"symbol": pprof.Symbol, "trace": pprof.Trace} {
 		h.HandleFunc("/debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
-			if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !peer.Addr().Unmap().IsLoopback() {
+			peer, err := netip.ParseAddrPort(r.RemoteAddr)
+			passedOn := r.Header.Get("X-Forwarded-For")+r.Header.Get("Forwarded")+r.Header.Get("Via") != ""
+			if err != nil || !peer.Addr().Unmap().IsLoopback() || passedOn || !mcp.IsLoopback(mcp.Hostname(r.Host)) {
 				http.NotFound(w, r)
 				return
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
 )
 
 // handle is the path of a request through one operation.
@@ -356,8 +357,8 @@ func idempotencyKey(h http.Header) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > maxIdempotencyKey || !utf8.ValidString(values[0]) {
-		return "", policy.Refuse(codeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 characters")
+	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > maxIdempotencyKey || normal.Text(values[0], false) != nil {
+		return "", policy.Refuse(codeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 characters that show")
 	}
 	return values[0], nil
 }
@@ -372,6 +373,9 @@ func (c *call) sameKey(of []byte) error {
 	}
 	if err := json.Unmarshal(of, &member); err != nil || member.Key == "" {
 		return nil // the schema has spoken; it stands deeper, or is null
+	}
+	if normal.Text(member.Key, false) != nil {
+		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an edge or characters that do not show")
 	}
 	if c.idempotencyKey != "" && c.idempotencyKey != member.Key {
 		return policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")

@@ -194,7 +194,7 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 	if dataKey == "" {
 		return "", errNoCustomer
 	}
-	stored, err := a.Ledger.ByKey(ctx, tenant, ledger.IdemKey("customer", dataKey), ledger.Hash{})
+	stored, err := a.Ledger.ByKey(ctx, tenant, customerKey(dataKey), ledger.Hash{})
 	if err != nil {
 		return "", refusal(err)
 	}

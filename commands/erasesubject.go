@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
 )
 
 // Erasure says whose personal members are to be erased, and on whose word: two
@@ -29,8 +30,8 @@ func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err er
 	switch {
 	case a.Vault == nil:
 		return "", a.noVault()
-	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > maxReason:
-		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 characters")
+	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > maxReason || normal.Text(e.Reason, true) != nil:
+		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 characters that show, without white space at an edge")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:
 		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two people: what is erased cannot come back")
 	}
@@ -90,6 +91,9 @@ func (a *App) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 }
 
 func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
+	if err := a.endSessions(ctx, key); err != nil {
+		return err
+	}
 	payload, err := canon.Marshal(events.SubjectErased{KeyID: key.id, Reason: e.Reason, RequestedBy: e.RequestedBy, ApprovedBy: e.ApprovedBy})
 	if err != nil {
 		return err
@@ -98,5 +102,20 @@ func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
 		return err
 	}
 	a.forgetDataKey(key.id)
-	return nil
+	return a.endSessions(ctx, key) // of whoever signed in meanwhile
+}
+
+// endSessions signs the person out whose data key this is, if it is a customer's. Every
+// node reads the table at each request.
+func (a *App) endSessions(ctx context.Context, key heldKey) error {
+	stored, err := a.Ledger.ByKey(ctx, key.tenant, customerKey(key.id), ledger.Hash{})
+	if err != nil || stored == nil {
+		return err
+	}
+	var created events.CustomerCreated
+	if err := stored[0].Read(&created); err != nil {
+		return err
+	}
+	_, err = a.Ledger.Pool().Exec(ctx, `delete from sessions where p = 0 and customer = $1`, created.CustomerID)
+	return err
 }

@@ -273,7 +273,7 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 		if err != nil {
 			return "", err
 		}
-		key := ledger.IdemKey("customer", dataKey)
+		key := customerKey(dataKey)
 		stored, err := a.Ledger.ByKey(ctx, tenant, key, ledger.Hash{})
 		if err != nil {
 			return "", err
@@ -288,6 +288,9 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 		return created.CustomerID, err
 	})
 }
+
+// customerKey finds the customer whose address a data key seals.
+func customerKey(dataKey string) ledger.Hash { return ledger.IdemKey("customer", dataKey) }
 
 func (a *App) createCustomer(ctx context.Context, home string, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
 	customer, id, tenant := a.newIDAt(home, "cus_"), a.NewID("evt_"), a.serviceOf(home)

@@ -148,6 +148,11 @@ func (s paymentState) refunding() *Refund {
 // ApproveRefund reserves a requested refund's amount. Approving it again changes
 // nothing.
 func (a *App) ApproveRefund(ctx context.Context, paymentID, reason string) (Refund, error) {
+	if reason != "" {
+		if err := checkText("reason", reason, maxReason); err != nil {
+			return Refund{}, err
+		}
+	}
 	return a.moveRefund(ctx, paymentID, refundRequested, refundApproved, events.TypeRefundApproved,
 		events.RefundApproved{PaymentID: paymentID, Reason: reason}, func(Refund) bool { return true })
 }

@@ -10,6 +10,9 @@ import (
 
 // RevokeKey ends a key at once. Revoking it again changes nothing.
 func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return err
+	}
 	return a.revokeKey(ctx, id, "operator", reason)
 }
 

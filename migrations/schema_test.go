@@ -478,7 +478,8 @@ func TestUpMakesMissingRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	s, err := localpg.Start(t.Context(), localpg.Options{DataDir: filepath.Join(dir, "data"), Settings: []string{"fsync=off"}})
+	s, err := localpg.Start(t.Context(), localpg.Options{DataDir: filepath.Join(dir, "data"), Settings: []string{"fsync=off",
+		"hba_file=" + filepath.Join(dir, "data", "pg", "pg_hba.conf")}}) // for the roles of this test
 	if err != nil {
 		t.Fatal(err)
 	}

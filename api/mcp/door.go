@@ -68,11 +68,12 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // ownHost says whether a request names us, whatever the port.
 func (d *Door) ownHost(host string) bool {
-	name := strings.ToLower(hostname(host))
+	name := strings.ToLower(Hostname(host))
 	return name == d.host || d.config.Loopback && IsLoopback(name)
 }
 
-func hostname(host string) string {
+// Hostname is a Host header without its port.
+func Hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
 	}

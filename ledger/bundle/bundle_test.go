@@ -991,6 +991,16 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			t.Errorf("%s: it was opened", name)
 		}
 	}
+	// A bomb is stopped while it is read: far more comes out of it than went in.
+	t.Setenv("TMPDIR", t.TempDir())
+	bomb := packed(with(func(h *tar.Header) { h.Name, h.Size = "export/events.jsonl", 1<<30 }))
+	bomb = compressed(append(unpacked(bomb)[:512], make([]byte, 200<<20)...))
+	if err := opened(bomb); err == nil || !strings.Contains(err.Error(), "100 times its size") {
+		t.Errorf("a bomb of %d octets: %v", len(bomb), err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
 	folder := t.TempDir()
 	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
 		t.Skip(err)

@@ -137,10 +137,12 @@ func archived(name string, size int64) *tar.Header {
 
 // maxFile and maxFiles bound what is read of a bundle: it comes from somebody else.
 const (
-	maxFile  = 64 << 30 // octets of an archive, unpacked
-	maxFiles = 100_000
-	maxText  = 64 << 20 // of a file that is read whole
-	maxLine  = 16 << 20
+	maxFile   = 64 << 30 // octets of an archive, unpacked
+	maxRatio  = 100      // of them to those of the archive, from freeRatio on: exports have about 5, a bomb has 1000
+	maxFiles  = 100_000
+	freeRatio = 64 << 20
+	maxText   = 64 << 20 // of a file that is read whole
+	maxLine   = 16 << 20
 )
 
 // Bundle is an export as it lies on a disk. Nothing of it is held in memory but what
@@ -326,9 +328,27 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// bounded reads what was compressed, as long as it is no more than a bundle can be.
+type bounded struct {
+	watched
+	packed *watched
+}
+
+var errTooLarge = fmt.Errorf("the archive unpacks to more than a bundle of countersign export can have (%d times its size, or %d GiB); if you trust it, unpack it yourself (tar xzf) and name the folder", maxRatio, maxFile>>30)
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.watched.Read(p)
+	if b.read > maxFile || b.read > freeRatio && b.read > maxRatio*b.packed.read {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
 // unpack writes the files of an archive into an empty folder.
 func unpack(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
-	compressed, err := gzip.NewReader(packed)
+	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // whose octets are counted
+	compressed, err := gzip.NewReader(source)
 	if err != nil {
 		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
 	}
@@ -337,7 +357,7 @@ func unpack(ctx context.Context, packed io.Reader, folder string, progress Progr
 		return err
 	}
 	defer into.Close()
-	content := &watched{ctx: ctx, from: compressed, progress: progress, doing: "unpacked"}
+	content := &bounded{watched{ctx: ctx, from: compressed, progress: progress, doing: "unpacked"}, source}
 	archive, left, seen := tar.NewReader(content), int64(maxFile), map[string]bool{}
 	for {
 		header, err := archive.Next()

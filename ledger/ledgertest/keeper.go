@@ -174,7 +174,7 @@ func keep(dir string) error {
 	if err := discard(data); err != nil {
 		return err
 	}
-	s, err := localpg.Start(ctx, localpg.Options{DataDir: data, Log: os.Stderr, Settings: settings})
+	s, err := localpg.Start(ctx, localpg.Options{DataDir: data, Log: os.Stderr, Settings: append(settings, "hba_file="+filepath.Join(data, "pg", "pg_hba.conf"))}) // tests make roles of their own
 	if err != nil {
 		return err
 	}

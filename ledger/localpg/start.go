@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -197,10 +199,66 @@ func (l *launcher) settings(socketDir, logFolder string) []string {
 		"cluster_name=countersign",
 		"timezone=UTC",
 		"log_timezone=UTC",
-	}, keepLog(logFolder), l.Settings)
+	}, l.access(), keepLog(logFolder), l.Settings)
+}
+
+// accessFiles are the two files that say who may log in to a server that root started.
+// They are root's, so the user that the server runs as cannot change them.
+func (l *launcher) accessFiles() (hba, ident string) {
+	return filepath.Join(l.dataDir, "pg_hba.conf"), filepath.Join(l.dataDir, "pg_ident.conf")
+}
+
+// access are the settings that close the server to other programs of the user it runs
+// as, which pass through its socket folder as the server does.
+func (l *launcher) access() []string {
+	if !l.user.other {
+		return nil
+	}
+	hba, ident := l.accessFiles()
+	return []string{"hba_file=" + hba, "ident_file=" + ident}
+}
+
+// writeAccess lets root log in in every role: by name before PostgreSQL 16, which has a
+// word for all.
+func (l *launcher) writeAccess(major int) error {
+	if !l.user.other {
+		return nil
+	}
+	granted := []string{"all"}
+	if major < 16 {
+		granted = append([]string{Superuser, "auditor"}, roles...) // auditor is the role of the documentation
+	}
+	var ident strings.Builder
+	for _, role := range granted {
+		fmt.Fprintf(&ident, "countersign root %s\n", role)
+	}
+	hbaPath, identPath := l.accessFiles()
+	for path, text := range map[string]string{hbaPath: "local all all peer map=countersign\n", identPath: ident.String()} {
+		if err := writeNew(path, text); err != nil {
+			return fmt.Errorf("say who may log in: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeNew writes a file that everybody may read, in the place of the one there is: what
+// is there may be a link that somebody else has made.
+func writeNew(path, text string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Chmod(0o644), file.Close()) // whatever the umask is
 }
 
 func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*child, error) {
+	if err := l.writeAccess(bin.major); err != nil {
+		return nil, err
+	}
 	waiting, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	alive, err := lockedFile(waiting, l.alivePath())

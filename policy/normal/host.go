@@ -130,9 +130,12 @@ func addrOf(host string) (netip.Addr, bool) {
 
 // specialPurpose are addresses that lead to no host of the public internet: shared
 // addresses inside providers (RFC 6598), protocol assignments, tests of network
-// devices, reserved ones, and the service of Azure that answers inside each machine.
+// devices, reserved ones, the service of Azure that answers inside each machine, and
+// what a translator inside a network takes for IPv4 addresses (RFC 8215, and
+// ::ffff:0:a.b.c.d of RFC 2765): nobody outside knows what they lead to.
 var specialPurpose = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32")}
+	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
 // IsLoopback says whether a normal host is this machine itself.
 func IsLoopback(host string) bool {

@@ -78,7 +78,7 @@ func TestPrivateHosts(t *testing.T) {
 	for _, host := range []string{
 		"localhost", "a.localhost", "printer.local", "vault.internal", "127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255",
 		"192.168.1.1", "169.254.169.254", "0.0.0.0", "0.1.2.3", "100.64.0.1", "[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]",
-		"[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[::7f00:1]",
+		"[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::808:808]", "[64:ff9b:1:ffff::a9fe:a9fe]", "[::ffff:0:169.254.169.254]", "[::ffff:0:808:808]", "[2002:7f00:1::]", "[::7f00:1]",
 		"127.1", "0x7f000001", "2130706433", "017700000001", "0xa9fea9fe", "192.168.257", "10.1",
 		"127.0.0.1.nip.io", "169.254.169.254.nip.io", "www.10.0.0.1.nip.io", "app-10-8-0-1.nip.io", "customer-7f000001.nip.io", "a9fea9fe.nip.io", "192-168-1-250.sslip.io", "www-192-168-0-1.sslip.io",
 		"--1.sslip.io", "fe80--1.sslip.io", "192-168-1-5.0123456789abcdef0123456789abcdef.plex.direct", "make-1.2.3.4-rebind-169.254-169.254-rr.1u.ms", "7f000001.08080808.rbndr.us",
@@ -92,7 +92,7 @@ func TestPrivateHosts(t *testing.T) {
 	}
 	for _, host := range []string{
 		"api.example", "8.8.8.8", "172.32.0.1", "172.15.0.1", "192.169.0.1", "11.0.0.1", "169.253.1.1", "100.128.0.1", "[2001:4860:4860::8888]",
-		"localhost.example", "notlocal", "internal.example", "mylocalhost", "134744072", "[64:ff9b::808:808]",
+		"localhost.example", "notlocal", "internal.example", "mylocalhost", "134744072", "[64:ff9b::808:808]", "[64:ff9b:2::1]", "[0:0:0:1:ffff:0:808:808]",
 		"8.8.8.8.nip.io", "8-8-8-8.sslip.io", "nip.io", "www.sslip.io", "ec2-54-12-3-4.compute.amazonaws.com", "1-2-3-4.resolver.example", "release-10-0-0-1.shop.example", "v10.0.1.shop.example",
 		"notlocaltest.me", "lvh.me.example", "corp.example", "my-lan.example", "home.example", "203.0.113.7",
 	} {
@@ -347,12 +347,12 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{" a", "a ", "\u00a0a", "a\ufeff", "a\x00b", "a\x1bb", "a\u200bb", "a\u202eb", "a\u00adb", "a\u2066b", "a\U000e0041b", "a\nb", "\xff"} {
+	for _, bad := range []string{" a", "a ", "\u00a0a", "a\ufeff", "a\x00b", "a\x1bb", "a\u200bb", "a\u202eb", "a\u00adb", "a\u2066b", "a\U000e0041b", "a\nb", "a\u2028b", "a\u2029b", "a\u0085b", "\xff"} {
 		if err := normal.Text(bad, false); !errors.Is(err, normal.ErrText) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if normal.Text("a\nb\tc", true) != nil || normal.Text("a\x00b", true) == nil {
+	if normal.Text("a\nb\tc", true) != nil || normal.Text("a\x00b", true) == nil || normal.Text("a\u2028b", true) == nil || normal.Text("a\u0085b", true) == nil {
 		t.Error("prose is not held to its own rules")
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text refuses white space at an edge, control characters, and characters that
-// do not show or that reorder others. Prose (a purpose) may hold line breaks and
-// tabs inside.
+// Text refuses white space at an edge, control characters, the line and paragraph
+// separators of Unicode, which some readers take for the end of a line and others do not
+// see, and characters that do not show or that reorder others. Prose (a purpose) may hold
+// line breaks and tabs inside.
 func Text(text string, prose bool) error {
 	first, _ := utf8.DecodeRuneInString(text)
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -20,7 +21,7 @@ func Text(text string, prose bool) error {
 		if prose && (r == '\n' || r == '\r' || r == '\t') {
 			return false
 		}
-		return unicode.IsControl(r) || Invisible(r)
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || Invisible(r)
 	}) {
 		return ErrText
 	}

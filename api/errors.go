@@ -124,6 +124,9 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 	var refused *policy.Error
 	var archived *ledger.ArchiveError
 	switch {
+	case errors.Is(err, ledger.ErrTampered):
+		s.log.Error("a request was refused, since the ledger is altered", "requestId", requestID(r.Context()), "error", err)
+		return http.StatusServiceUnavailable, problem{Error: ledger.SaysAltered, Code: commands.CodeUnavailable}
 	case errors.As(err, &archived):
 		s.log.Warn("an archived record could not be read", "requestId", requestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, problem{Error: "the record is in object " + archived.Object + " of the archive, which cannot be read now; nothing is lost, repeat the request later",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -49,6 +50,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	said := map[string]any{"ready": len(ready.Failed) == 0, "failed": ready.Failed, "degraded": ready.Degraded}
+	if says := s.app.Ledger.Condition().Sentence; says != "" {
+		said["ledger"] = says
+	}
 	if open := s.openPayments(r.Context()); open > 0 { // they need somebody's attention, and no other node
 		said["openPayments"] = open
 	}
@@ -105,7 +109,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if version != migrations.Latest() {
 		r.Failed = append(r.Failed, "migrations")
 	}
-	if s.app.Ledger.LastCheck().Failed() {
+	if s.app.Ledger.LastCheck().Failed() || s.app.Ledger.Condition().Word == ledger.Altered {
 		r.Degraded = append(r.Degraded, "verification")
 	}
 	if s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {

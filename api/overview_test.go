@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
@@ -25,4 +28,48 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 		owner.want(owner.get("/overview"), 200, part)
 	}
 	owner.want(owner.get("/ledger"), 200, "It verified itself")
+}
+
+// TestAnAlteredLedgerSaysSoEverywhere: as soon as a read finds it, the page of the ledger,
+// /readyz and every refusal say the same sentence, also where the verification of an hour
+// ago was good. A verification that finds nothing takes it back.
+func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
+	t.Parallel()
+	db := api.Databases.New(t)
+	s := newSite(t, db)
+	c := newCrew(t, s, "team", "acme.example")
+	owner, auditor := c.people["owner"], c.people["auditor"]
+	id := c.decide(t, decisionBody("k1", weather)).decision(t).Record.DecisionID
+	if check := s.app.Ledger.CheckItselfNow(t.Context(), nil); check.Failed() {
+		t.Fatal(check)
+	}
+	const sentence = "the ledger is altered: what is stored is not what was appended"
+	owner.want(owner.get("/ledger"), 200, `<span class="badge allow">intact</span>`)
+	change := func(sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), db.SuperURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), `set session_replication_role = replica; update events set actor = `+sql+` where stream = 'decision/`+id+`'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`actor || 'x'`)
+	auditor.want(auditor.get("/api/assurance/decisions/"+id), 503, `{"error":"`+sentence+`"}`)
+	auditor.want(auditor.get("/decisions/"+id), 503, sentence)
+	auditor.want(auditor.get("/readyz"), 200, `"ledger":"`+sentence+`"`)
+	for _, page := range []string{"/ledger", "/overview"} {
+		got := owner.get(page)
+		if strings.Contains(got.body, ">intact<") || !strings.Contains(strings.ToLower(got.body), sentence) {
+			t.Errorf("%s: %d is green, or says something else", page, got.status)
+		}
+	}
+	change(`left(actor, -1)`)
+	if check := s.app.Ledger.CheckItselfNow(t.Context(), nil); check.Failed() {
+		t.Fatal(check)
+	}
+	auditor.want(auditor.get("/api/assurance/decisions/"+id), 200, id)
+	owner.want(owner.get("/ledger"), 200, `<span class="badge allow">intact</span>`)
 }

@@ -211,7 +211,8 @@ func (w *window) provider() {
 	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
 }
 
-// TestWalkRotateAKey: a token is followed by another, which is shown once.
+// TestWalkRotateAKey: a token is followed by another, which is shown once, and a double
+// click issues one.
 func TestWalkRotateAKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -219,9 +220,16 @@ func TestWalkRotateAKey(t *testing.T) {
 	w := s.openWindow(t)
 	w.as(c.people["owner"])
 	w.open("/keys")
+	before, err := s.app.Tokens(t.Context(), c.now(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.press("Change")
-	w.press("Rotate")
+	w.do(chromedp.DoubleClick(`//main//button[contains(., "Rotate")]`, chromedp.BySearch))
 	w.see("The new token, shown this once:")
+	if after, err := s.app.Tokens(t.Context(), c.now(t)); err != nil || len(after) != len(before)+1 {
+		t.Errorf("%d tokens, want %d, %v", len(after), len(before)+1, err)
+	}
 	w.see("svco_")
 	w.shoot("key-rotated")
 }

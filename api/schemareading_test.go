@@ -379,14 +379,13 @@ func (s library) namesAt(address string) []string {
 	return sortedKeys(properties)
 }
 
-// requires says whether the member whose schema is at an address must be there.
-func (s library) requires(address string) bool {
-	i := strings.LastIndex(address, "/properties/")
-	if i < 0 {
+// requires says whether the member of a name, whose schema is at an address, must be there.
+func (s library) requires(address, name string) bool {
+	holder := max(strings.LastIndex(address, "/properties/"), strings.LastIndex(address, "/additionalProperties"))
+	if holder < 0 {
 		return false
 	}
-	name := strings.TrimPrefix(address[i:], "/properties/")
-	list, _ := s.at(address[:i])["required"].([]any)
+	list, _ := s.at(address[:holder])["required"].([]any)
 	return slices.Contains(list, any(name))
 }
 
@@ -430,7 +429,7 @@ func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	case *kind.AdditionalProperties:
 		return at("unknown_field", pointer, "")
 	case *kind.Type:
-		if k.Got == "null" && s.requires(e.SchemaURL) {
+		if n := len(e.InstanceLocation); k.Got == "null" && n > 0 && s.requires(e.SchemaURL, e.InstanceLocation[n-1]) {
 			return at("missing_field", pointer, "is required")
 		}
 		return at("wrong_type", pointer, "must be "+article(k.Want[0]))

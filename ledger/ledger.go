@@ -165,6 +165,8 @@ type Ledger struct {
 
 	background context.Context // ends with Close
 	checked    atomic.Pointer[SelfCheck]
+	found      atomic.Pointer[string] // by a read since the last verification that found nothing
+	suspicion  chan struct{}          // asks for a verification now
 }
 
 // Open connects to a migrated database as the application role and starts the
@@ -180,7 +182,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1)}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()

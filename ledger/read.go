@@ -45,7 +45,11 @@ func (l *Ledger) reading(ctx context.Context, read func() error) error {
 	for n := 1; ; n++ {
 		before := l.resets.Load()
 		err := read()
-		if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, ErrTampered) {
+		if errors.Is(err, ErrTampered) {
+			l.note(err)
+			return err
+		}
+		if err == nil || errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		if n == readTries || ctx.Err() != nil || certainlyNot(err) && !pgconn.SafeToRetry(err) {
@@ -97,8 +101,7 @@ func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Even
 	}
 	for i := range events {
 		if e := &events[i]; e.Hash != e.sum() || e.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload) {
-			l.log.Error("a stored event does not have its hash: verify the ledger", "partition", p.p, "position", events[i].Position)
-			return nil, fmt.Errorf("%w: position %d", ErrTampered, events[i].Position)
+			return nil, l.tampered("partition %d, position %d", p.p, events[i].Position)
 		}
 	}
 	return events, nil
@@ -112,7 +115,7 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 	}
 	for i, e := range events {
 		if e.Version != int64(i)+1 {
-			return History{}, fmt.Errorf("%w: stream %s lacks version %d", ErrTampered, stream, i+1)
+			return History{}, l.tampered("stream %s lacks version %d", stream, i+1)
 		}
 	}
 	return History{Tenant: tenant, Stream: stream, Events: events}, nil
@@ -194,7 +197,7 @@ func (p *Partition) group(ctx context.Context, position int64) ([]Event, error) 
 		return nil, err
 	}
 	if len(events) == 0 || len(events) != events[0].More+1 {
-		return nil, fmt.Errorf("%w: the append at %d is incomplete", ErrTampered, position)
+		return nil, p.ledger.tampered("the append at %d is incomplete", position)
 	}
 	return events, nil
 }

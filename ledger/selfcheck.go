@@ -37,7 +37,8 @@ type SelfChecks struct {
 	GoOn   bool              // append to a ledger that is false, too
 }
 
-// CheckItself verifies the ledger once a day until Close, on one core at most and
+// CheckItself verifies the ledger once a day, and when a read has found it altered, until
+// Close, on one core at most and
 // slower while others append, and heeds what it finds. What lies in the archive is not
 // fetched every day. Where something is remembered as false it begins at once.
 func (l *Ledger) CheckItself(c SelfChecks) {
@@ -46,7 +47,7 @@ func (l *Ledger) CheckItself(c SelfChecks) {
 		wait = 0
 	}
 	l.done.Go(func() {
-		for ; sleep(l.background, nil, wait); wait = selfCheckEvery {
+		for ; sleep(l.background, l.suspicion, wait); wait = selfCheckEvery {
 			l.Heed(c, l.CheckItselfNow(l.background, c.KEK))
 		}
 	})
@@ -119,6 +120,7 @@ func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 		}
 		l.log.Error("the ledger is not what was appended: run countersign verify", "faults", check.Faults, "first", check.First)
 	default:
+		l.found.Store(nil)
 		l.log.Info("the ledger verified itself", "events", check.Events, "took", check.Took)
 	}
 	l.checked.Store(&check)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -88,4 +89,39 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 	a.exec(`update events set actor = substr(actor, 6) where pos = 3`)
 	l.Heed(checks, l.CheckItselfNow(t.Context(), checks.KEK))
 	starts(checks, "after history verified", true)
+}
+
+// A read that finds something false says so at once, asks for a verification, and so
+// stops appends long before the day is over. A verification that finds nothing takes the
+// word back.
+func TestAReadThatFindsTamperingAsksForAVerification(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t)
+	l := open(t, a.db)
+	if word := l.Condition().Word; word != ledger.Unverified {
+		t.Errorf("before anybody has looked: %s", word)
+	}
+	a.exec(`update events set actor = actor || '9' where pos = 3`)
+	if _, err := l.Partition(0).After(t.Context(), 2, 1); !errors.Is(err, ledger.ErrTampered) {
+		t.Fatal(err)
+	}
+	if c := l.Condition(); c.Word != ledger.Altered || c.Sentence != ledger.SaysAltered || l.Stopped() != nil {
+		t.Errorf("%+v, stopped %v", c, l.Stopped())
+	}
+	a.exec(`update events set actor = left(actor, -1) where pos = 3`)
+	if check := l.CheckItselfNow(t.Context(), a.audit.KEK); check.Failed() || l.Condition().Word != ledger.Intact {
+		t.Errorf("%+v, %+v", check, l.Condition())
+	}
+
+	a.exec(`update events set actor = actor || '9' where pos = 3`)
+	if _, err := l.Partition(0).After(t.Context(), 2, 1); !errors.Is(err, ledger.ErrTampered) {
+		t.Fatal(err)
+	}
+	l.CheckItself(ledger.SelfChecks{KEK: a.audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}})
+	for l.Stopped() == nil && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if !errors.Is(l.Stopped(), ledger.ErrTampered) || l.Condition().Word != ledger.Altered {
+		t.Errorf("%v, %+v", l.Stopped(), l.Condition())
+	}
 }

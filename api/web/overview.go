@@ -28,6 +28,7 @@ type overview struct {
 	Checkpoint *checkpointShown
 	Head       int64
 	Check      ledger.SelfCheck // the ledger's last verification of itself
+	State      ledger.Condition
 	Keys       keyUse
 	Steps      bool // nothing has been decided yet
 }
@@ -112,7 +113,7 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	if o.Head, err = s.app.Ledger.Total(ctx); err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	o.Check = s.app.Ledger.LastCheck()
+	o.Check, o.State = s.app.Ledger.LastCheck(), s.app.Ledger.Condition()
 	if o.Keys, err = s.keysNearLimit(ctx, v, p); err != nil {
 		return view{}, err
 	}

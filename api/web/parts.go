@@ -26,6 +26,7 @@ func functions(clock func() time.Time) template.FuncMap {
 		"usd":     dollars,
 		"count":   count,
 		"dict":    dict,
+		"capital": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
 	}
 }
 

@@ -63,6 +63,7 @@ type ledgerPage struct {
 	Head       int64
 	Checkpoint *checkpointShown
 	Check      ledger.SelfCheck // its last verification of itself
+	State      ledger.Condition
 	Keys       []ledgerKey
 }
 
@@ -74,13 +75,17 @@ type ledgerKey struct {
 
 func showLedger(s *Handler, v *visit) (view, error) {
 	ctx := v.request.Context()
-	page := ledgerPage{Checkpoint: s.newestCheckpoint(), Check: s.app.Ledger.LastCheck()}
+	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
 	var err error
 	if page.Head, err = s.app.Ledger.Total(ctx); err != nil {
 		return view{}, commands.Unreadable(err)
 	}
 	rings, err := s.app.Ledger.Keyrings(ctx)
-	if err != nil {
+	page.Check, page.State = s.app.Ledger.LastCheck(), s.app.Ledger.Condition()
+	switch {
+	case errors.Is(err, ledger.ErrTampered): // which is what the page has to say
+		return view{template: "ledger.html", data: page}, nil
+	case err != nil:
 		return view{}, commands.Unreadable(err)
 	}
 	for id, k := range rings[0] { // the other partitions repeat them, at positions of their own

@@ -11,7 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/projections"
@@ -62,8 +66,17 @@ func readiness(ctx context.Context, base string) finding {
 		return finding{"readyz", "bad", "no answer"}
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return finding{"readyz", "bad", "not ready: " + answer.Status}
+	var said struct {
+		Ledger string `json:"ledger"`
+	}
+	if text, err := files.ReadAtMost(answer.Body, 1<<16); err == nil {
+		_ = json.Unmarshal(text, &said) // a proxy's page says nothing
+	}
+	switch {
+	case answer.StatusCode != http.StatusOK:
+		return finding{"readyz", "bad", strings.TrimSuffix("not ready: "+answer.Status+"; "+printable(said.Ledger), "; ")}
+	case said.Ledger != "":
+		return finding{"readyz", "warning", "ready, but " + printable(said.Ledger)}
 	}
 	return finding{"readyz", "ok", "ready"}
 }
@@ -85,7 +98,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	case err != nil:
 		found = append(found, finding{"ledger", "bad", err.Error()})
 	case len(report.Faults) > 0:
-		found = append(found, finding{"ledger", "bad", fmt.Sprintf("%d faults, the first: %s (countersign verify lists them)", len(report.Faults), report.Faults[0])})
+		found = append(found, finding{"ledger", "bad", fmt.Sprintf("%s: %d faults, the first: %s (countersign verify lists them)", ledger.SaysAltered, len(report.Faults), report.Faults[0])})
 	default:
 		found = append(found, finding{"ledger", "ok", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)})
 	}

@@ -169,7 +169,7 @@ func printReport(o *output, report ledger.Report) error {
 	if len(report.Faults) == 0 {
 		b.WriteString("VALID\n")
 	} else {
-		b.WriteString("NOT VALID\n")
+		b.WriteString("NOT VALID\nALTERED     " + ledger.SaysAltered + "\n")
 	}
 	head := "head " + report.Hash
 	if n := len(report.Partitions); n > 0 {

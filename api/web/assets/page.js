@@ -1,5 +1,6 @@
 // What makes a page more comfortable, and nothing it needs: ids that are copied
-// whole, times that stay true while the page is open, menus that close.
+// whole, times that stay true while the page is open, menus that close, forms that are
+// sent once.
 "use strict";
 
 for (const code of document.querySelectorAll("[data-copy]")) {
@@ -39,6 +40,20 @@ for (const link of document.querySelectorAll("[data-copy-from]")) {
   });
   link.before(button);
 }
+
+// A second press sends nothing while the first is under way: it would issue a second
+// secret, which nobody sees. A form that downloads a file leaves its page open, so it can
+// be sent again a moment later.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "yes";
+  setTimeout(() => { delete form.dataset.sent; }, 3000);
+});
 
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Condition is what a node knows of its ledger, in one word and, where something is
+// wrong, one sentence: verify, doctor, /readyz, the pages and the refusals all say it.
+type Condition struct {
+	Word     string // intact, unverified, altered or read-only
+	Sentence string // empty: nothing is known to be wrong
+	Detail   string // what was found first, for the operator and the pages
+}
+
+// Words of a condition.
+const (
+	Intact     = "intact"
+	Unverified = "unverified"
+	Altered    = "altered"
+	ReadOnly   = "read-only"
+)
+
+// Sentences of a condition.
+const (
+	SaysAltered    = "the ledger is altered: what is stored is not what was appended"
+	SaysReadOnly   = "the ledger is read only: this node appends nothing"
+	SaysUnverified = "the ledger could not be verified"
+)
+
+// Condition is the worst of what the last verification found, what a read has found
+// since, and why appends are stopped.
+func (l *Ledger) Condition() Condition {
+	check, stopped := l.LastCheck(), l.Stopped()
+	if found := l.found.Load(); found != nil {
+		return Condition{Altered, SaysAltered, *found}
+	}
+	switch {
+	case check.Faults > 0:
+		return Condition{Altered, SaysAltered, check.First}
+	case errors.Is(stopped, ErrTampered):
+		return Condition{Altered, SaysAltered, stopped.Error()}
+	case stopped != nil:
+		return Condition{ReadOnly, SaysReadOnly, stopped.Error()}
+	case check.Failed():
+		return Condition{Unverified, SaysUnverified, check.First}
+	case check.At.IsZero():
+		return Condition{Word: Unverified}
+	}
+	return Condition{Word: Intact}
+}
+
+// tampered is a read that has found something false. It is remembered until a
+// verification finds nothing, and the next verification begins at once: the page that
+// shows the state of the ledger must not be green beside reads that are refused.
+func (l *Ledger) tampered(format string, args ...any) error {
+	err := fmt.Errorf("%w: "+format, append([]any{ErrTampered}, args...)...)
+	l.note(err)
+	return err
+}
+
+func (l *Ledger) note(err error) {
+	text := err.Error()
+	if l.found.CompareAndSwap(nil, &text) {
+		l.log.Error("a read has found the ledger altered: run countersign verify", "found", err)
+		select {
+		case l.suspicion <- struct{}{}:
+		default: // a verification is asked for already
+		}
+	}
+}

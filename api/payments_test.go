@@ -812,6 +812,9 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	}
 	n := startNode(t, setup{clock: f.clock, settler: settler})
 	n.refused(n.send(http.MethodPost, quickPath, ""), 503, commands.CodeNotConfigured, "")
+	if m := n.get("/readyz").members(t); m["facilitator"] != "it does not support eip155:84532, scheme exact, version 2" || !slices.Contains(m["degraded"].([]any), any("facilitator")) {
+		t.Errorf("%v", m)
+	}
 	if m := n.get("/.well-known/x402").members(t); m["configured"] != false || len(m["resources"].([]any)) != 0 || m["payTo"] != nil {
 		t.Errorf("%v", m)
 	}
@@ -819,6 +822,9 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.unpaid(quickPath)
+	if m := n.get("/readyz").members(t); m["facilitator"] != nil || slices.Contains(m["degraded"].([]any), any("facilitator")) {
+		t.Errorf("%v", m)
+	}
 	if m := n.get("/.well-known/x402").members(t); m["configured"] != true || m["settlement"] != "facilitator" {
 		t.Errorf("%v", m)
 	}

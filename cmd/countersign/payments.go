@@ -280,7 +280,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			}
 			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
 			found = append(found, info)
-			rows.add(info.PaymentID, info.State, info.Transaction+info.Reason)
+			rows.add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
 		}
 		if err := o.result(found, o.table(rows)); err != nil || !still {
 			return err

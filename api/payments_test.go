@@ -377,7 +377,7 @@ func TestTamperedPayments(t *testing.T) {
 		"network":                {func(o *x402test.Order) { o.Accepted.Network = "eip155:8453" }, x402.ReasonNoMatch},
 		"chain id signed":        {func(o *x402test.Order) { o.Domain.ChainID = 1 }, x402.ReasonSignature},
 		"expired":                {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 5) }, x402.ReasonValidBefore},
-		"valid for too long":     {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 361) }, x402.ReasonValidBefore},
+		"valid for too long":     {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 86_401) }, x402.ReasonValidBefore},
 		"not yet valid":          {func(o *x402test.Order) { o.Authorization.ValidAfter = big.NewInt(now + 60) }, x402.ReasonValidAfter},
 		"another's signature":    {func(o *x402test.Order) { o.Wallet = x402test.NewWallet("thief") }, x402.ReasonSignature},
 		"nonce changed after signing": {func(o *x402test.Order) {

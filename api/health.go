@@ -56,6 +56,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if open := s.openPayments(r.Context()); open > 0 { // they need somebody's attention, and no other node
 		said["openPayments"] = open
 	}
+	if problem := s.facilitatorProblem(); problem != "" {
+		said["facilitator"] = problem
+	}
 	s.reply(w, r, &operation{}, reply{status: status, value: said})
 }
 
@@ -71,7 +74,7 @@ const (
 // migrations, ledger (it cannot append); and what is degraded: clock (it differs
 // from the database's), checkpoints (heads are not signed yet, or not any more), verification
 // (the ledger is not what was appended, or could not be read: countersign verify
-// tells), projections (a read model is behind, is being rebuilt, or
+// tells), facilitator (it does not support our network, or does not say so), projections (a read model is behind, is being rebuilt, or
 // has parked events; its own queries answer 503).
 func (s *Server) Ready(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -82,6 +85,9 @@ func (s *Server) Ready(ctx context.Context) Readiness {
 	}
 	if s.app.Signer == nil {
 		r.Failed = append(r.Failed, "signer")
+	}
+	if s.facilitatorProblem() != "" {
+		r.Degraded = append(r.Degraded, "facilitator")
 	}
 	s.readyDatabase(ctx, &r)
 	slices.Sort(r.Failed)

@@ -117,6 +117,7 @@ func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
 			"license":        object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"contact":        object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
 			"x-guidance":     s.guidance(),
+			"x-rate-limits":  rateLimits(),
 		},
 		"servers":      []any{object{"url": s.app.BaseURL}},
 		"tags":         describedTags(shown),
@@ -283,9 +284,9 @@ func (d describing) parameters(op *operation) (list []any) {
 	for _, q := range op.query {
 		list = append(list, object{"name": q.name, "in": "query", "required": slices.Contains(op.needs, q.name), "description": q.description, "schema": q.schema})
 	}
-	if op.service != nil {
+	if op.priced() {
 		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": false,
-			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409.",
+			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409. It belongs to the API key, the agent or the payer: a new payment of the same payer with the same key is not taken.",
 			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey}})
 	}
 	if op.priced() && d.app.Settler != nil {
@@ -306,6 +307,10 @@ func (d describing) responses(op *operation) (object, error) {
 	for _, status := range op.errors {
 		responses[strconv.Itoa(status)] = op.problemResponse(http.StatusText(status))
 	}
+	limited, is := responses["429"].(object)
+	if is {
+		limited["headers"] = object{"Retry-After": object{"description": "Seconds to wait. A monthly quota has none: resetsAt says when it is over.", "schema": object{"type": "string"}}}
+	}
 	answer, err := d.answer(op)
 	if err != nil {
 		return nil, err
@@ -324,8 +329,16 @@ func (d describing) responses(op *operation) (object, error) {
 	} else {
 		describePayment(op, responses)
 	}
-	if limited, is := responses["429"].(object); is {
-		limited["headers"] = object{"Link": requiredHeader("Where to get more calls, rel=upgrade.")}
+	if is {
+		limited["headers"].(object)["Link"] = object{"description": "Of a quota: where to get more calls, rel=upgrade.", "schema": object{"type": "string"}}
+	}
+	if op.service != nil {
+		headers, _ := responses[strconv.Itoa(op.success)].(object)["headers"].(object)
+		if headers == nil {
+			headers = object{}
+			responses[strconv.Itoa(op.success)].(object)["headers"] = headers
+		}
+		headers["RateLimit"] = object{"description": "Of a key: free calls left this month, and seconds until it ends.", "schema": object{"type": "string"}}
 	}
 	return responses, nil
 }

@@ -209,3 +209,31 @@ type pendingSettler struct {
 func (p *pendingSettler) Settle(context.Context, commands.Payment, int) commands.Settlement {
 	return commands.Settlement{State: commands.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
 }
+
+// saysExtensions is a settler whose facilitator says something of the extensions.
+type saysExtensions struct {
+	commands.Settler
+	said string
+}
+
+// Settle implements commands.Settler.
+func (e saysExtensions) Settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+	s := e.Settler.Settle(ctx, p, attempt)
+	s.Extensions = e.said
+	return s
+}
+
+// What the facilitator says of the extensions of a payment reaches who sent them.
+func TestExtensionResponsesArePassedOn(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: saysExtensions{f.settler(t), "e30="}})
+	o := n.order(quickPath, "1")
+	for range 2 {
+		a := n.pay(quickPath, o.Header(), lsBody)
+		n.settled(a)
+		if a.header.Get("EXTENSION-RESPONSES") != "e30=" {
+			t.Errorf("%v", a.header)
+		}
+	}
+}

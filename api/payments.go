@@ -387,6 +387,15 @@ func (s *Server) pricing() pricing {
 	return p
 }
 
+// facilitatorProblem says why the facilitator was not found to settle our payments;
+// empty if it was, or nobody is asked.
+func (s *Server) facilitatorProblem() string {
+	if f, asks := s.app.Settler.(interface{ Problem() string }); asks {
+		return f.Problem()
+	}
+	return ""
+}
+
 // openPayments counts the payments whose end is not known.
 func (s *Server) openPayments(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)

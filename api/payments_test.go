@@ -377,7 +377,7 @@ func TestTamperedPayments(t *testing.T) {
 		"network":                {func(o *x402test.Order) { o.Accepted.Network = "eip155:8453" }, x402.ReasonNoMatch},
 		"chain id signed":        {func(o *x402test.Order) { o.Domain.ChainID = 1 }, x402.ReasonSignature},
 		"expired":                {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 5) }, x402.ReasonValidBefore},
-		"valid for too long":     {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 361) }, x402.ReasonValidBefore},
+		"valid for too long":     {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 86_401) }, x402.ReasonValidBefore},
 		"not yet valid":          {func(o *x402test.Order) { o.Authorization.ValidAfter = big.NewInt(now + 60) }, x402.ReasonValidAfter},
 		"another's signature":    {func(o *x402test.Order) { o.Wallet = x402test.NewWallet("thief") }, x402.ReasonSignature},
 		"nonce changed after signing": {func(o *x402test.Order) {
@@ -812,6 +812,9 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	}
 	n := startNode(t, setup{clock: f.clock, settler: settler})
 	n.refused(n.send(http.MethodPost, quickPath, ""), 503, commands.CodeNotConfigured, "")
+	if m := n.get("/readyz").members(t); m["facilitator"] != "it does not support eip155:84532, scheme exact, version 2" || !slices.Contains(m["degraded"].([]any), any("facilitator")) {
+		t.Errorf("%v", m)
+	}
 	if m := n.get("/.well-known/x402").members(t); m["configured"] != false || len(m["resources"].([]any)) != 0 || m["payTo"] != nil {
 		t.Errorf("%v", m)
 	}
@@ -819,6 +822,9 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.unpaid(quickPath)
+	if m := n.get("/readyz").members(t); m["facilitator"] != nil || slices.Contains(m["degraded"].([]any), any("facilitator")) {
+		t.Errorf("%v", m)
+	}
 	if m := n.get("/.well-known/x402").members(t); m["configured"] != true || m["settlement"] != "facilitator" {
 		t.Errorf("%v", m)
 	}

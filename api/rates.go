@@ -47,6 +47,18 @@ var (
 	toAskForRefund = limit{"refund", time.Minute / refundsPerMinute, refundsPerMinute}
 )
 
+// rateLimits are the limits as the contract declares them.
+func rateLimits() []any {
+	of := func(l limit, per, what string) object {
+		return object{"what": what, "per": per, "requests": l.burst, "seconds": int(l.every * time.Duration(l.burst) / time.Second)}
+	}
+	return []any{
+		of(toCall, "credential", "requests"), of(toCallUnknown, "network", "requests without a good credential"),
+		of(toIssueKeys, "network", "free keys"), of(toIssueAllDay, "network", "free keys"), of(toRegister, "network", "registrations of agents"),
+		of(toVerify, "network", "records verified"), of(toAskForRefund, "network", "refunds asked for"),
+	}
+}
+
 // rates remembers who did what. It lives in memory and forgets whoever was not
 // heard of for the longest time when it is full: quotas are facts of the ledger,
 // this only slows a flood down.

@@ -74,7 +74,9 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 func (s *Server) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
-		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
+		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth,
+		Limits:         site.Limits{Calls: callsPerMinute, Strangers: strangersPerMinute, Pages: pagesPerMinute, Keys: keysPerMinute, KeysADay: keysPerDay, Verifies: verifiesPerMinute, Refunds: refundsPerMinute},
+		RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
 	findings, err := findingsShown()
 	if err != nil {

@@ -50,6 +50,7 @@ type Facts struct {
 	Checkout          bool   // cards are taken
 	Cookie            string // name of the session's cookie
 	FreeCallsPerMonth int
+	Limits            Limits
 	Services          []Service
 	Products          []Product
 	Scopes            []Scope // that agents may have
@@ -60,6 +61,9 @@ type Facts struct {
 	Problems          []Problem
 	Tools             []Tool // of the MCP endpoint, in its order
 }
+
+// Limits are how often something may be done: of calls in a minute, but for KeysADay.
+type Limits struct{ Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int }
 
 // AtMedium is what to do at a verdict of medium, in the one wording of every text.
 const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"

@@ -44,7 +44,7 @@ func newChain(address, network string, confirmations int) (*chain, error) {
 	if !ok {
 		return nil, errors.New("X402_NETWORK: want a network such as eip155:8453")
 	}
-	c, err := newClient(address, "")
+	c, err := newClient(address)
 	if err != nil {
 		return nil, fmt.Errorf("X402_RPC_URL: %w", err)
 	}

@@ -18,14 +18,22 @@ import (
 // client talks to one foreign server. It follows no redirect: what holds for the
 // address of the settings does not hold for another.
 type client struct {
-	http   *http.Client
-	url    string
-	bearer string
+	http      *http.Client
+	url       string
+	authorize authorizer // nil: requests carry no token
+}
+
+// authorizer is the token of one request, which goes into Authorization: Bearer.
+type authorizer func(method, path string) (string, error)
+
+// bearer is one token for all requests; empty: none.
+func bearer(token string) authorizer {
+	return func(string, string) (string, error) { return token, nil }
 }
 
 // newClient checks an address: what is said there is believed, so it must be
 // authenticated, or not leave this machine.
-func newClient(address, bearer string) (client, error) {
+func newClient(address string) (client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return client{}, errors.New("want a URL")
@@ -42,7 +50,7 @@ func newClient(address, bearer string) (client, error) {
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		url: address, bearer: bearer,
+		url: address,
 	}, nil
 }
 
@@ -121,8 +129,14 @@ func (c client) call(ctx context.Context, path string, body []byte) (answer, err
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if c.bearer != "" {
-		r.Header.Set("Authorization", "Bearer "+c.bearer)
+	if c.authorize != nil {
+		token, err := c.authorize(method, r.URL.Path)
+		if err != nil {
+			return answer{}, errors.New("make the token of the request")
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
 	}
 	response, err := c.http.Do(r)
 	if err != nil {

@@ -13,3 +13,6 @@ func (f *Facilitator) Through(t http.RoundTripper) { f.client.http.Transport = t
 
 // MaxInFlight is how many calls to the facilitator there may be at once.
 const MaxInFlight = maxInFlight
+
+// Address is where the facilitator is.
+func (f *Facilitator) Address() string { return f.client.url }

@@ -23,6 +23,8 @@ import (
 type FacilitatorConfig struct {
 	URL           string // X402_FACILITATOR_URL
 	Bearer        string // X402_FACILITATOR_BEARER; empty: none
+	KeyID         string // X402_FACILITATOR_KEY_ID; with Secret a token of its own for each request (cdp.go)
+	Secret        string // X402_FACILITATOR_SECRET
 	Minimal       bool   // X402_FACILITATOR_MINIMAL: send only what every facilitator knows
 	RPCURL        string // X402_RPC_URL; empty: the chain is not asked
 	Confirmations int    // X402_CONFIRMATIONS, the block itself counted; 0: 1
@@ -59,8 +61,18 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	if strings.Contains(c.URL, "?") {
 		return nil, errors.New("X402_FACILITATOR_URL: want a URL to which /verify can be appended")
 	}
-	if f.client, err = newClient(strings.TrimRight(c.URL, "/"), c.Bearer); err != nil {
+	if f.client, err = newClient(strings.TrimRight(c.URL, "/")); err != nil {
 		return nil, fmt.Errorf("X402_FACILITATOR_URL: %w", err)
+	}
+	switch {
+	case c.KeyID == "" && c.Secret == "":
+		f.client.authorize = bearer(c.Bearer)
+	case c.Bearer != "":
+		return nil, errors.New("X402_FACILITATOR_BEARER, X402_FACILITATOR_KEY_ID: set one of the two")
+	default:
+		if f.client.authorize, err = newKeyTokens(c.KeyID, c.Secret, c.URL, time.Now); err != nil {
+			return nil, err
+		}
 	}
 	if c.Confirmations < 0 || c.Confirmations > maxConfirmations {
 		return nil, fmt.Errorf("X402_CONFIRMATIONS: want 1 to %d", maxConfirmations)
@@ -151,7 +163,7 @@ func (f *Facilitator) recheck(ctx context.Context) {
 	supported, kinds, err := f.supported(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.state("it does not say what it supports: " + err.Error())
+			f.state("it does not say what it supports")
 			f.log.Warn("the payment facilitator does not say what it supports", "error", err)
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,8 @@ type doctorCmd struct {
 	Hook   bool   `help:"Only look at the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
 	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
-	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: the hook's command, instead of what the settings name."`
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: the hook's command, instead of what the settings name. Without it, payments: only look at those."`
+	x402Settings
 }
 
 // finding is one thing doctor looked at.
@@ -37,7 +39,10 @@ type finding gate.Finding
 // Run prints the findings; a bad one is exit code 1.
 func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	var findings []finding
+	payments := !c.Hook && c.Agent == "" && slices.Equal(c.HookCommand, []string{"payments"})
 	switch {
+	case payments:
+		findings = c.examinePayments(ctx)
 	case !c.Hook && (c.Agent != "" || len(c.HookCommand) > 0):
 		return errors.New("an agent and a hook's command belong to --hook")
 	case c.Health != "":
@@ -84,7 +89,7 @@ func readiness(ctx context.Context, base string) finding {
 func (c *doctorCmd) examine(ctx context.Context) []finding {
 	version, hash := actionrisk.Ruleset()
 	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
-	n, err := c.open(ctx)
+	n, err := c.data.open(ctx)
 	if err != nil {
 		return append(append(found, finding{"database", "bad", err.Error()}), c.cluster(ctx)...)
 	}
@@ -92,6 +97,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, n.database(ctx)...)
 	found = append(found, c.cluster(ctx)...)
 	found = append(found, n.archived(ctx)...)
+	found = append(found, c.supported(ctx, &c.data, n.log)...)
 	found = append(found, n.payments(ctx)...)
 	report, err := n.ledger.VerifyDatabase(ctx, nil)
 	switch {
@@ -103,6 +109,16 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 		found = append(found, finding{"ledger", "ok", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)})
 	}
 	return found
+}
+
+// examinePayments looks at payments alone.
+func (c *doctorCmd) examinePayments(ctx context.Context) []finding {
+	n, err := c.data.open(ctx)
+	if err != nil {
+		return []finding{{"database", "bad", err.Error()}}
+	}
+	defer n.close()
+	return append(c.supported(ctx, &c.data, n.log), n.payments(ctx)...)
 }
 
 // payments looks for those whose end is not known.

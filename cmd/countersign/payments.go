@@ -24,6 +24,8 @@ type x402Settings struct {
 	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
 	X402URL        string `help:"Facilitator that verifies and settles." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
 	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
+	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, where it is the facilitator: each request gets a token of its own." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
+	X402KeySecret  string `help:"Its secret." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
 	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
 	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
 	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
@@ -74,7 +76,7 @@ func (x *x402Settings) openFacilitator(ctx context.Context, terms x402.Terms, lo
 	if x.X402URL == "" {
 		return nil, errors.New("X402_MODE=facilitator needs X402_FACILITATOR_URL")
 	}
-	f, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: x.X402URL, Bearer: x.X402Bearer, Minimal: x.X402Minimal,
+	f, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: x.X402URL, Bearer: x.X402Bearer, KeyID: x.X402KeyID, Secret: x.X402KeySecret, Minimal: x.X402Minimal,
 		RPCURL: x.X402RPC, Confirmations: x.X402Confirm, Network: terms.Network, Log: log})
 	if err == nil {
 		err = f.Start(ctx)
@@ -84,13 +86,32 @@ func (x *x402Settings) openFacilitator(ctx context.Context, terms x402.Terms, lo
 	}
 	said := fmt.Sprintf("facilitator, %s on %s to %s", terms.Symbol(), terms.Network, terms.PayTo)
 	if !f.Configured() {
-		said += "; off until the facilitator says that it supports this network"
+		said += "; off until the facilitator says that it supports this network: " + f.Problem()
 	}
 	if !f.Proves() {
 		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")
 		said += "; set X402_RPC_URL, or lost settlements stay unknown"
 	}
 	return &settler{Settler: f, terms: terms, run: f.Run, said: said}, nil
+}
+
+// supported looks for a facilitator that does not settle our kind of payment: every
+// unpaid call is 503 then.
+func (x *x402Settings) supported(ctx context.Context, d *data, log *slog.Logger) []finding {
+	if x.X402Mode != commands.ModeFacilitator {
+		return nil
+	}
+	s, err := x.open(ctx, d, true, log)
+	if err != nil {
+		return []finding{{"facilitator", "bad", err.Error()}}
+	}
+	f, asks := s.Settler.(interface{ Problem() string })
+	if problem := ""; asks {
+		if problem = f.Problem(); problem != "" {
+			return []finding{{"facilitator", "bad", "X402_FACILITATOR_URL: " + problem + ", so x402 is off"}}
+		}
+	}
+	return []finding{{"facilitator", "ok", s.said}}
 }
 
 // rightLedger refuses a mode on a ledger of the other one: what was settled for
@@ -259,7 +280,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			}
 			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
 			found = append(found, info)
-			rows.add(info.PaymentID, info.State, info.Transaction+info.Reason)
+			rows.add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
 		}
 		if err := o.result(found, o.table(rows)); err != nil || !still {
 			return err

@@ -198,6 +198,26 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
+// doctor names a facilitator that does not settle our kind of payment.
+func TestDoctorNamesAFacilitatorThatDoesNotSupportUs(t *testing.T) {
+	t.Parallel()
+	chain := x402test.NewChain(t, time.Now)
+	facilitator := x402test.NewFacilitator(t, chain, time.Now)
+	x := x402Settings{X402Mode: "facilitator", X402URL: facilitator.URL, X402Network: x402.DevNetwork, X402PayTo: x402.DevPayTo, X402RPC: chain.URL}
+	log := slog.New(slog.DiscardHandler)
+	facilitator.Next("supported", x402test.Fault{Kind: x402test.NotSupported})
+	for _, want := range []string{"bad", "ok"} {
+		found := x.supported(t.Context(), &data{}, log)
+		if len(found) != 1 || found[0].Name != "facilitator" || found[0].State != want || want == "bad" && !strings.Contains(found[0].Detail, "it does not support eip155:84532") {
+			t.Errorf("%+v, want %s", found, want)
+		}
+	}
+	x.X402Mode = "off"
+	if found := x.supported(t.Context(), &data{}, log); found != nil {
+		t.Errorf("%+v", found)
+	}
+}
+
 // What stays unknown ends when the operator says how.
 func TestResolveOnTheCommandLine(t *testing.T) {
 	t.Parallel()

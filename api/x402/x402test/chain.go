@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -374,6 +375,21 @@ func (c *Chain) receipt(q request) (any, error) {
 
 // authorizationState answers the one function that is called, by the state at a
 // block.
+// isValidSignature is ERC-1271 of a wallet: 65 bytes by its owner's key are valid.
+func (c *Chain) isValidSignature(to, data string, selector x402.Hash) (any, error) {
+	text, err := hex.DecodeString(strings.TrimPrefix(data, "0x"))
+	owner, contract := c.owners[address(to)]
+	if err != nil || !contract || len(text) != 4+32+32+32+96 || text[4+32+31] != 64 || text[4+64+31] != 65 {
+		return nil, fmt.Errorf("execution reverted")
+	}
+	digest, signature := text[4:36], text[100:165]
+	key, _, err := ecdsa.RecoverCompact(append([]byte{signature[64]}, signature[:64]...), digest)
+	if err != nil || x402.AddressOf(key) != owner {
+		return hexadecimal(make([]byte, 32)), nil
+	}
+	return hexadecimal(append(selector[:4:4], make([]byte, 28)...)), nil
+}
+
 func (c *Chain) authorizationState(q request) (any, error) {
 	var call struct {
 		To   string `json:"to"`
@@ -385,6 +401,9 @@ func (c *Chain) authorizationState(q request) (any, error) {
 	}
 	if err := param(q, 1, &tag); err != nil {
 		return nil, err
+	}
+	if signed := x402.Keccak([]byte("isValidSignature(bytes32,bytes)")); strings.HasPrefix(call.Data, hexadecimal(signed[:4])) {
+		return c.isValidSignature(call.To, call.Data, signed)
 	}
 	selector := x402.Keccak([]byte("authorizationState(address,bytes32)"))
 	if len(call.Data) != 2+8+128 || call.Data[:10] != hexadecimal(selector[:4]) {

@@ -17,17 +17,19 @@ import { answer } from './model.mjs';
 import { sessions as all, broken, mcpTools } from './sessions.mjs';
 
 const [top, countersign, modules, node22] = process.argv.slice(2);
-const sessions = all.filter(session => session.agent !== 'cursor' || node22);
+const sessions = all.filter(session => (session.agent !== 'cursor' && session.agent !== 'qwen') || node22).filter(session => !process.env.ONLY || process.env.ONLY.split(',').includes(session.agent));
 const patience = 120_000; // for one agent; it needs a few seconds on an idle machine
 const failures = [];
 let calls = 0;
 
-const settingsFile = { claude: '.claude/settings.json', codex: '.codex/hooks.json', cursor: '.cursor/hooks.json', gemini: '.gemini/settings.json' };
+const settingsFile = { claude: '.claude/settings.json', codex: '.codex/hooks.json', cursor: '.cursor/hooks.json', gemini: '.gemini/settings.json', qwen: '.qwen/settings.json', copilot: '.copilot/hooks/countersign.json', opencode: '.config/opencode/plugins/countersign.js' };
 
-// run starts a program and collects what it says; it never outlives its time.
-function run(argv, options) {
+// run starts a program and collects what it says; it never outlives its time. It sees a
+// user database that names the session's home folder: a guard believes no environment.
+function run(argv, { passwd, ...options }) {
+  const seen = passwd ? ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', 'mount --bind "$0" /etc/passwd && exec "$@"', passwd, ...argv] : argv;
   return new Promise(resolve => {
-    const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', 'pipe', 'pipe'], ...options, timeout: patience, killSignal: 'SIGKILL' });
+    const child = spawn(seen[0], seen.slice(1), { stdio: ['ignore', 'pipe', 'pipe'], ...options, timeout: patience, killSignal: 'SIGKILL' });
     let said = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', text => {
@@ -46,7 +48,7 @@ const environment = (folder, home) => ({
   LANG: 'C.UTF-8',
   TERM: 'xterm-256color',
   NO_COLOR: '1',
-  XDG_CONFIG_HOME: path.join(home, 'config'),
+  XDG_CONFIG_HOME: path.join(home, '.config'),
   XDG_DATA_HOME: path.join(home, 'data'),
   XDG_CACHE_HOME: path.join(home, 'cache'),
   XDG_STATE_HOME: path.join(home, 'state'),
@@ -91,6 +93,22 @@ args = ${JSON.stringify(server.args)}
     Object.assign(env, { GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: 'none' });
     return [process.execPath, path.join(modules, '@google/gemini-cli/bundle/gemini.js'), '-m', 'gemini-2.5-pro', '--approval-mode', 'yolo', ...args, '-p', 'go'];
   },
+  qwen({ env, settings }, base, server) {
+    Object.assign(settings, { mcpServers: { db: server }, security: { auth: { selectedType: 'openai' } }, general: { enableAutoUpdate: false }, privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false } });
+    Object.assign(env, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: `${base}/v1`, OPENAI_MODEL: 'none', NODE_NO_WARNINGS: '1' });
+    return [node22, path.join(modules, '@qwen-code/qwen-code/cli-entry.js'), '--approval-mode', 'yolo', '-p', 'go'];
+  },
+  // Without an account: its own provider is the stand-in.
+  copilot({ env }, base) {
+    Object.assign(env, { COPILOT_OFFLINE: 'true', COPILOT_PROVIDER_BASE_URL: `${base}/v1`, COPILOT_PROVIDER_API_KEY: 'none', COPILOT_MODEL: 'gpt-4.1', COPILOT_ALLOW_ALL: 'true' });
+    return [path.join(modules, '@github/copilot-linux-x64/copilot'), '--allow-all-tools', '-p', 'go'];
+  },
+  opencode({ home, env }, base) {
+    const config = { model: 'standin/none', small_model: 'standin/none', autoupdate: false, share: 'disabled', provider: { standin: { npm: '@ai-sdk/openai-compatible', name: 'standin', options: { baseURL: `${base}/v1`, apiKey: 'none' }, models: { none: { name: 'none', tool_call: true, limit: { context: 100000, output: 4000 } } } } } };
+    fs.writeFileSync(path.join(home, '.config/opencode/opencode.json'), JSON.stringify(config));
+    Object.assign(env, { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' });
+    return [path.join(modules, 'opencode-linux-x64/bin/opencode'), 'run', '--print-logs', 'go'];
+  },
 };
 
 // prepare makes a session's folders, settings and command.
@@ -101,18 +119,21 @@ async function prepare(session, base) {
   const file = settingsFile[installed];
   for (const made of [path.join(home, file, '..'), project, path.join(folder, 'tmp')]) fs.mkdirSync(made, { recursive: true });
   fs.writeFileSync(path.join(project, '.env'), 'NAME=value\n');
-  Object.assign(session, { home, project, env: { ...environment(folder, home), ...session.env } });
+  const passwd = path.join(folder, 'passwd');
+  fs.writeFileSync(passwd, `root:x:0:0::${home}:/bin/sh\n`);
+  Object.assign(session, { home, project, passwd, env: { ...environment(folder, home), ...session.env } });
   session.steps = JSON.parse(JSON.stringify(session.steps).replaceAll('PROJECT', project).replaceAll('HOME', home));
 
   const where = session.inProject ? ['--project'] : [];
-  const written = await run([countersign, 'gate', 'hook', '--install', installed, '--write', ...where], { env: session.env, cwd: project });
+  const written = await run([countersign, 'gate', 'hook', '--install', installed, '--write', ...where], { env: session.env, cwd: project, passwd });
   if (written.code !== 0) failures.push(`${session.agent}, ${session.name}: --install --write: ${written.said}`);
   session.settings = {};
-  if (!session.inProject) session.settings = JSON.parse(fs.readFileSync(path.join(home, file), 'utf8'));
+  const isJSON = file.endsWith('.json');
+  if (!session.inProject && isJSON) session.settings = JSON.parse(fs.readFileSync(path.join(home, file), 'utf8'));
   if (session.hooks) session.settings.hooks = session.hooks;
   const server = { command: process.execPath, args: [path.resolve('mcp.mjs'), project, ...mcpTools] };
   session.argv = programs[session.agent](session, base, server);
-  fs.writeFileSync(path.join(home, file), JSON.stringify(session.settings));
+  if (isJSON) fs.writeFileSync(path.join(home, file), JSON.stringify(session.settings));
 }
 
 // judge compares what happened with what must.
@@ -137,22 +158,23 @@ function judge(session, { code, said }) {
 // watched looks into the guard's own log: the canary of the session's start, and no
 // call that ran without a verdict.
 async function watched(session) {
-  const { said } = await run([countersign, 'gate', 'log', '--json', '--last', '0'], { env: session.env });
+  const { said: all } = await run([countersign, 'gate', 'log', '--json', '--last', '0'], { env: session.env, passwd: session.passwd });
+  const said = all.split('\n').find(line => line.startsWith('{'));
   const fail = text => failures.push(`${session.agent}, ${session.name}: ${text}: ${said}`);
   const log = JSON.parse(said);
   if (!log.whole) fail('the log of the guard is not whole');
-  if (!log.lines.some(line => line.decision === 'canary')) fail('no canary at the start of the session');
+  if (session.agent !== 'copilot' && session.agent !== 'opencode' && !log.lines.some(line => line.decision === 'canary')) fail('no canary at the start of the session');
   if (log.lines.some(line => line.decision === 'unseen')) fail('an alarm for a call that had its verdict');
 }
 
 // doctor compares doctor --hook with what the agents did.
 async function doctor() {
-  const options = session => ({ cwd: session.project, env: session.env });
+  const options = session => ({ cwd: session.project, env: session.env, passwd: session.passwd });
   for (const session of sessions.filter(s => s.name === 'installed')) {
     await watched(session);
     const { code, said } = await run([countersign, 'doctor', '--hook', '--agent', session.agent], options(session));
     if (code !== 0 || !said.includes('blocks the canary')) failures.push(`${session.agent}: doctor does not find the installed hook good: ${said}`);
-    for (const [name, hook] of Object.entries(broken).filter(([name]) => name !== 'late')) {
+    for (const [name, hook] of Object.entries(broken).filter(([name]) => name !== 'late').filter(([, hook]) => hook[session.agent])) {
       const { said } = await run([countersign, 'doctor', '--hook', '--agent', session.agent, '--', hook.command], options(session));
       if (said.includes('NOT GUARDED') !== (hook[session.agent] === 'runs')) failures.push(`${session.agent}: doctor is wrong about the hook that ${name}: ${said}`);
     }
@@ -183,7 +205,7 @@ server.listen(0, '127.0.0.1', async () => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         const [index, session] = next;
         await prepare(session, `http://127.0.0.1:${server.address().port}/${index}`);
-        judge(session, await run(session.argv, { cwd: session.project, env: session.env }));
+        judge(session, await run(session.argv, { cwd: session.project, env: session.env, passwd: session.passwd }));
       }
     }),
   );

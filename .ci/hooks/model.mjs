@@ -69,7 +69,22 @@ const generate = {
   ],
 };
 
-const protocols = { claude: anthropic, codex: responses, gemini: generate };
+// completions is the Chat Completions API as Qwen Code, GitHub Copilot CLI and OpenCode use it.
+const completions = {
+  isTurn: (path, body) => path.endsWith('/chat/completions') && body.tools?.length > 0,
+  results: body => body.messages.filter(m => m.role === 'tool').map(m => m.content),
+  events(call, n) {
+    const common = { id: `chat_${n}`, object: 'chat.completion.chunk', created: 1, model: 'none' };
+    const delta = call ? { role: 'assistant', content: null, tool_calls: [{ index: 0, id: `call_${n}`, type: 'function', function: { name: call.tool, arguments: JSON.stringify(call.input) } }] } : { role: 'assistant', content: 'done' };
+    return [
+      { ...common, choices: [{ index: 0, delta, finish_reason: null }] },
+      { ...common, choices: [{ index: 0, delta: {}, finish_reason: call ? 'tool_calls' : 'stop' }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } },
+    ];
+  },
+  end: 'data: [DONE]\n\n',
+};
+
+const protocols = { claude: anthropic, codex: responses, gemini: generate, qwen: completions, copilot: completions, opencode: completions };
 
 // answer answers one request of a session and keeps the results it holds.
 export function answer(session, path, body, response) {
@@ -86,5 +101,5 @@ export function answer(session, path, body, response) {
   for (const event of protocol.events(call, n)) {
     response.write((event.type ? `event: ${event.type}\n` : '') + `data: ${JSON.stringify(event)}\n\n`);
   }
-  response.end();
+  response.end(protocol.end);
 }

@@ -66,6 +66,7 @@ export const sessions = [
   },
   // High risk is asked about, and what was approved runs.
   { agent: 'claude', name: 'asking', args: asking('default'), steps: [runs('Bash', bash(high), 'high')], after: ['approve'] },
+  { agent: 'claude', name: 'asking in auto mode', args: asking('auto'), steps: [runs('Bash', bash(high), 'high')], after: ['approve'] },
   // Where nobody wants to be asked it is denied, even if somebody could be.
   {
     agent: 'claude',
@@ -183,6 +184,40 @@ export const sessions = [
     steps: [stops('run_shell_command', { command: `touch critical; ${critical}` }, 'critical', '(shell.disk.mkfs)')],
   },
   { agent: 'gemini', name: 'in a project not trusted', inProject: true, args: ['--skip-trust'], steps: [runs('run_shell_command', { command: high }, 'high')] },
+  // Qwen Code, OpenCode by our plugin, and GitHub Copilot CLI with a provider of its own.
+  {
+    agent: 'qwen',
+    name: 'installed',
+    steps: [
+      runs('run_shell_command', { command: 'touch low', is_background: false }, 'low'),
+      stops('run_shell_command', { command: `touch critical; ${critical}`, is_background: false }, 'critical', '(shell.disk.mkfs)'),
+      stops('run_shell_command', { command: high, is_background: false }, 'high', '(git.reset.hard)'),
+      runs('write_file', { file_path: 'PROJECT/plain', content: 'x' }, 'plain'),
+      stops('read_file', { file_path: 'PROJECT/.env', absolute_path: 'PROJECT/.env' }, undefined, '(secret.read-file)'),
+    ],
+  },
+  {
+    agent: 'opencode',
+    name: 'installed',
+    steps: [
+      runs('bash', { command: 'touch low', description: 'x' }, 'low'),
+      stops('bash', { command: `touch critical; ${critical}`, description: 'x' }, 'critical', '(shell.disk.mkfs)'),
+      stops('bash', { command: high, description: 'x' }, 'high', '(git.reset.hard)'),
+      runs('write', { filePath: 'PROJECT/plain', content: 'x' }, 'plain'),
+      stops('read', { filePath: 'PROJECT/.env' }, undefined, '(secret.read-file)'),
+    ],
+  },
+  {
+    agent: 'copilot',
+    name: 'installed',
+    steps: [
+      runs('bash', { command: 'touch low', description: 'x' }, 'low'),
+      stops('bash', { command: `touch critical; ${critical}`, description: 'x' }, 'critical', '(shell.disk.mkfs)'),
+      stops('bash', { command: high, description: 'x' }, 'high', '(git.reset.hard)'),
+      runs('create', { path: 'PROJECT/plain', file_text: 'x' }, 'plain'),
+      stops('view', { path: 'PROJECT/.env' }, undefined, '(secret.read-file)'),
+    ],
+  },
   { agent: 'gemini', name: 'broken hooks', args: ['--skip-trust'], hooks: { BeforeTool: brokenHooks(1000, name => `mcp_db_${name}`) }, steps: brokenSteps('gemini') },
 ];
 

@@ -65,7 +65,7 @@ func TestGateForms(t *testing.T) {
 		{[]string{"gate", "--json", "git status"}, 0, `"risk":"low"`},
 		{[]string{"gate", "--", "-x"}, 0, "LOW"},
 		{[]string{"gate"}, 2, ""},
-		{[]string{"gate", "hook", "--install", "codex"}, 0, "apply_patch"},
+		{[]string{"gate", "hook", "--install", "codex"}, 0, "open /hooks in Codex"},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := run(c.args, &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.out) {
@@ -182,10 +182,13 @@ func TestDoctorHookSettings(t *testing.T) {
 		"another event":                   {".claude/settings.json", `{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
 		"all hooks off":                   {".claude/settings.json", `{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "disableAllHooks"},
 		"somebody else's hook":            {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"touch started"}]}}`, 1, "no guard"},
-		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
+		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}],"preToolUse":[{"command":` + command + `}]}}`, 0, "without failClosed"},
 		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
-		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":".*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"a member Codex does not know":    {".codex/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "NOT GUARDED: Codex skips the whole file"},
+		"a matcher that leaves tools out": {".gemini/settings.json", `{"hooks":{"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "leaves out read_file"},
+		"the matcher of before":           {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "leaves out Grep, Glob, Monitor"},
+		"only the shell of Cursor":        {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `,"failClosed":true}]}}`, 1, "leaves out Read"},
 		"a member Codex knows":            {".codex/hooks.json", `{"description":"x","hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {

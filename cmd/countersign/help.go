@@ -79,7 +79,7 @@ func eachFlag(n *kong.Node, do func(*kong.Flag)) {
 // completionCmd prints what a shell needs to complete command lines of this program.
 // The script asks the program itself, so that it never knows less than that.
 type completionCmd struct {
-	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish," default:"" help:"bash, zsh or fish."`
+	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish,powershell," default:"" help:"bash, zsh, fish or powershell."`
 	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"What the scripts ask: the words so far, the last one unfinished."`
 }
 
@@ -97,6 +97,9 @@ func (c *completionCmd) Run(o *output, ctx *kong.Context) error {
 	if len(words) == 0 {
 		words = []string{""}
 	}
+	if last := &words[len(words)-1]; c.Shell == "powershell" && *last == `""` {
+		*last = ""
+	}
 	for _, word := range completions(ctx.Model.Node, words) {
 		if _, err := fmt.Fprintln(o.stdout, word); err != nil {
 			return err
@@ -109,6 +112,7 @@ const completionHelp = `countersign completion SHELL prints a script:
   bash  eval "$(countersign completion bash)"       in ~/.bashrc
   zsh   eval "$(countersign completion zsh)"        in ~/.zshrc, behind compinit
   fish  countersign completion fish | source        in ~/.config/fish/config.fish
+  powershell  countersign completion powershell | Out-String | Invoke-Expression   in $PROFILE
 `
 
 var completionScripts = map[string]string{
@@ -124,6 +128,17 @@ complete -o default -F _countersign countersign
 	if [[ -n "$found" ]]; then compadd -- "${found[@]}"; else _files; fi
 }
 compdef _countersign countersign
+`,
+	// PowerShell before 7.3 drops an empty argument, so an unfinished word that is empty is
+	// written as two quotes.
+	"powershell": `Register-ArgumentCompleter -Native -CommandName countersign -ScriptBlock {
+	param($wordToComplete, $commandAst, $cursorPosition)
+	$words = @($commandAst.CommandElements | ForEach-Object { $_.ToString() })
+	if ($wordToComplete -eq '') { $words += '""' }
+	countersign completion powershell -- @words 2>$null | ForEach-Object {
+		[System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+	}
+}
 `,
 	"fish": `complete -c countersign -a '(countersign completion fish -- (commandline -opc) (commandline -ct) 2>/dev/null)'
 `,

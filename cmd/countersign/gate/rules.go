@@ -14,6 +14,7 @@ type Rules struct {
 	Show RulesShow `cmd:"" help:"Show one rule: what it catches and what not, why, the safer way, examples that are judged now."`
 }
 
+// RulesList lists the rules.
 type RulesList struct {
 	Category string `help:"Only rules of this category, such as destructive or payment." placeholder:"NAME"`
 	Text     string `arg:"" optional:"" help:"Only rules with this text in their id or title."`
@@ -35,6 +36,7 @@ func (c *RulesList) Run(o *Output) error {
 	return o.Result(map[string]any{"rulesetVersion": version, "rulesetHash": hash, "rules": shown}, o.Table(rows))
 }
 
+// RulesShow shows one rule.
 type RulesShow struct {
 	ID string `arg:"" help:"Id of the rule, as a verdict names it."`
 }

@@ -64,7 +64,7 @@ const (
 // Agents lists those with hooks in a settings file, in the order in which they are looked
 // for, and Known all whose events are understood.
 var (
-	Agents = []Agent{Claude, Codex, Cursor, Gemini}
+	Agents = []Agent{Claude, Codex, Cursor, Gemini, Qwen, Copilot, OpenCode}
 	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
 )
 
@@ -160,6 +160,8 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 		}
 	}
 	switch {
+	case a == OpenCode && code != 0:
+		return Deny, fmt.Sprintf("exit code %d, on which the plugin stops", code)
 	case code == 2 && a == Codex && strings.TrimSpace(stderr) == "":
 		return Pass, "exit code 2 without a reason on standard error"
 	case code == 2:
@@ -174,6 +176,7 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 		Permission         string         `json:"permission"`
 		Decision           string         `json:"decision"`
 		Reason             string         `json:"reason"`
+		PermissionDecision string         `json:"permissionDecision"`
 	}
 	if json.Unmarshal(stdout, &got) != nil {
 		if a == Cursor {
@@ -183,6 +186,16 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 	}
 	said, reason := got.Decision, got.Reason
 	switch a {
+	case OpenCode:
+		if said != "pass" && said != "proven" { // the plugin stops on anything else
+			said = "deny"
+		}
+	case Copilot:
+		said = got.PermissionDecision
+	case Qwen:
+		if got.HookSpecificOutput.PermissionDecision != "" {
+			said = got.HookSpecificOutput.PermissionDecision
+		}
 	case Cursor:
 		said, reason = got.Permission, "-"
 	case Claude, Codex:
@@ -226,6 +239,13 @@ func (a Agent) canary(command string) []byte {
 	switch a {
 	case Codex:
 		return tool("PreToolUse", "Bash", `,"turn_id":"1","model":"none","permission_mode":"default","tool_use_id":"1"`)
+	case Qwen:
+		return tool("PreToolUse", "run_shell_command", `,"permission_mode":"default","tool_use_id":"1"`)
+	case Copilot:
+		args := `{"command":` + quote(command) + "}"
+		return []byte(`{"timestamp":1,"cwd":` + quote(cwd) + `,"sessionId":"` + doctorSession + `","toolName":"bash","toolArgs":` + quote(args) + "}")
+	case OpenCode:
+		return tool("PreToolUse", "bash", `,"countersign_plugin":"1","tool_use_id":"1"`)
 	case Gemini:
 		return tool("BeforeTool", "run_shell_command", `,"timestamp":"2026-01-01T00:00:00Z"`)
 	case Cursor:

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,7 +24,8 @@ func (a Agent) Instructions(program string) string {
 // under a verdict (gate log shows an alarm): doctor --hook sees one moment only.
 func (a Agent) entry(program string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
-	return strings.ReplaceAll(entries[a].entry, "COMMAND", string(quoted)), err
+	path, err2 := jsontext.AppendQuote(nil, program)
+	return strings.NewReplacer("COMMAND", string(quoted), "PROGRAM", string(path)).Replace(entries[a].entry), errors.Join(err, err2)
 }
 
 var entries = map[Agent]struct{ where, entry, notes string }{
@@ -125,6 +127,56 @@ Cursor also runs the hooks of Claude Code's settings; this one answers there in 
 		`Hooks of a project run only in a trusted folder, and --skip-trust leaves them out. Gemini's documented
 answers are allow and deny: high risk is denied. Gemini CLI 0.61.0 blocks every call when the command is
 not there, and goes on when it exits with 1 or gives no answer in time, so keep the path right.`,
+	},
+	Qwen: {
+		"Qwen Code: merge this into ~/.qwen/settings.json (every project) or .qwen/settings.json (this one).",
+		`{
+  "hooks": {
+    "PreToolUse": [
+      {
+        "matcher": "*",
+        "hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]
+      }
+    ],
+    "PostToolUse": [
+      {
+        "matcher": "*",
+        "hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]
+      }
+    ],
+    "SessionStart": [{"hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]}]
+  }
+}`,
+		`High risk is denied: nobody tried whether an "ask" stops it in every mode.`,
+	},
+	Copilot: {
+		"GitHub Copilot CLI: write this to ~/.copilot/hooks/countersign.json (every project) or .github/hooks/countersign.json (this one).",
+		`{
+  "version": 1,
+  "hooks": {
+    "preToolUse": [{"type": "command", "bash": COMMAND, "timeoutSec": 10}],
+    "postToolUse": [{"type": "command", "bash": COMMAND, "timeoutSec": 10}]
+  }
+}`,
+		`High risk is denied: nobody tried whether an "ask" stops it in every mode.`,
+	},
+	OpenCode: {
+		"OpenCode: write this to ~/.config/opencode/plugins/countersign.js (every project) or .opencode/plugins/countersign.js (this one).",
+		`import { spawnSync } from "node:child_process";
+
+// Asks the guard before each tool; a guard that does not answer stops the tool.
+export const Countersign = async ({ directory }) => ({
+  "tool.execute.before": async (input, output) => {
+    const event = { countersign_plugin: "1", hook_event_name: "PreToolUse", session_id: input.sessionID, tool_use_id: input.callID, cwd: directory, tool_name: input.tool, tool_input: output.args ?? {} };
+    const { status, stdout } = spawnSync(PROGRAM, ["gate", "hook", "--agent", "opencode"], { input: JSON.stringify(event), encoding: "utf8", timeout: 10000 });
+    let answer = {};
+    try {
+      answer = JSON.parse(stdout);
+    } catch {}
+    if (status !== 0 || (answer.decision !== "pass" && answer.decision !== "proven")) throw new Error(answer.reason || "countersign: the guard did not answer");
+  },
+});`,
+		`A plugin cannot ask: high risk is denied. OpenCode reads plugins when it starts.`,
 	},
 }
 

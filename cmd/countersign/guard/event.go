@@ -39,6 +39,7 @@ type otherEvent struct {
 	SessionID     string         `json:"sessionId"`
 	ToolName      string         `json:"toolName"` // GitHub Copilot CLI's
 	ToolArgs      jsontext.Value `json:"toolArgs"`
+	ToolResult    jsontext.Value `json:"toolResult"`
 	Action        string         `json:"agent_action_name"` // Windsurf's
 	Trajectory    string         `json:"trajectory_id"`
 	ToolInfo      jsontext.Value `json:"tool_info"`
@@ -72,7 +73,9 @@ func (e *event) translated(text []byte) (Agent, bool) {
 		e.Name = o.HookEventName
 		return VSCode, true
 	case e.Name == "" && e.ToolName == "" && o.ToolName != "":
-		e.Name, e.ToolName, e.ToolInput = "PreToolUse", o.ToolName, o.ToolArgs
+		if e.Name, e.ToolName, e.ToolInput = "PreToolUse", o.ToolName, o.ToolArgs; len(o.ToolResult) > 0 {
+			e.Name = "PostToolUse"
+		}
 		return Copilot, true
 	case o.PreToolUse != nil && o.HookName == "PreToolUse":
 		e.Name, e.ToolName, e.ToolInput = "PreToolUse", cmp.Or(o.PreToolUse.ToolName, o.PreToolUse.Tool), o.PreToolUse.Parameters
@@ -141,6 +144,7 @@ type input struct {
 	Paths     []string       `json:"paths"`
 	Mode      string         `json:"output_mode"`
 	Patch     string         `json:"patch"`
+	PatchText string         `json:"patchText"`
 	Pattern2  string         `json:"includePattern"`
 	Operation []struct {
 		Path string `json:"path"`
@@ -288,6 +292,8 @@ func (e event) Agent() (Agent, bool) {
 			return Cursor, true
 		case e.TurnID != "", len(e.Model) > 0:
 			return Codex, true
+		case slices.Contains([]string{"run_shell_command", "read_file", "write_file", "read_many_files", "search_file_content"}, e.ToolName):
+			return Qwen, true
 		}
 		return Claude, true
 	}
@@ -321,11 +327,13 @@ func (a *asked) read(e event) error {
 	}
 	file := cmp.Or(in.FilePath, in.FilePathCamel, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
 	switch kind {
+	case "type":
+		return a.run(cmp.Or(strings.TrimSpace(in.Input), "true"))
 	case "run":
 		a.within(in)
 		return a.run(cmp.Or(in.Command, in.CommandLine))
 	case "patch":
-		return a.patch(cmp.Or(in.Command, in.Patch, in.Input))
+		return a.patch(cmp.Or(in.Command, in.Patch, in.PatchText, in.Input))
 	case "search":
 		return a.search(in, cmp.Or(file, in.DirPath, in.Directory))
 	case "tee":
@@ -672,7 +680,9 @@ func toolKind(name string) string {
 	switch strings.ToLower(name) {
 	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd", "run_in_terminal", "runcommands", "execute_command", "execute_bash", "execute_cmd", "execute", "local_shell":
 		return "run"
-	case "apply_patch", "applypatch":
+	case "write_bash", "write_powershell": // what is typed into a shell that runs
+		return "type"
+	case "apply_patch", "applypatch", "patch":
 		return "patch"
 	case "write", "edit", "multiedit", "notebookedit", "strreplace", "write_file", "replace", "edit_file", "search_replace", "tabwrite",
 		"create_file", "insert_edit_into_file", "replace_string_in_file", "multi_replace_string_in_file", "edit_notebook_file", "create", "str_replace", "str_replace_editor", "insert", "write_to_file", "replace_in_file", "fs_write", "createfile", "editfiles":

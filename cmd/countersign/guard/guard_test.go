@@ -134,7 +134,7 @@ func TestHookPolicy(t *testing.T) {
 func TestHookDetection(t *testing.T) {
 	for _, by := range Agents {
 		want := Deny
-		if by == Claude || by == Cursor {
+		if by == Claude || by == Cursor || by == Copilot {
 			want = Ask
 		}
 		r := asHook(Guard{Ask: "always"}, string(by.canary("git reset --hard")))

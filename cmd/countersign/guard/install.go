@@ -76,11 +76,26 @@ func asBefore(place string, after []byte) (text []byte, gone, known bool) {
 	slices.Sort(copies)
 	for _, c := range slices.Backward(copies) {
 		before, err := os.ReadFile(c)
-		if err == nil && !strings.Contains(string(before), "gate hook --agent ") && sameJSON(before, after) {
+		if err == nil && !strings.Contains(string(before), "gate hook --agent ") && (sameJSON(before, after) || sameJSON(before, withoutVersion(after))) {
 			return before, false, true
 		}
 	}
 	return nil, true, len(copies) == 0 && slices.Contains([]string{"{}", `{"version":1}`}, compact(after))
+}
+
+// withoutVersion is a text without the member that Cursor and GitHub Copilot CLI want, and
+// that the entry brings.
+func withoutVersion(text []byte) []byte {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(text, &members) != nil {
+		return text
+	}
+	delete(members, "version")
+	out, err := json.Marshal(members)
+	if err != nil {
+		return text
+	}
+	return out
 }
 
 // copySuffix begins the end of the name of a copy.
@@ -114,7 +129,11 @@ func (a Agent) change(program string, where Where) (Change, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Change{}, fmt.Errorf("read %s: %w", place, err)
 	}
-	after, err := a.merged(before, program)
+	var after []byte
+	if a == OpenCode {
+		return changePlugin(place, before, program)
+	}
+	after, err = a.merged(before, program)
 	if err != nil {
 		return Change{}, fmt.Errorf("%s: %w; nothing was written, --install %s prints what to add by hand", place, err, a)
 	}
@@ -144,6 +163,29 @@ func (a Agent) change(program string, where Where) (Change, error) {
 		return done, os.Chmod(place, 0o644) // every user's agent reads it
 	}
 	return done, nil
+}
+
+// changePlugin writes the plugin, which is a file of ours, or takes it away.
+func changePlugin(place string, before []byte, program string) (Change, error) {
+	done := Change{Settings: place}
+	if _, ours := pluginHook(place, string(before)); len(before) > 0 && !ours {
+		return done, fmt.Errorf("%s is not ours; nothing was written", place)
+	}
+	if program == "" {
+		err := os.Remove(place)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return done, err
+	}
+	text, err := OpenCode.entry(program)
+	if err != nil {
+		return done, err
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+		return done, err
+	}
+	return done, files.Replace(place, []byte(text+"\n"))
 }
 
 // systemFile is where the managed settings are. Tests put another file in its place.

@@ -58,6 +58,9 @@ func TestUninstallLeavesTheFileAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, before := range []string{"", "{\n    \"hooks\": {\"Other\": [ {\"hooks\":[{\"command\":\"mine\"}]} ]}}\n\n", "{ }"} {
+			if a == OpenCode && before != "" {
+				continue // the plugin is a file of ours
+			}
 			_ = os.RemoveAll(filepath.Dir(place))
 			if before != "" {
 				if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
@@ -74,7 +77,7 @@ func TestUninstallLeavesTheFileAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			after, err := os.ReadFile(place)
-			if before == "" && err == nil || before != "" && string(after) != before && a != Cursor {
+			if before == "" && err == nil || before != "" && string(after) != before {
 				t.Errorf("%s: %q became %q, %v", a, before, after, err)
 			}
 		}

@@ -35,6 +35,10 @@ func (a Agent) settingsFiles() []string {
 		files = []string{".gemini/settings.json", filepath.Join(own("", ".gemini"), "settings.json")}
 	case Qwen:
 		files = []string{".qwen/settings.json", filepath.Join(own("QWEN_HOME", ".qwen"), "settings.json")}
+	case Copilot:
+		files = []string{".github/hooks/countersign.json", filepath.Join(own("COPILOT_HOME", ".copilot"), "hooks", "countersign.json")}
+	case OpenCode:
+		files = []string{".opencode/plugins/countersign.js", filepath.Join(own("OPENCODE_CONFIG_DIR", filepath.Join(".config", "opencode")), "plugins", "countersign.js")}
 	}
 	if err != nil && len(files) > 0 {
 		files = files[:len(files)-1]
@@ -53,6 +57,7 @@ type hookEntry struct {
 	Matcher    string           `json:"matcher"`
 	Hooks      []hookEntry      `json:"hooks"`
 	Command    string           `json:"command"`
+	Bash       string           `json:"bash"` // GitHub Copilot CLI's
 	Args       jsonList[string] `json:"args"`
 	FailClosed bool             `json:"failClosed"`
 	OnFailure  string           `json:"onFailure"`
@@ -60,7 +65,7 @@ type hookEntry struct {
 
 // starts says whether an entry's command has these words in it.
 func (e hookEntry) starts(words string) bool {
-	return strings.Contains(e.Command+" "+strings.Join(e.Args, " "), words)
+	return strings.Contains(e.Command+e.Bash+" "+strings.Join(e.Args, " "), words)
 }
 
 // jsonList reads a list, and anything else as an empty one: Gemini keeps flags
@@ -93,6 +98,12 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 				continue
 			}
 			var s settings
+			if a == OpenCode { // a program text of ours, or not
+				if h, ok := pluginHook(file, string(text)); err == nil && ok {
+					these = append(these, h)
+				}
+				continue
+			}
 			if err != nil || json.Unmarshal(text, &s) != nil {
 				found = append(found, a.found(file, "warning", "cannot be read as JSON; give the hook's command after --"))
 				continue
@@ -146,18 +157,22 @@ func (a Agent) inSettings(file string, s settings) []hook {
 		event = "beforeShellExecution"
 	case Gemini:
 		event, tool = "BeforeTool", "run_shell_command"
+	case Qwen:
+		tool = "run_shell_command"
+	case Copilot:
+		event = "preToolUse"
 	}
 	var out []hook
 	for _, group := range s.Hooks[event] {
 		entries := group.Hooks
-		if a == Cursor {
+		if a == Cursor || a == Copilot {
 			entries = []hookEntry{group}
 		}
 		for _, e := range entries {
 			if !e.starts("gate hook") || !matches(group.Matcher, tool) {
 				continue
 			}
-			h := hook{by: a, place: file, argv: []string{"sh", "-c", e.Command}}
+			h := hook{by: a, place: file, argv: []string{"sh", "-c", e.Command + e.Bash}}
 			if len(e.Args) > 0 {
 				h.argv = append([]string{e.Command}, e.Args...)
 			}
@@ -175,6 +190,16 @@ func (a Agent) inSettings(file string, s settings) []hook {
 		}
 	}
 	return out
+}
+
+// pluginHook is the guard that a plugin of ours starts.
+func pluginHook(file, text string) (hook, bool) {
+	_, rest, ok := strings.Cut(text, "spawnSync(")
+	var program string
+	if i := strings.Index(rest, `, ["gate", "hook"`); !ok || i < 0 || json.Unmarshal([]byte(rest[:i]), &program) != nil {
+		return hook{}, false
+	}
+	return hook{by: OpenCode, place: file, argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
 // toolsOf are some tools of an agent that a guard must see: those that run, write, read and
@@ -208,10 +233,12 @@ func (a Agent) uncovered(s settings) (missing []string) {
 
 // watchEvents are where the guard looks after itself, in each agent's words.
 var watchEvents = map[Agent][]string{
-	Claude: {"SessionStart", "SubagentStart", "PostToolUse"},
-	Codex:  {"SessionStart", "SubagentStart", "PostToolUse"},
-	Cursor: {"sessionStart", "subagentStart", "afterShellExecution"},
-	Gemini: {"SessionStart", "AfterTool"},
+	Claude:  {"SessionStart", "SubagentStart", "PostToolUse"},
+	Codex:   {"SessionStart", "SubagentStart", "PostToolUse"},
+	Cursor:  {"sessionStart", "subagentStart", "afterShellExecution"},
+	Gemini:  {"SessionStart", "AfterTool"},
+	Qwen:    {"SessionStart", "PostToolUse"},
+	Copilot: {"postToolUse"},
 }
 
 // unwatched are those for which a settings file starts no guard.

@@ -27,7 +27,7 @@ var pieces = []string{
 	"open(a,", "unlink(", "rmtree(", "requests.get(", "fetch(", "urlopen(", "subprocess.run([", "Popen(", "spawn(", "child_process.", "getattr(a,", "send(:a,", "`a`;", "\"#{a}\"",
 	"base64.b64decode(", "atob(", "Buffer.from(", "pack(", "a.call(", "a.apply(", "Function(", "transfer(", "approve(a,", "a.delete(", "a.create({", "SELECT(", "select a from (", "drop table a;", "begin;", "case when ",
 	"a;", "a\n", "a ", "a=", "=", ",", ".", ":", "<", ">", ">a ", "|", "&", ";", "!", "?", "*", "~", "^", "%", "%a%", "$a", "$$", "@a", "-a ", "--a=b ", "/", "../", "*/", "{a,b}", "{1..9}", "\t", "\u200b", "\u0441", "é", "\x00",
-	"0x", "1e", "0xabcdef ", "5 USDC ", "a@b.c ", "http://a/", "- a:\n", "a: &a\n", "*a ", "? ", "a:\n ", "<<: ", "resource \"a\" \"b\" {", "file{\"a\":", "FROM a\nRUN ", "a:\n\tb\n", "Remove-Item ", "& {", "iex ", "[char]1+", "-f a,", "^", "%~a", "for %a in (", "if a==b ",
+	"${a:-", "\"${a:-", "${a:+", "${a:=", "${a/", "${a##", "${a[", "${!", "${a:-$(b ", "${a:-`", "$((a[", "$[", "$'", "$\"", "$env:a", "%a:", "<%= ", "{{ ", "0x", "1e", "0xabcdef ", "5 USDC ", "a@b.c ", "http://a/", "- a:\n", "a: &a\n", "*a ", "? ", "a:\n ", "<<: ", "resource \"a\" \"b\" {", "file{\"a\":", "FROM a\nRUN ", "a:\n\tb\n", "Remove-Item ", "& {", "iex ", "[char]1+", "-f a,", "^", "%~a", "for %a in (", "if a==b ",
 }
 
 // growths make a text of about n characters of a piece.

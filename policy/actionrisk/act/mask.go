@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // Mask hides secrets in a text that is shown to people.
@@ -66,20 +67,12 @@ func (g Guarded) Hide(text string) string {
 	return text
 }
 
-// tokenPrefixes begin the tokens of well-known services.
-var tokenPrefixes = []string{"sk-", "sk_live_", "sk_test_", "rk_live_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AKIA", "ASIA",
-	"xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-", "npm_", "pypi-", "AIza", "ya29.", "SG.", "dop_v1_", "hf_", "shpat_", "EAAC", "eyJ", "dckr_pat_", "hvs.", "pscale_tkn_", "xprv", "figd_", "lin_api_", "ops_ey"}
-
-// keyWords before "=" or ":" say that a value is a secret.
-var keyWords = []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "access-key", "private_key", "private-key", "privatekey", "mnemonic", "seed", "auth", "bearer", "credential", "client_secret"}
-
 // SecretsIn lists what must not be shown, in order and without overlap.
 func SecretsIn(text string) []Span {
-	found, more := secretWords(text), passwordsIn(text)
-	if len(more) == 0 {
-		return found
+	found := append(secretWords(text), passwordsIn(text)...)
+	if len(found) == 0 {
+		return nil
 	}
-	found = append(found, more...)
 	slices.SortFunc(found, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	out := found[:1]
 	for _, s := range found[1:] {
@@ -92,111 +85,34 @@ func SecretsIn(text string) []Span {
 	return out
 }
 
-// secretWords are the secrets that show by their form or by the word before them.
+// secretWords are the secrets that show by their form or by the name before them, and keys
+// of 64 hexadecimal digits. It reads the text once.
 func secretWords(text string) []Span {
 	var out []Span
-	for i := 0; i < len(text); {
-		start, end := i, i
-		for end < len(text) && SecretByte(text[end]) {
+	for _, s := range secrets.Find(text) {
+		out = append(out, Span{s.Start, s.End})
+	}
+	for i := 0; i < len(text); i++ {
+		end := i
+		for end < len(text) && (scan.Alnum(text[end]) || strings.IndexByte("_-.", text[end]) >= 0) {
 			end++
 		}
-		if s, ok := longSecret(text, i); ok {
-			out = append(out, s)
-			i = s.End
-			continue
-		}
-		if end == start {
-			i++
-			continue
-		}
-		word := text[start:end]
-		switch {
-		case userinfo(text, start, end) > 0:
-			stop := userinfo(text, start, end)
-			out = append(out, Span{start, stop})
-			end = stop
-		case SecretWord(word) || (len(word) >= 8 || strings.Contains(text[:start], "-p")) && AfterKeyWord(text[:start]):
-			out = append(out, Span{start, end})
-		default:
-			if j := Embedded(word); j >= 0 {
-				out = append(out, Span{start + j, end})
-			}
+		if w := text[i:end]; isHexKey(w) || len(w) > len("eyJ")+12 && strings.HasPrefix(w, "eyJ") { // JSON in base64: tokens, payments
+			out = append(out, Span{i, end})
 		}
 		i = end
 	}
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	return out
 }
 
-// SecretByte tells whether a token may hold the byte.
-func SecretByte(c byte) bool {
-	return scan.Alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '%' || c == '!' || c == '~' || c == '^' || c >= 0x80
+// isHexKey: 64 hexadecimal digits, which may be a private key.
+func isHexKey(w string) bool {
+	w = strings.TrimPrefix(w, "0x")
+	return len(w) == 64 && strings.Trim(w, "0123456789abcdefABCDEF") == ""
 }
 
-// SecretWord: a token by its prefix, or 64 hex digits (a private key).
+// SecretWord: a word that is a secret by its form.
 func SecretWord(w string) bool {
-	for _, p := range tokenPrefixes {
-		if len(w) >= len(p)+12 && strings.HasPrefix(w, p) {
-			return true
-		}
-	}
-	return len(w) == 64 && strings.Trim(w, "0123456789abcdefABCDEF") == "" ||
-		len(w) == 66 && w[0] == '0' && w[1] == 'x' && strings.Trim(w[2:], "0123456789abcdefABCDEF") == ""
-}
-
-// Embedded finds a token that begins inside a word ("tok-ghp_…").
-func Embedded(w string) int {
-	for _, p := range tokenPrefixes[:20] {
-		if j := strings.Index(w, p); j > 0 && len(w)-j >= len(p)+12 && !scan.Alnum(w[j-1]) {
-			return j
-		}
-	}
-	return -1
-}
-
-// AfterKeyWord: the text before ends in a key word and a sign of assignment.
-func AfterKeyWord(before string) bool {
-	before = strings.ToLower(before[max(0, len(before)-64):])
-	trimmed := strings.TrimRight(before, ` "'=:`)
-	if len(trimmed) == len(before) {
-		return false
-	}
-	gap := before[len(trimmed):]
-	for _, k := range keyWords {
-		if strings.HasSuffix(trimmed, k) {
-			if strings.ContainsAny(gap, "=:") || k == "bearer" {
-				return true
-			}
-			flag := trimmed[:len(trimmed)-len(k)]
-			return strings.HasSuffix(flag, "--") || strings.HasSuffix(flag, "-") && strings.Contains(flag, "--")
-		}
-	}
-	return false
-}
-
-// userinfo: "user:password@" in a URL; the end of what must be hidden, or 0.
-func userinfo(text string, start, end int) int {
-	if start < 1 || text[start-1] != ':' {
-		return 0
-	}
-	stop := strings.IndexFunc(text[end:], func(r rune) bool { return r <= ' ' || strings.ContainsRune("@/\"'", r) })
-	if stop < 0 || text[end+stop] != '@' {
-		return 0
-	}
-	head := text[:start-1]
-	i := strings.LastIndex(head, "://")
-	if i < 0 || strings.ContainsAny(head[i+3:], "/ @\"'") {
-		return 0
-	}
-	return end + stop
-}
-
-// longSecret: a PEM block.
-func longSecret(text string, i int) (Span, bool) {
-	if !strings.HasPrefix(text[i:], "-----BEGIN") {
-		return Span{}, false
-	}
-	if j := strings.Index(text[i:], "-----END"); j > 0 {
-		return Span{i, i + j}, true
-	}
-	return Span{i, len(text)}, true
+	return isHexKey(w) || slices.ContainsFunc(secrets.Find(w), func(s secrets.Span) bool { return s.Start == 0 && s.End == len(w) })
 }

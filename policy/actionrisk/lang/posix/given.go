@@ -89,7 +89,7 @@ func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
 	case *syntax.BinaryCmd:
 		return c.Op == syntax.Pipe && (readsFile(sh, c.X, key) || readsFile(sh, c.Y, key))
 	case *syntax.CallExpr:
-		if len(c.Args) < 2 || !sh.Env.In("readers", scan.Base(c.Args[0].Lit())) && !sh.Env.In("text-filters", scan.Base(c.Args[0].Lit())) {
+		if len(c.Args) < 2 || !sh.Env.Budget.Spend(len(c.Args)/2) || !sh.Env.In("readers", scan.Base(c.Args[0].Lit())) && !sh.Env.In("text-filters", scan.Base(c.Args[0].Lit())) {
 			return false
 		}
 		return slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
+	"github.com/countersign/countersign/policy/secrets"
 )
 
 // What a tool does to files, addresses and settings by the members of its
@@ -258,14 +259,14 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 // showsSecret: a text holds what only a real credential looks like: a private key,
 // a token of a known service, a long value given to a name that means a secret.
 func showsSecret(text string) bool {
-	return slices.ContainsFunc(act.SecretsIn(text), func(s act.Span) bool {
+	return slices.ContainsFunc(secrets.Find(text), func(s secrets.Span) bool {
 		word := text[s.Start:s.End]
 		switch {
 		case strings.HasPrefix(word, "-----BEGIN"):
 			return strings.Contains(word, "PRIVATE KEY")
-		case scan.HasAnyPrefix(word, "sk_test_", "eyJ", "0x") || len(word) == 64 && !act.AfterKeyWord(text[:s.Start]):
+		case scan.HasAnyPrefix(word, "sk_test_", "eyJ", "0x"):
 			return false
-		case act.SecretWord(word) || act.Embedded(word) >= 0:
+		case s.Kind != secrets.NamedValue && s.Kind != secrets.URLPassword:
 			return true
 		}
 		return longValue(text, s.Start)

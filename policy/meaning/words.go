@@ -47,7 +47,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 		{preposition, "to from of in on at for with without by via via through over into onto about against under between among as than like per towards to across behind during except instead"},
 		{determiner, "the a an your my our their his her its every each all any some this that these those another other no both such which"},
 		{pronoun, "you it they i we he she this that who which everyone anyone someone somebody anybody nobody there"},
-		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior"},
+		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior alive"},
 		{verb | tells, "detect explain list show check report alert warn classify search scan find describe return analyze analyse inspect verify validate audit " +
 			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
 			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +

@@ -20,6 +20,7 @@ type Act struct {
 	object concept // heads of the object: what is sent, installed, mentioned
 	around concept // the other words of the object
 	place  concept // what stands behind to, into, from, with, in …
+	where  concept // place without what stands behind for
 	whom   concept // heads behind to, from, with, behind
 	means  concept // heads behind by, via, through
 	about  concept // heads behind about
@@ -102,10 +103,13 @@ func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 		a.other = a.other || p.head == 0
 	case with == "of" && !placed:
 		a.around |= p.head | p.around
-	case with == "about":
+	case with == "about" || with == "against":
 		a.about |= p.head
 	default:
 		a.place |= p.head | p.around
+		if with != "for" { // an alert for malware holds none
+			a.where |= p.head | p.around
+		}
 		if with == "by" || with == "via" || with == "through" {
 			a.means |= p.head
 		}

@@ -9,13 +9,13 @@ import (
 
 // claim is a combination of verb and things; a part that is zero may be anything.
 type claim struct {
-	verb                  deed
-	object, around, place concept
+	verb                         deed
+	object, around, place, where concept
 }
 
 func (a *Act) matches(claims []claim) bool {
 	return slices.ContainsFunc(claims, func(c claim) bool {
-		return a.verb&c.verb != 0 && (c.object == 0 || a.object&c.object != 0) && (c.around == 0 || a.around&c.around != 0) && (c.place == 0 || a.place&c.place != 0)
+		return a.verb&c.verb != 0 && (c.object == 0 || a.object&c.object != 0) && (c.around == 0 || a.around&c.around != 0) && (c.place == 0 || a.place&c.place != 0) && (c.where == 0 || a.where&c.where != 0)
 	})
 }
 
@@ -28,10 +28,18 @@ func (a *Act) done() bool {
 var hostile = []claim{
 	{verb: stealing, object: secret | talk | personal | rooted},
 	{verb: grabbing, object: secret},
-	{verb: making | taking | watching, object: malware},
-	{verb: making | taking | watching, place: malware},
-	{verb: making | taking | watching | moving, around: tainted},
-	{verb: making | taking | watching | moving, place: tainted},
+	{verb: making | moving, object: malware},
+	{verb: making | moving, where: malware},
+	{verb: making | moving, around: tainted},
+	{verb: making | moving, where: tainted},
+	{verb: making | moving | using, around: stolen},
+	{verb: making | moving | using, where: stolen},
+	{verb: making, object: gained},
+	{verb: taking | watching, object: typed},
+	{verb: making, object: people, around: masked},
+	{verb: making, object: personal &^ files, around: masked},
+	{verb: making, object: orders, around: masked},
+	{verb: making, object: pages, around: fake},
 	{verb: making, object: attack},
 	{verb: disabling, object: defence},
 	{verb: erasing, object: trace},
@@ -53,12 +61,13 @@ var hostile = []claim{
 	{verb: taking, object: prize, around: owner},
 	{verb: extracting | grabbing, object: secret | control, around: hoarded},
 	{verb: selling, object: personal | secret | talk},
-	{verb: tricking | locking, object: people},
+	{verb: tricking, object: people},
 	{verb: bending, object: funds},
 	{verb: hiding, object: files | presence, place: people | defence},
 	{verb: watching, object: prize, place: payee | secret},
 	{verb: harvesting, object: personal},
-	{verb: controlling, object: prize},
+	{verb: controlling | seizing, object: prize},
+	{verb: seizing, object: target},
 	{verb: evading, object: defence | control},
 	{verb: flooding, object: target},
 	{verb: spreading, object: presence},
@@ -70,8 +79,8 @@ var hostile = []claim{
 
 // Claims that something private leaves.
 var leaks = []claim{
-	{verb: moving, object: secret | talk | chatter | environ, place: outside | attacker},
-	{verb: moving, object: personal, around: owner | attacker, place: outside | attacker},
+	{verb: moving, object: secret | talk | environ, place: outside | attacker | relay},
+	{verb: moving, object: personal | chatter, around: owner | attacker, place: outside | attacker},
 	{verb: moving | replacing, object: copies, place: outside},
 }
 
@@ -79,7 +88,7 @@ var leaks = []claim{
 func (a *Act) Leaks() bool {
 	n := a.next
 	return a.done() && (a.matches(leaks) ||
-		n != nil && n.done() && a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&outside != 0)
+		n != nil && n.done() && a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&(outside|relay) != 0)
 }
 
 // Claims that are an attack only where nobody may see it.
@@ -97,8 +106,12 @@ func (a *Act) Attacks(summary bool) bool {
 	if !a.done() {
 		return false
 	}
-	if (a.before|anyOf(a.Rest))&attacker != 0 && a.verb&(guarding|erasing) == 0 && !meaning.TellsAbout(a.Verb) {
+	words := a.before | anyOf(a.Rest)
+	if words&guards == 0 && (words&attacker != 0 && a.verb&(guarding|erasing) == 0 && a.verb != watching && !meaning.TellsAbout(a.Verb) || a.place&fake != 0 && a.place&pages != 0) {
 		return true
+	}
+	if a.verb&encrypting != 0 && (a.says("your") || a.says("key") || a.says("password")) {
+		return false // the owner can open it again
 	}
 	if a.Passive && a.verb&attacking != 0 {
 		return false // "which goals are breached" says nothing of who does it
@@ -196,12 +209,12 @@ func (a *Act) Conceals() bool {
 		return false // it is told later
 	case a.Negated && a.verb&telling != 0:
 		person := (a.object|a.around|a.whom)&people != 0 || a.Passive && a.before&people != 0
-		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about == 0 && (a.next == nil || a.next.Opening != "to")
+		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about&^people == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
 	case a.Negated && a.verb&uttering != 0:
 		return a.directed() && (thing && (!a.Passive || a.object&step != 0 || a.whom&people != 0) || clause && !a.other)
 	case a.Negated && (a.Verb == "show" || a.Verb == "display"):
-		return a.directed() && (a.object|a.whom)&people != 0 && (a.object&this != 0 && !a.other || a.around&tainted != 0)
+		return a.directed() && (a.object|a.whom)&people != 0 && (a.object&this != 0 && !a.other || a.around&(tainted|masked) != 0)
 	case a.Negated && a.verb&knowing != 0:
 		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
 	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):

@@ -65,7 +65,15 @@ const (
 	capacity // what is used up
 	goals    // what the model is to do
 	machine
-	unseenness  // what is not to be noticed
+	unseenness // what is not to be noticed
+	stolen
+	masked // adjectives of what nobody is to find
+	fake
+	pages       // where people log in
+	guards      // words of defence, which hold attackers too
+	gained      // what an intruder gains
+	typed       // what a person types
+	relay       // services that pass on what is posted
 	transaction // what a wallet signs
 )
 
@@ -107,7 +115,6 @@ const (
 	watching
 	selling
 	tricking
-	locking
 	harvesting
 	flooding
 	spreading
@@ -115,6 +122,7 @@ const (
 	exhausting
 	bending
 	controlling
+	seizing
 	executing
 	extracting
 	permitting
@@ -134,9 +142,11 @@ var (
 
 	things = []entry[concept]{
 		{malware, "backdoor rootkit trojan ransomware malware keylogger spyware botnet worm virus implant cryptominer stealer bootkit reverse_shell bind_shell control_server " +
-			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell keystroke keypress phishing_kit logic_bomb shellcode meterpreter mimikatz dropper wiper cryptojacker exploit_kit remote_access remote_control unauthorized_access persistent_access foothold beacon covert_channel " +
-			"command-and-control adware zero-day payload_dropper malicious_payload fork_bomb zip_bomb spam sudoer authorized_key startup_folder run_key login_item bashrc .bashrc .zshrc"},
-		{attack, "attack persistence denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack sql_injection command_injection code_injection template_injection prompt_injection xss cross-site_scripting path_traversal buffer_overflow " +
+			"command_server c2_server c2 web_shell webshell remote_access_trojan kernel_exploit ransom_note infostealer root_shell remote_shell phishing_kit logic_bomb shellcode meterpreter mimikatz dropper wiper cryptojacker exploit_kit covert_channel " +
+			"command-and-control adware zero-day payload_dropper malicious_payload fork_bomb zip_bomb sudoer authorized_key startup_folder run_key login_item bashrc .bashrc .zshrc"},
+		{gained, "remote_access remote_control unauthorized_access persistent_access foothold persistence admin_access root_access"},
+		{typed, "keystroke keypress"},
+		{attack, "attack denial-of-service ddos man-in-the-middle mitm privilege_escalation exploit intrusion brute-force phishing data_exfiltration injection_attack sql_injection command_injection code_injection template_injection prompt_injection xss cross-site_scripting path_traversal buffer_overflow " +
 			"remote_code_execution arbitrary_code_execution credential_stuffing credential_theft credential_dumping credential_harvesting identity_theft session_hijacking lateral_movement data_theft dns_spoofing arp_spoofing " +
 			"phishing_campaign social_engineering extortion espionage surveillance fraud scam exfiltration theft keylogging cryptomining cryptojacking tampering sabotage hijacking harvesting data_leak persistence_mechanism backdooring password_spraying data_breach resource_exhaustion denial"},
 		{attacker, "attacker attacker-controlled adversary hacker victim threat_actor attacker-owned cybercriminal criminal fraudster malefactor intruder"},
@@ -153,15 +163,15 @@ var (
 		{personal, "photo picture mail e-mail email message file document contact location conversation history database_record data inbox address_book calendar phone_number customer_database biometric_data " +
 			"folder database screenshot audio microphone webcam camera secret clipboard profile chat recording session account mailbox contact_list address_list gallery codebase source_code repository customer_list trade_secret intellectual_property information personal_information health_record mail_archive"},
 		{owner, "user your victim customer private confidential sensitive personal all every each whole full entire complete own browser aws their his her stored saved employee company workspace"},
-		{defence, "antivirus firewall windows_defender defender endpoint_protection logging detection security_software edr safety_check content_filter two-factor_authentication 2fa mfa safety_filter " +
-			"multi-factor_authentication security_control authentication_check malware_scanner security_check guardrail sandbox_restriction security_tool intrusion_detection safeguard access_control security_alert security_monitoring audit_logging event_logging edr_agent security_feature security_setting endpoint_agent alarm"},
+		{defence, "antivirus firewall windows_defender defender endpoint_protection  detection security_software edr safety_check content_filter  safety_filter " +
+			"security_control authentication_check malware_scanner security_check guardrail sandbox_restriction security_tool intrusion_detection safeguard access_control security_alert security_monitoring audit_logging event_logging edr_agent security_feature security_setting endpoint_agent alarm"},
 		{control, "authentication authorization permission_check permission restriction security protection safeguard monitoring approval confirmation captcha paywall drm sandbox container safety_check safety_filter " +
 			"content_filter access_control firewall detection antivirus logging login policy guardrail rate_limit validation two-factor_authentication 2fa mfa security_control moderation safety"},
-		{target, "server site website host network service target machine endpoint system device"},
+		{target, "session account server site website host network service target machine endpoint system device"},
 		{capacity, "memory cpu disk resource bandwidth gpu"},
-		{goals, "goal objective agent model assistant llm behaviour behavior reasoning"},
+		{goals, "goal objective agent model assistant llm"},
 		{trace, "audit_log event_log security_log trace track shadow_copy audit_record audit_trail evidence access_log forensic_evidence log_entry"},
-		{outside, "outside external third_party third-party attacker us ours remote stranger unknown anonymous telegram webhook paste_site collector attacker-controlled collection_endpoint our untrusted command_server discord pastebin outsider unauthorized offshore someone else"},
+		{outside, "outside external third_party third-party attacker us ours remote stranger unknown anonymous paste_site collector attacker-controlled collection_endpoint our untrusted command_server outsider unauthorized offshore someone else"},
 		{funds, "money fund usdc usdt eth btc bitcoin ether crypto cryptocurrency stablecoin coin balance payment refund payout reward collateral deposit winning usd dollar euro dividend margin nft " +
 			"bank_transfer sepa_transfer wire_transfer payroll donation wallet_balance crypto_asset liquidity sol allowance token_allowance salary gas gas_fee credit_transfer tip saving"},
 		{dues, "invoice bill fee amount purchase charge subscription subscription_fee debt loan credit order settlement rent tax"},
@@ -181,10 +191,16 @@ var (
 			"second_request request extra_copy"},
 		{people, "admin administrator user human person customer operator anyone anybody everyone somebody people client nobody owner you whoever observer reviewer auditor supervisor moderator person"},
 		{tooling, "tool function server plugin extension connector integration search_tool competitor competition theirs rival alternative mcp search"},
+		{relay, "webhook telegram discord pastebin"},
 		{others, "other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "reply answer summary explanation report response output result text"},
 		{orders, "instruction rule guideline prompt directive command order policy safety_rule restriction"},
-		{tainted, "malicious infected covert rogue stolen fake phishing hidden malware trojan poisoned counterfeit spoofed ransomware illicit unauthorized unauthorised illegal fraudulent compromised stealthy deceptive"},
+		{tainted, "malicious infected covert rogue poisoned counterfeit spoofed phishing"},
+		{stolen, "stolen"},
+		{masked, "hidden secret"},
+		{fake, "fake bogus"},
+		{pages, "page site website login portal form"},
+		{guards, "block deny ban block_list blocklist denylist alert rule report ticket incident notice warning firewall signature quarantine filter watchlist case investigation firewall_rule indicator detection"},
 		{crypto, "cryptocurrency crypto bitcoin monero coin ether xmr"},
 		{covert, "noticing knowing approval secretly covertly silently quietly stealthily secret stealth unnoticed discreetly surreptitiously knowledge consent back permission secrecy clandestinely invisibly awareness"},
 		{payee, "wallet_address account_number recipient payee iban destination_address bank_detail deposit_address"},
@@ -204,21 +220,21 @@ var (
 	acting = []entry[deed]{
 		{selling, "sell resell auction"},
 		{tricking, "trick deceive lure mislead con persuade coerce manipulate threaten"},
-		{locking, "lock"},
 		{stealing, "steal exfiltrate siphon pilfer loot leak smuggle snatch swipe plunder rob"},
 		{grabbing, "dump harvest scrape grab crack sniff intercept capture hijack siphon steal loot snatch"},
 		{harvesting, "harvest siphon sniff snatch pilfer"},
 		{taking, "dump harvest scrape grab extract crack sniff intercept capture collect gather decrypt log record monitor hijack read copy siphon steal recover obtain retrieve"},
-		{moving, "send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report"},
+		{moving, "beacon send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report"},
 		{making, "gain achieve deliver obtain acquire install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
-			"set give move use log maintain provide perform carry mount conduct"},
-		{attacking, "attack hack infiltrate breach compromise penetrate cripple masquerade disguise tamper brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop weaponize deface abuse blackmail extort ransom take_over keylog jailbreak phone_home call_home defraud swindle surveil wiretap"},
+			"set give move use download fetch maintain provide perform carry mount conduct"},
+		{attacking, "attack hack infiltrate breach compromise penetrate cripple masquerade disguise tamper brute-force phish ddos spoof impersonate infect backdoor sabotage eavesdrop spy snoop weaponize deface abuse blackmail extort ransom keylog jailbreak phone_home call_home defraud swindle surveil wiretap"},
 		{flooding, "flood overload overwhelm crash exhaust saturate ddos bombard"},
 		{spreading, "spread propagate replicate"},
 		{evading, "bypass circumvent evade defeat subvert sidestep dodge escape undermine break disarm"},
 		{exhausting, "exhaust consume hog saturate deplete"},
 		{bending, "override manipulate hijack subvert redirect corrupt alter poison"},
-		{controlling, "control take_over command operate"},
+		{controlling, "control command operate"},
+		{seizing, "take_over seize commandeer"},
 		{exploiting, "exploit escalate"},
 		{mining, "mine"},
 		{encrypting, "encrypt"},

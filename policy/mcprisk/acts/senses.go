@@ -59,7 +59,7 @@ func Senses() map[string]Sense {
 	}
 	for word, d := range deeds() {
 		var s Sense
-		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling) != 0 {
+		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling|evading|flooding|spreading|exhausting|bending|selling|tricking|harvesting|seizing) != 0 {
 			s |= sinister
 		}
 		if d&(hiding|omitting|lying) != 0 {

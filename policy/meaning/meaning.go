@@ -137,7 +137,7 @@ const quotes = "\"'`()[]{}<>*"
 func (p *parser) token(run string, at int) (ends bool) {
 	trimmed := strings.TrimLeft(run, quotes)
 	if strings.HasPrefix(run, "(") {
-		p.add(",", at, at)
+		p.push(",", at, at)
 	}
 	at += len(run) - len(trimmed)
 	word := strings.TrimRight(trimmed, quotes+".,;:!?")
@@ -148,29 +148,29 @@ func (p *parser) token(run string, at int) (ends bool) {
 	}
 	end := at + len(word)
 	if before, ok := strings.CutSuffix(word, "n't"); ok { // don't, isn't, needn't
-		p.add(before, at, at+len(before))
-		p.add("not", at+len(before), end)
+		p.push(before, at, at+len(before))
+		p.push("not", at+len(before), end)
 	} else if before, ok := strings.CutSuffix(word, "'s"); ok && (before == "it" || before == "there" || before == "that") {
-		p.add(before, at, at+len(before))
-		p.add("is", at+len(before), end)
+		p.push(before, at, at+len(before))
+		p.push("is", at+len(before), end)
 	} else {
-		p.add(strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'"), at, end)
+		p.push(strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'"), at, end)
 	}
 	if strings.ContainsAny(tail, ".;:!?") {
 		return true
 	}
 	if strings.ContainsAny(tail, ",)") {
-		p.add(",", end, end+1)
+		p.push(",", end, end+1)
 	}
 	return false
 }
 
-func (p *parser) add(word string, from, to int) {
+func (p *parser) push(word string, from, to int) {
 	if full, ok := spellings[word]; ok {
 		word = full
 	}
 	if word == "dont" {
-		p.add("do", from, to)
+		p.push("do", from, to)
 		word = "not"
 	}
 	p.words = append(p.words, wordOf(word, from, to))

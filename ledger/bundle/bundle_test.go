@@ -970,7 +970,10 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		return err
 	}
 	for name, text := range map[string][]byte{"as it is": packed(good), "with its folder": packed(tar.Header{Name: "export/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
-		"padded": compressed(append(unpacked(packed(good)), make([]byte, 10<<10)...))} {
+		"packed again as ./export": packed(tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o700}, tar.Header{Name: "./export/", Typeflag: tar.TypeDir, Mode: 0o700}, with(func(h *tar.Header) { h.Name = "./export/manifest.json" })),
+		"packed again on a Mac":    packed(with(func(h *tar.Header) { h.Name = "./._export" }), good, with(func(h *tar.Header) { h.Name = "export/._manifest.json" })),
+		"packed again by git":      packed(tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "x"}}, good),
+		"padded":                   compressed(append(unpacked(packed(good)), make([]byte, 10<<10)...))} {
 		if err := opened(text); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -985,14 +988,20 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"outside":           packed(with(func(h *tar.Header) { h.Name = "../manifest.json" })),
 		"absolute":          packed(with(func(h *tar.Header) { h.Name = "/etc/passwd" })),
 		"twice":             packed(good, good),
-		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
-		"another's folder":  packed(tar.Header{Name: "src/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
-		"more behind it":    compressed(append(unpacked(packed(good)), "more"...)),
-		"cut check sum":     packed(good)[:len(packed(good))-4],
-		"a cut tail":        packed(good)[:len(packed(good))-1],
-		"text behind it":    append(packed(good), "more"...),
-		"zeros without end": compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
-		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
+		"twice, two ways":   packed(good, with(func(h *tar.Header) { h.Name = "./export/manifest.json" })),
+		"out of its folder": packed(with(func(h *tar.Header) { h.Name = "export/../../manifest.json" })),
+		"a link as a Mac's": packed(with(func(h *tar.Header) {
+			h.Name, h.Typeflag, h.Linkname, h.Size = "._export", tar.TypeSymlink, "/etc/passwd", 0
+		})),
+		"a large Mac's file": packed(with(func(h *tar.Header) { h.Name, h.Size = "._export", 1<<40 })),
+		"a terabyte":         packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
+		"another's folder":   packed(tar.Header{Name: "src/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
+		"more behind it":     compressed(append(unpacked(packed(good)), "more"...)),
+		"cut check sum":      packed(good)[:len(packed(good))-4],
+		"a cut tail":         packed(good)[:len(packed(good))-1],
+		"text behind it":     append(packed(good), "more"...),
+		"zeros without end":  compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
+		"another's archive":  packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
 		if err := opened(text); err == nil {
 			t.Errorf("%s: it was opened", name)

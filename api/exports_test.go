@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -174,5 +175,74 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	}
 	if report, err := n.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
 		t.Errorf("%v, %v", report.Faults, err)
+	}
+}
+
+// An export of a period shows the events around it without their payloads, so that
+// verifiers can hold the period against the events; an export without an event after
+// its period goes to the end of the history and says so. One for an agent opens nothing
+// of anybody else.
+func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	keepCheckpoints(n)
+	o, err := n.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "owner@period.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	export := func(f bundle.Filters) (m bundle.Manifest, folder string) {
+		t.Helper()
+		folder = t.TempDir()
+		n.clock.Add(time.Second)
+		m, err := n.app.ExportHistory(t.Context(), commands.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := bundle.Open(t.Context(), folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n)}, nil); err != nil || !r.Valid || r.Filters != m.Filters {
+			t.Errorf("%+v: %+v, %v", f, r, err)
+		}
+		again := t.TempDir()
+		if _, err := n.app.ExportAgain(t.Context(), o.OrgID, m.ExportID, again); err != nil {
+			t.Errorf("%+v: made again: %v", f, err)
+		}
+		return m, folder
+	}
+	for _, agent := range []string{"agent-a", "agent-b"} {
+		export(bundle.Filters{Agent: agent})
+	}
+	stored, err := n.app.Ledger.Tenant(t.Context(), o.OrgID, 1, 100)
+	if err != nil || len(stored) < 4 {
+		t.Fatalf("%d events, %v", len(stored), err)
+	}
+	last := len(stored) - 1
+	at := func(i int) string { return stored[i].Occurred().UTC().Format("2006-01-02T15:04:05.999999Z") }
+	for _, c := range []struct {
+		from, to    string
+		first, end  int // indices of the range
+		period, far string
+	}{
+		{"", at(last), 0, last + 1, "", at(last)},
+		{at(last), "", last - 1, last + 1, at(last), ""},
+		{at(last - 1), at(last), last - 2, last + 1, at(last - 1), at(last)},
+		{"1970-01-01T02:00:00+02:00", "2999-01-01T00:00:00Z", 0, last + 1, "", ""},
+	} {
+		m, folder := export(bundle.Filters{From: c.from, To: c.to})
+		if got := []int64{m.FirstSequence, m.Count}; m.Filters.From != c.period || m.Filters.To != c.far || got[0] != int64(c.first)+1 || c.far != "" && got[1] != int64(c.end-c.first) {
+			t.Errorf("%s to %s: %v, %+v", c.from, c.to, got, m.Filters)
+		}
+		lines, err := os.ReadFile(filepath.Join(folder, "events.jsonl"))
+		if hidden := int64(bytes.Count(lines, []byte(`"payload":null`))); err != nil || hidden != m.Withheld {
+			t.Errorf("%s to %s: %d lines without payload, and withheld is %d, %v", c.from, c.to, hidden, m.Withheld, err)
+		}
+	}
+	_, folder := export(bundle.Filters{Agent: "agent-b"})
+	openings, err := os.ReadFile(filepath.Join(folder, "openings.jsonl"))
+	if err != nil || bytes.Contains(openings, []byte("owner@")) || bytes.Contains(openings, []byte("agent-a")) || !bytes.Contains(openings, []byte("agent-b")) {
+		t.Errorf("the export of agent-b opens %s, %v", openings, err)
 	}
 }

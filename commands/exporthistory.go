@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
@@ -47,6 +49,9 @@ type exporting struct {
 	e        Export
 	folder   *bundle.Folder
 	manifest bundle.Manifest
+	within   int64             // events of the period
+	from, to int64             // its bounds in microseconds since 1970; 0: none
+	agentKey string            // data key of the one agent that the export is about; empty: it is about others, too
 	head     *ledger.Published // nil: no checkpoint covers the events
 	proofs   *tree.Proofs
 
@@ -88,7 +93,7 @@ func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, err
 	if err := x.rangeOf(ctx); err != nil {
 		return x.manifest, refusal(err)
 	}
-	if e.Most > 0 && x.manifest.Count > e.Most {
+	if e.Most > 0 && x.within > e.Most {
 		return x.manifest, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
 	}
 	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
@@ -153,10 +158,12 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 	return err
 }
 
-// rangeOf finds first and last sequence of the period, which begins and ends with
-// whole appends.
+// rangeOf finds first and last sequence. Of a period the event before it and the append
+// after it belong to the range, without their payloads: they show that nothing was left
+// out at its edges. Where no event is at or after its end, the range goes to the end of
+// the history, and the filters have no such end.
 func (x *exporting) rangeOf(ctx context.Context) error {
-	m, f := &x.manifest, x.e.Filters
+	m, f := &x.manifest, &x.e.Filters
 	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
 	if err != nil {
 		return err
@@ -164,52 +171,61 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
 		return errNoOrganization
 	}
-	// The number of events before a time: times do not fall within a tenant.
-	before := func(name, text string, otherwise int64) (int64, error) {
-		if text == "" {
-			return otherwise, nil
-		}
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
-		}
-		var failed error
-		n := sort.Search(int(last), func(i int) bool {
-			found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{int64(i) + 1})
-			failed = errors.Join(failed, err)
-			e, ok := found[int64(i)+1]
-			return ok && e.OccurredUS >= at.UnixMicro()
-		})
-		return int64(n), failed
-	}
-	start, err := before("from", f.From, 0)
+	start, err := x.before(ctx, "from", &f.From, 0, last)
 	if err != nil {
 		return err
 	}
-	end, err := before("to", f.To, last)
+	end, err := x.before(ctx, "to", &f.To, last, last)
 	if err != nil {
 		return err
-	}
-	for start > 0 && start < last {
-		found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{start + 1})
-		if err != nil || found[start+1].IdemKey != nil {
-			break
-		}
-		start--
 	}
 	if start >= end {
 		return policy.Refuse(CodeNotFound, "/from", "the organization has no events in this period")
+	}
+	if x.within = end - start; start > 0 {
+		start--
+	}
+	if end == last {
+		f.To = ""
+	} else {
+		end++
 	}
 	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{start, end})
 	if err != nil {
 		return err
 	}
 	end += int64(found[end].More)
-	m.FirstSequence, m.Count, m.PrevBeforeFirst = start+1, end-start, ledger.Hash(ledger.Genesis(m.Origin, m.Tenant)).String()
+	m.Filters, m.FirstSequence, m.Count, m.PrevBeforeFirst = *f, start+1, end-start, ledger.Hash(ledger.Genesis(m.Origin, m.Tenant)).String()
 	if start > 0 {
 		m.PrevBeforeFirst = found[start].Hash.String()
 	}
 	return nil
+}
+
+// before counts the events before a bound of the period, which it writes in UTC, to the
+// microsecond, as verifiers read it. Times do not fall within a tenant, and all events
+// of an append have one.
+func (x *exporting) before(ctx context.Context, name string, bound *string, otherwise, last int64) (int64, error) {
+	if *bound == "" {
+		return otherwise, nil
+	}
+	at, err := time.Parse(time.RFC3339, *bound)
+	if err != nil {
+		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
+	}
+	if at.UnixMicro() <= 0 { // before every event
+		*bound = ""
+		return 0, nil
+	}
+	*bound = at.UTC().Format("2006-01-02T15:04:05.999999Z")
+	var failed error
+	n := sort.Search(int(last), func(i int) bool {
+		found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{int64(i) + 1})
+		failed = errors.Join(failed, err)
+		e, ok := found[int64(i)+1]
+		return ok && e.OccurredUS >= at.UnixMicro()
+	})
+	return int64(n), failed
 }
 
 // readHead waits for a checkpoint that covers the last event.
@@ -234,6 +250,12 @@ func (x *exporting) readHead(ctx context.Context) error {
 func (x *exporting) writeEvents(ctx context.Context) (err error) {
 	if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
 		return err
+	}
+	x.from, x.to, _ = x.e.Filters.Period() // before has written them
+	if agent := x.e.Filters.Agent; agent != "" && x.app.Vault != nil {
+		if x.agentKey, err = x.app.Vault.Find(ctx, x.e.Tenant, "agent:"+agent); err != nil {
+			return err
+		}
 	}
 	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
 		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
@@ -296,7 +318,7 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	if !show {
 		return nil
 	}
-	if erased || x.e.Filters.NoPersonal && len(opened.openings) > 0 {
+	if erased || len(opened.openings) > 0 && !x.handsOut(e) {
 		if err := writeLine(x.redactions, map[string]any{"eventId": e.ID, "erased": erased}); err != nil {
 			return err
 		}
@@ -311,6 +333,20 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 		return err
 	}
 	return x.views.add(e, opened.record)
+}
+
+// handsOut says whether the bundle opens the personal members of an event: an export for
+// one agent opens nothing of anybody else.
+func (x *exporting) handsOut(e ledger.Event) bool {
+	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
+		return !x.e.Filters.NoPersonal
+	}
+	var payload struct {
+		Sealed struct {
+			KeyID string `json:"keyId"`
+		} `json:"sealed"`
+	}
+	return json.Unmarshal(e.Payload, &payload) == nil && payload.Sealed.KeyID == x.agentKey
 }
 
 // openedEvent is what an export reads of an event.
@@ -348,9 +384,13 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 }
 
 // shows says whether the filters let an event through; what belongs to a decision
-// goes with it, and what belongs to none is shown always.
+// goes with it, and what belongs to none is shown always. Outside of the period
+// nothing is.
 func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
 	f := x.e.Filters
+	if e.OccurredUS < x.from || x.to > 0 && e.OccurredUS >= x.to {
+		return false
+	}
 	every := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
 	if every || !strings.HasPrefix(e.Stream, "decision/") {
 		return true

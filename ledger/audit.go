@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"slices"
 
@@ -23,7 +24,8 @@ import (
 type Audit struct {
 	Origin      string                       // without the partition: ledger.example.com/countersign
 	Keys        map[string]ed25519.PublicKey // that the auditor holds, by id, of both purposes; nil: the database's
-	Pins        []Pin                        // notes from outside
+	Pins        []Pin                        // notes that the auditor has kept
+	Outside     []checkpoint.Store           // places whose newest note is read, too, whatever else is brought
 	KEK         []byte                       // opens personal members; nil: what they hide is not checked
 	ChainOnly   bool                         // no records and signatures: chain, tree and head alone
 	Workers     int                          // 0: one for each core
@@ -35,10 +37,11 @@ type Audit struct {
 	spillOctets int                          // of one bucket before it goes to a file; 0: spillOctets
 }
 
-// Pin is a note that somebody kept outside of the database.
+// Pin is a checkpoint.Pin that somebody kept outside of the database.
 type Pin struct {
-	Name string // for people: where it came from
-	Note []byte
+	Name  string // for people: where it came from
+	Note  []byte // the pin's text: a note, and the last event seen of each tenant
+	epoch int64  // of a note of Outside; 0: not known
 }
 
 const (
@@ -73,12 +76,13 @@ func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, er
 }
 
 // VerifyDatabase audits this ledger's own database, trusting what it says about
-// its origin and keys. progress, if not nil, hears the number of events now and then.
-func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head int64)) (Report, error) {
+// its origin and keys, but not against the notes outside of it. progress, if not nil,
+// hears the number of events now and then.
+func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head int64), outside ...checkpoint.Store) (Report, error) {
 	var report Report
 	err := l.reading(ctx, func() (err error) { // a pool may hold connections to a server that was restarted
 		// Short ranges: this pool's statements end after 5 s.
-		report, err = Audit{Origin: l.base(), Archive: l.archive.files, Progress: progress, spanEvents: 8 * tree.Width}.all(ctx, l.pool)
+		report, err = Audit{Origin: l.base(), Archive: l.archive.files, Outside: outside, Progress: progress, spanEvents: 8 * tree.Width}.all(ctx, l.pool)
 		return err
 	})
 	return report, err
@@ -112,7 +116,7 @@ type audit struct {
 	report Report
 	ring   Keyring
 	keys   []Event // the signing_key stream as it was read first
-	seen   []Event // and as the walk met it
+	met    []Event // and as the walk met it
 	set    *set
 	vault  *auditVault
 
@@ -128,6 +132,7 @@ type audit struct {
 	tree     tree.Builder
 	treeHead storedHead
 	pins     []pinned
+	seen     []seenEvent
 
 	tenants  map[string]*tenantEnd
 	last     edgeEvent // the last event of the range before
@@ -163,6 +168,12 @@ type pinned struct {
 	met bool
 }
 
+// seenEvent is an event of a tenant that a pin knows.
+type seenEvent struct {
+	pin, tenant string
+	checkpoint.Seen
+}
+
 // tenantEnd is a tenant's chain as far as the walk has come.
 type tenantEnd struct {
 	tenantHead
@@ -177,7 +188,7 @@ func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16, n int) (Rep
 	}
 	r.set = newSet(a.spillOctets)
 	defer r.set.close()
-	for _, step := range []func(context.Context) error{r.begin, r.readSpans, r.readKeys, r.readPins, r.walk, r.finishTree, r.dataKeys, r.strayRows} {
+	for _, step := range []func(context.Context) error{r.readOutside, r.begin, r.readSpans, r.readKeys, r.readPins, r.walk, r.seenEvents, r.finishTree, r.dataKeys, r.strayRows} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -195,6 +206,48 @@ func (r *audit) fault(f Fault) {
 		return
 	}
 	r.report.Faults = append(r.report.Faults, f)
+}
+
+// readOutside reads the newest note of each place outside of the database. It comes
+// before begin reads the head, so that no note can be ahead of it on a good ledger.
+func (r *audit) readOutside(ctx context.Context) error {
+	if len(r.Outside) == 0 {
+		return nil
+	}
+	origin := fmt.Sprintf("%s/%d", r.Origin, r.p)
+	if r.Origin == "" {
+		err := r.pool.QueryRow(ctx, `select origin from ledger_head where p = $1`, r.p).Scan(&origin)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // begin says so
+		} else if err != nil {
+			return fmt.Errorf("read ledger head: %w", err)
+		}
+	}
+	r.Pins = slices.Clone(r.Pins)
+	for _, store := range r.Outside {
+		epoch, text, err := store.Newest(ctx, origin)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.othersIn(store, origin)
+		case err != nil:
+			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that no checkpoint in %s knows more: it could not be read: %v", store, err))
+		default:
+			r.Pins = append(r.Pins, Pin{store.String(), text, epoch})
+		}
+	}
+	return nil
+}
+
+// othersIn says that a folder has checkpoints of other ledgers and none of this one: who
+// replaces a ledger as a whole gives the new one another origin.
+func (r *audit) othersIn(store checkpoint.Store, origin string) {
+	folder, ok := store.(checkpoint.Folder)
+	if !ok || r.p > 0 {
+		return
+	}
+	if others := folder.Ledgers(); len(others) > 0 {
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that %s is the ledger it was: %s has no checkpoint of it, and has some of %s", origin, folder, others[0]))
+	}
 }
 
 // begin notes the tree head and then the head: what is appended later is not looked
@@ -279,25 +332,86 @@ func (r *audit) readKeys(ctx context.Context) error {
 }
 
 // readPins opens the notes that were kept outside.
-func (r *audit) readPins(context.Context) error {
+func (r *audit) readPins(ctx context.Context) error {
 	for _, pin := range r.Pins {
-		c, void, err := r.ring.openNote(pin.Note, r.Origin)
-		switch {
-		case err != nil:
+		kept, err := checkpoint.ParsePin(pin.Note)
+		if err != nil {
 			r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
-		case void:
-			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
-		case c.Size > r.head.pos:
-			r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
-				fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
-		default:
-			r.pins = append(r.pins, pinned{Pin: pin, Checkpoint: c})
+			continue
+		}
+		for tenant, seen := range kept.Tenants {
+			if Home(tenant, r.n) == r.p {
+				r.seen = append(r.seen, seenEvent{pin.Name, tenant, seen})
+			}
+		}
+		if err := r.readPin(ctx, pin, kept.Note); err != nil {
+			return err
 		}
 	}
 	if len(r.Pins) == 0 {
 		r.report.Gaps = append(r.report.Gaps, "that history was not replaced before you first saw it (no --pin given)")
 	}
 	slices.SortFunc(r.pins, func(a, b pinned) int { return int(a.Size - b.Size) })
+	return nil
+}
+
+func (r *audit) readPin(ctx context.Context, pin Pin, note []byte) error {
+	c, void, err := r.ring.openNote(note, r.Origin)
+	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // of before a rollback
+		if declared, err := r.declaredLoss(ctx, c.Size); declared || err != nil {
+			return err
+		}
+	}
+	switch {
+	case err != nil:
+		r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+	case void:
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
+	case c.Size > r.head.pos:
+		r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
+			fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
+	case pin.epoch > r.head.epoch:
+		r.headFault("epoch", "ROLLBACK: %s has a checkpoint of epoch %d", pin.Name, pin.epoch)
+	default:
+		r.pins = append(r.pins, pinned{Pin: pin, Checkpoint: c})
+	}
+	return nil
+}
+
+// declaredLoss says whether an accepted rollback covers the loss of a size. The walk
+// checks who signed it.
+func (r *audit) declaredLoss(ctx context.Context, size int64) (bool, error) {
+	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, serviceTenant(r.p), CheckpointStream, r.head.pos)
+	if err != nil {
+		return false, fmt.Errorf("read declared rollbacks: %w", err)
+	}
+	stored, err := pgx.CollectRows(rows, scanEvent)
+	if err != nil {
+		return false, fmt.Errorf("read declared rollbacks: %w", err)
+	}
+	return slices.ContainsFunc(stored, func(e Event) bool {
+		loss, ok := declaration(e)
+		return ok && loss.LostFrom <= size && size <= loss.LostTo
+	}), nil
+}
+
+// seenEvents looks for the events that pins know by tenant and sequence.
+func (r *audit) seenEvents(ctx context.Context) error {
+	for _, seen := range r.seen {
+		var hash Hash
+		var position int64
+		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and tseq = $3`, r.p, seen.tenant, seen.Sequence).Scan(&position, into(&hash))
+		row := fmt.Sprintf("tenant %s, tseq %d", seen.tenant, seen.Sequence)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			r.fault(Fault{"events", row, 0, "tseq", fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
+		case err != nil:
+			return fmt.Errorf("read events: %w", err)
+		case hash.String() != seen.Hash:
+			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event with this sequence: %s", seen.pin, seen.Hash)})
+		}
+	}
 	return nil
 }
 
@@ -383,7 +497,7 @@ func (r *audit) join(ctx context.Context, s *spanResult) error {
 		}
 		r.last = s.last
 	}
-	r.seen = append(r.seen, s.keys...)
+	r.met = append(r.met, s.keys...)
 	r.erased = append(r.erased, s.erased...)
 	for _, epoch := range s.declared {
 		if epoch <= max(r.declared, 1) {
@@ -417,7 +531,7 @@ func (r *audit) joinTenant(tenant string, s *tenantSpan) {
 
 // conclude compares what only the end of the walk knows.
 func (r *audit) conclude() {
-	if len(r.keys) != len(r.seen) || !slices.EqualFunc(r.keys, r.seen, func(a, b Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
+	if len(r.keys) != len(r.met) || !slices.EqualFunc(r.keys, r.met, func(a, b Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
 		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the walk met other signing keys than the look-up by stream"})
 	}
 	if want := max(r.declared, 1); r.head.epoch != 0 && r.head.epoch != want {

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +34,7 @@ type audited struct {
 	super  *pgx.Conn
 	pool   *pgxpool.Pool
 	audit  ledger.Audit // as an auditor with everything from outside
+	folder checkpoint.Folder
 	events int64
 }
 
@@ -91,7 +93,7 @@ func newAudited(t *testing.T) *audited {
 	head := must(l.Partition(0).Head(ctx))
 	p := covered(t, l, head)
 	l.Close()
-	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), events: head,
+	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), folder: folder, events: head,
 		audit: ledger.Audit{Origin: ledgertest.Origin, KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
 			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
 	t.Cleanup(a.pool.Close)
@@ -261,6 +263,47 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		}
 		if attack.pin && !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") && !strings.Contains(fmt.Sprint(report.Faults), "FORK") {
 			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
+		}
+		// Who brings nothing but the folder of checkpoints finds it, too.
+		if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); attack.pin && len(report.Faults) == 0 {
+			t.Errorf("%s: not found with the folder of checkpoints alone", attack.name)
+		}
+	}
+	a.restore()
+	if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); len(report.Faults) > 0 || strings.Contains(fmt.Sprint(report.Gaps), "--pin") {
+		t.Errorf("untouched, with the folder of checkpoints alone: %v, %v", report.Faults, report.Gaps)
+	}
+	a.exec(`update ledger_head set origin = 'ledger.example.com/another/0'`)
+	a.audit.Origin = "ledger.example.com/another"
+	a.rehash()
+	a.exec(fixHead + forgetTree)
+	if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
+		t.Errorf("all of it rewritten under another origin: %v, %v", report.Faults, report.Gaps)
+	}
+}
+
+// A pin knows of each tenant the last event that was seen.
+func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t)
+	var last int64
+	var hash []byte
+	if err := a.super.QueryRow(t.Context(), `select tseq, hash from events where tenant = 'org_a' order by tseq desc limit 1`).Scan(&last, &hash); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		seen checkpoint.Seen
+		want string
+	}{
+		{checkpoint.Seen{Sequence: last, Hash: hex.EncodeToString(hash)}, "[]"},
+		{checkpoint.Seen{Sequence: last + 1, Hash: hex.EncodeToString(hash)}, "ROLLBACK: it is missing"},
+		{checkpoint.Seen{Sequence: last - 1, Hash: hex.EncodeToString(hash)}, "FORK: a file has seen another event"},
+	} {
+		pin := checkpoint.Pin{Note: a.audit.Pins[0].Note, Tenants: map[string]checkpoint.Seen{"org_a": c.seen}}
+		audit := a.audit
+		audit.Pins = []ledger.Pin{{Name: "a file", Note: pin.Text()}}
+		if got := fmt.Sprint(a.run(audit).Faults); !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s", c.seen, got)
 		}
 	}
 }

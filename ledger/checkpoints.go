@@ -28,6 +28,11 @@ type Checkpoints struct {
 	Step      int64                // events that the tree grows by in one transaction; 0: 20,000
 }
 
+// Stores are the places whose newest note counts: the folder and the mirrors.
+func (c Checkpoints) Stores() []checkpoint.Store {
+	return append([]checkpoint.Store{c.Folder}, c.Mirrors...)
+}
+
 // CheckpointStream is where the ledger says what its checkpoints vouch for and
 // which events they have lost, in the
 // service's tenant of its partition.

@@ -74,7 +74,7 @@ func (p *Partition) checkOutside(ctx context.Context, c Checkpoints) (found bool
 	// The notes come first: beside nodes that go on writing, what is outside is ahead of
 	// what was read of the database before.
 	var notes []outsideNote
-	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
+	for _, store := range c.Stores() {
 		epoch, text, err := store.Newest(ctx, p.origin)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -128,8 +128,17 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if !errors.As(err, &rollback) {
 		t.Fatal(err)
 	}
+	if report := must(l.VerifyDatabase(t.Context(), nil, folder)); !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") {
+		t.Errorf("verified before: %v", report.Faults)
+	}
+	if check := l.CheckItselfNow(t.Context(), nil, folder); !strings.Contains(check.False, "ROLLBACK") {
+		t.Errorf("it verified itself before: %+v", check)
+	}
 	if err := l.AcceptRollback(t.Context(), rollback, record, "evt_back"); err != nil {
 		t.Fatal(err)
+	}
+	if report := must(l.VerifyDatabase(t.Context(), nil, folder)); len(report.Faults) > 0 {
+		t.Errorf("verified behind it: %v", report.Faults)
 	}
 	if _, err := other.Append(t.Context(), one("y", ledger.New(), "y")); !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "start this node again") {
 		t.Errorf("the other node: %v", err)

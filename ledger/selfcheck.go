@@ -48,7 +48,7 @@ func (l *Ledger) CheckItself(c SelfChecks) {
 	}
 	l.done.Go(func() {
 		for ; sleep(l.background, l.suspicion, wait); wait = selfCheckEvery {
-			l.Heed(c, l.CheckItselfNow(l.background, c.KEK))
+			l.Heed(c, l.CheckItselfNow(l.background, c.KEK, c.Folder))
 		}
 	})
 }
@@ -92,18 +92,20 @@ func (l *Ledger) HeedRemembered(c SelfChecks) error {
 // history are the tables whose faults make a ledger false.
 var history = []string{"events", "ledger_head"}
 
-// CheckItselfNow verifies the ledger, and remembers and logs what it found.
-func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
+// FalseHistory is the first fault of history itself; empty if there is none.
+func (r Report) FalseHistory() string {
+	if at := slices.IndexFunc(r.Faults, func(f Fault) bool { return slices.Contains(history, f.Table) }); at >= 0 {
+		return r.Faults[at].Error()
+	}
+	return ""
+}
+
+// CheckItselfNow verifies the ledger, also against the notes outside of it, and
+// remembers and logs what it found.
+func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte, outside ...checkpoint.Store) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, Unarchived: true, spanEvents: selfCheckSpan}
-	for _, p := range l.partitions {
-		if k := p.keeper.Load(); k != nil { // what lies outside the database counts
-			if _, text, err := k.options.Folder.Newest(ctx, p.origin); err == nil && text != nil {
-				audit.Pins = append(audit.Pins, Pin{Name: k.options.Folder.String(), Note: text})
-			}
-		}
-	}
+	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, Unarchived: true, Outside: outside, spanEvents: selfCheckSpan}
 	report, err := audit.all(ctx, l.pool)
 	check.Took, check.Events, check.Faults = time.Since(began), report.Events, len(report.Faults)
 	check.Read = err == nil && ctx.Err() == nil
@@ -115,9 +117,7 @@ func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 		l.log.Error("the ledger could not verify itself", "error", err)
 	case check.Faults > 0:
 		check.First = report.Faults[0].Error()
-		if at := slices.IndexFunc(report.Faults, func(f Fault) bool { return slices.Contains(history, f.Table) }); at >= 0 {
-			check.False = report.Faults[at].Error()
-		}
+		check.False = report.FalseHistory()
 		l.log.Error("the ledger is not what was appended: run countersign verify", "faults", check.Faults, "first", check.First)
 	default:
 		l.found.Store(nil)

@@ -95,8 +95,8 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	decide("k3", "ada")
 	ledgertest.Until(t, "a checkpoint beyond that of the export", func() bool { return size() != covered })
 	bare.run(0, "which continue the", "pin", s.base, "--pin", pin)
-	bare.run(1, "what is to be renewed is this", "pin", first, "--pin", pin)
-	bare.run(1, "what is to be renewed is this", "verify", first, "--keys", before, "--pin", pin)
+	bare.run(1, "ask for a new export", "pin", first, "--pin", pin)
+	bare.run(1, "ask for a new export", "verify", first, "--keys", before, "--pin", pin)
 
 	a.run(2, "say who is to be erased", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")

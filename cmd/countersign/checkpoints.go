@@ -71,7 +71,6 @@ func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) 
 	var rollback *ledger.Rollback
 	switch {
 	case errors.As(err, &rollback) && !d.acceptRollback:
-		n.rollback = rollback
 		n.ledger.Refuse(rollback)
 		return nil
 	case errors.As(err, &rollback):
@@ -119,7 +118,7 @@ func (n *node) keepCheckpoints(ctx context.Context) (said string, err error) {
 	}
 	switch {
 	case n.ledger.Stopped() != nil:
-		return "none: this node only reads", nil
+		return "none: READ ONLY, this node appends nothing", nil
 	case n.checkpoints.Signer == nil:
 		return "none (set CHECKPOINT_KEY): a database that is put back would not be noticed", nil
 	case n.app.Signer.KeyID() == n.checkpoints.Signer.KeyID():

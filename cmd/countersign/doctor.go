@@ -100,7 +100,10 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, n.archived(ctx)...)
 	found = append(found, c.supported(ctx, &c.data, newLog(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)
-	report, err := n.ledger.VerifyDatabase(ctx, nil)
+	if text := n.readOnly(); text != "" {
+		found = append(found, finding{"ledger", "bad", text})
+	}
+	report, err := n.ledger.VerifyDatabase(ctx, nil, n.checkpoints.Stores()...)
 	switch {
 	case err != nil:
 		found = append(found, finding{"ledger", "bad", err.Error()})

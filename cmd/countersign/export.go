@@ -52,8 +52,12 @@ func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	if err := file.Close(err); err != nil {
 		return err
 	}
-	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
+	end := ""
+	if filters.To != "" && manifest.Filters.To == "" {
+		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
+	}
+	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out, end))
 }
 
 // export makes the bundle and packs it: before it is recorded, since a disk may be full,

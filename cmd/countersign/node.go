@@ -32,7 +32,6 @@ type node struct {
 
 	kek         []byte // opens the vault; nil without one
 	checkpoints ledger.Checkpoints
-	rollback    *ledger.Rollback // the database was put back: this node only reads
 }
 
 // openNode starts or joins the database of the settings, brings its schema up to
@@ -52,7 +51,22 @@ func openNode(ctx context.Context, d *data, migrate, development bool, baseURL s
 		n.close()
 		return nil, err
 	}
+	if text := n.readOnly(); text != "" {
+		fmt.Fprintf(os.Stderr, "countersign: %s\n", text)
+	}
 	return n, nil
+}
+
+// readOnly begins what every command says of a ledger to which this node appends
+// nothing: it was put back, cut or rewritten. What only reads goes on.
+const readOnly = "READ ONLY: "
+
+func (n *node) readOnly() string {
+	if n.ledger.Stopped() == nil {
+		return ""
+	}
+	c := n.ledger.Condition()
+	return readOnly + c.Sentence + "; " + c.Detail
 }
 
 func (n *node) open(ctx context.Context, d *data, url string, migrate, development bool, baseURL string) error {

@@ -76,7 +76,11 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	}
 	said := fmt.Sprintf("PINNED      %s at %d events, in %s\n", origin, head.Size, c.Pin)
 	if kept != nil {
-		before, err := checkpoint.Open(kept, origin, keys.all()...) // it was checked when it was kept
+		pin, err := checkpoint.ParsePin(kept)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Pin, err)
+		}
+		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // it was checked when it was kept
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -89,7 +93,7 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if first {
 		said += "TRUSTED     the keys, which the service gave when you first asked it: bring them with --keys\n"
 	}
-	if err := files.Replace(c.Pin, text); err != nil {
+	if err := replacePin(c.Pin, text); err != nil {
 		return err
 	}
 	return o.result(found, o.wrapped("%s", said))

@@ -315,9 +315,6 @@ next, in another terminal:
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
 `, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.said, s.heads)
-	if r := s.node.rollback; r != nil {
-		fmt.Fprintf(o.stderr, "countersign: READING ONLY: %v\n", r)
-	}
 	return o.result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)

@@ -14,7 +14,7 @@ import (
 type verifyCmd struct {
 	File string `arg:"" optional:"" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Nothing: the whole ledger."`
 	trustedKeys
-	Pin string `help:"File with the newest checkpoint you have seen of this ledger (countersign pin makes it): what does not continue it is refused, and it is brought up to date." placeholder:"FILE"`
+	Pin string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
 
 	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
 	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 var gzipMagic = []byte{0x1f, 0x8b}
@@ -43,18 +45,26 @@ func (c *verifyCmd) bundle(ctx context.Context, o *output, opened *bundle.Bundle
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\n", result.Events, result.Tenant, result.Size)
+	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
+		result.Tenant, result.Last.Sequence, result.Last.Hash)
+	if result.Filters != (bundle.Filters{}) {
+		filters, err := canon.Marshal(result.Filters)
+		if err != nil {
+			return err
+		}
+		text += fmt.Sprintf("FILTERS     %s\n", filters)
+	}
 	if !result.Valid {
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
 	}
+	text += "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n"
 	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
 		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
 		"the time of any event beyond the order of positions (times are the server's clock)") {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
-	if result.Valid && c.Pin != "" { // it continues the pin, so it has a checkpoint
-		head, err := opened.Text("checkpoint.txt")
-		if err := errors.Join(err, files.Replace(c.Pin, head)); err != nil {
+	if result.Pin != nil {
+		if err := files.Replace(c.Pin, result.Pin); err != nil {
 			return err
 		}
 	}
@@ -79,13 +89,16 @@ func readPin(path string) ([]byte, error) {
 
 // inWords explains what a pin says.
 func inWords(reason string) string {
-	switch reason {
-	case "pin: ROLLBACK":
+	switch {
+	case strings.HasPrefix(reason, "pin: ROLLBACK: "):
+		return "ROLLBACK    The export says that the history of this tenant ends before an event that you have seen.\n" +
+			"            If it is an old export, ask for a new one. If it is new, events were taken away: keep it and your pin, and show both to the operator of the service.\n"
+	case reason == "pin: ROLLBACK":
 		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
-			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
-			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
-	case "pin: FORK":
-		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
+			"            If the checkpoint is only older than your pin, nothing is wrong: ask for a new export, and never replace the pin by hand.\n" +
+			"            If history was taken back, the newest checkpoint of the service (countersign pin https://...) is older than your pin, too: show both to the operator of the service.\n"
+	case strings.HasPrefix(reason, "pin: FORK"):
+		return "FORK        This is another history than the one your pin knows: the service has shown two histories. Keep both, and show them to the operator of the service.\n"
 	}
 	return ""
 }

@@ -21,7 +21,7 @@ import (
 // audit is verify of a database: of DATABASE_URL, with whatever role may select, or
 // of the private one.
 func (c *verifyCmd) audit(ctx context.Context, o *output) error {
-	a, err := c.auditor(ctx)
+	a, err := c.auditor()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *verifyCmd) forgetFinding(report ledger.Report) error {
 }
 
 // auditor collects what is brought from outside.
-func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
+func (c *verifyCmd) auditor() (ledger.Audit, error) {
 	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
 	var err error
 	if a.Archive, err = c.archive(); err != nil {
@@ -96,29 +96,9 @@ func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 		}
 		a.Pins = append(a.Pins, ledger.Pin{Name: pinOf(c.Pin, p), Note: text})
 	}
-	return a, c.outsideNotes(ctx, &a)
-}
-
-// outsideNotes adds the newest note of the folder and of every mirror, where the
-// origin is known.
-func (c *verifyCmd) outsideNotes(ctx context.Context, a *ledger.Audit) error {
-	if a.Origin == "" {
-		return nil
-	}
 	outside, err := c.checkpoints(false)
-	if err != nil {
-		return err
-	}
-	for _, store := range append([]checkpoint.Store{outside.Folder}, outside.Mirrors...) {
-		for p := range migrations.MaxPartitions {
-			_, text, err := store.Newest(ctx, fmt.Sprintf("%s/%d", a.Origin, p))
-			if err != nil {
-				break // how many there are only the database says
-			}
-			a.Pins = append(a.Pins, ledger.Pin{Name: store.String(), Note: text})
-		}
-	}
-	return nil
+	a.Outside = outside.Stores()
+	return a, err
 }
 
 // pinOf is where the pin of a partition is kept: that of the first in the file that is
@@ -153,13 +133,26 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 		return err
 	}
 	for _, text := range notes {
-		path := pinOf(c.Pin, checkpoint.Partition(text))
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
-			continue
-		}
-		if err := files.Replace(path, text); err != nil {
+		if err := replacePin(pinOf(c.Pin, checkpoint.Partition(text)), text); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// replacePin puts a newer note into a pin; the tenants that the pin knows stay.
+func replacePin(path string, note []byte) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	pin, err := checkpoint.ParsePin(old)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	pin.Note = note
+	if text := pin.Text(); !bytes.Equal(old, text) {
+		return files.Replace(path, text)
 	}
 	return nil
 }
@@ -185,6 +178,9 @@ func printReport(o *output, report ledger.Report) error {
 	}
 	if report.More {
 		b.WriteString("FALSE       and more, which are not listed\n")
+	}
+	if report.FalseHistory() != "" {
+		b.WriteString(readOnly + "a node that finds this appends nothing to the ledger, and serves what can be read\n")
 	}
 	for _, text := range report.Trusted {
 		fmt.Fprintf(&b, "TRUSTED     %s\n", text)

@@ -9,6 +9,8 @@ package bundle
 import (
 	_ "embed"
 	"encoding/hex"
+	"regexp"
+	"time"
 
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
@@ -49,16 +51,39 @@ type Manifest struct {
 	Generator       string            `json:"generator"`
 }
 
-// Filters say which decisions a bundle shows whole. Of all others, and of what
-// belongs to them, it holds every column but the payload, so the chain is whole.
+// Filters say which events of its range a bundle shows with their payloads: those of
+// the period, and of its decisions those that are selected. Of all others it holds every
+// column but the payload, so the chain is complete. The event before the period and the
+// append after it are in the range. Without To the range goes to the end of the history.
 type Filters struct {
-	From       string `json:"from,omitempty"` // RFC 3339
-	To         string `json:"to,omitempty"`
+	From       string `json:"from,omitempty"` // RFC 3339 in UTC, to the microsecond at most
+	To         string `json:"to,omitempty"`   // likewise; the first moment after the period
 	Protocol   string `json:"protocol,omitempty"`
 	Decision   string `json:"decision,omitempty"`
 	Agent      string `json:"agent,omitempty"`
 	Run        string `json:"run,omitempty"`
 	NoPersonal bool   `json:"noPersonal,omitzero"`
+}
+
+var periodForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
+
+// Period reads From and To as microseconds since 1970, 0 where there is none. ok is
+// false where one has another form.
+func (f Filters) Period() (from, to int64, ok bool) {
+	for _, bound := range []struct {
+		text string
+		into *int64
+	}{{f.From, &from}, {f.To, &to}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, bound.text)
+		if err != nil || !periodForm.MatchString(bound.text) || at.UnixMicro() <= 0 {
+			return 0, 0, false
+		}
+		*bound.into = at.UnixMicro()
+	}
+	return from, to, true
 }
 
 // Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, where

@@ -108,6 +108,10 @@ func draw() map[string][]byte {
 
 const seenSize = 4
 
+// firstTime is when the first event of draw occurred, 15:00:00; the next ones follow by
+// a second each, the last two together.
+const firstTime = 1_795_186_800_000_000
+
 // seen is a checkpoint of the ledger of draw, which had so many events then.
 func seen(size int) []byte {
 	_, leaves := drawn()
@@ -150,7 +154,7 @@ func drawn() (map[string][]byte, []tree.Hash) {
 	add([32]byte{9})
 	for i, p := range payloads {
 		e := ledger.Event{Position: int64(len(leaves)) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: p.stream, Version: int64(i) + 1, ID: fmt.Sprint("evt_", i),
-			Type: p.kind, SchemaVersion: 1, OccurredUS: 1_795_186_800_000_000 + int64(i), Actor: "cus_1", KeyID: p.keyID,
+			Type: p.kind, SchemaVersion: 1, OccurredUS: firstTime + 1_000_000*int64(min(i, 3)), Actor: "cus_1", KeyID: p.keyID,
 			Payload: []byte(p.payload), PayloadHash: sha256.Sum256([]byte(p.payload)), Prev: prev}
 		if i == 3 {
 			e.More = 1
@@ -287,8 +291,10 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	if r := verified(t, files, nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := verified(t, files, files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
+	if r := verified(t, files, files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 1 || !strings.Contains(r.Gaps[0], "does not know this tenant") {
 		t.Errorf("with its own pin: %+v", r)
+	} else if r := verified(t, files, r.Pin); !r.Valid || len(r.Gaps) != 0 {
+		t.Errorf("with the pin that it left: %+v", r)
 	}
 	c := must(checkpoint.Parse(files["checkpoint.txt"]))
 	for reason, pin := range map[string]checkpoint.Checkpoint{
@@ -307,7 +313,7 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	}
 	extra := maps.Clone(files)
 	extra["note.txt"] = nil
-	if r := verified(t, extra, nil); r.Reason != "files" {
+	if r := verified(t, extra, nil); r.Reason != "files: note.txt is not in the manifest" {
 		t.Errorf("an extra file: %+v", r)
 	}
 }
@@ -459,7 +465,7 @@ func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 
 // A manifest that lacks a member which the verifiers rest on is false, whoever signed it.
 func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
-	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "files"} {
+	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "filters", "withheld", "files"} {
 		files := draw()
 		var envelope struct{ Record map[string]any }
 		if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
@@ -697,12 +703,13 @@ func TestBothVerifiersAgree(t *testing.T) {
 	for i, set := range sets {
 		tools[fmt.Sprintf("jwks%d.json", i)] = jwks(set)
 	}
-	pins := [][]byte{seen(seenSize), seen(3), good["checkpoint.txt"], note(8, tree.Hash{1}), note(seenSize, tree.Hash{1}), note(3, tree.Hash{1}), {}, []byte("nonsense")}
+	bases := []map[string][]byte{good, good, cut(0, 5, "15:00:01", "15:00:03"), cut(1, 3, "15:00:02", "")}
+	pins := [][]byte{pinOf(5, good), pinOf(3, good), pinOf(4, draw(), 9), note(0, tree.Empty()), seen(seenSize), seen(3), good["checkpoint.txt"], note(8, tree.Hash{1}), note(seenSize, tree.Hash{1}), note(3, tree.Hash{1}), {}, []byte("nonsense")}
 	var verdicts [][]any
 	for i := range count {
 		files, keys, pin := good, sets[0], []byte(nil)
 		if i > 0 {
-			files = mutate(r, good)
+			files = mutate(r, bases[r.IntN(len(bases))])
 			if i%10 < len(sets) {
 				keys = sets[i%10]
 			}
@@ -963,7 +970,10 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		return err
 	}
 	for name, text := range map[string][]byte{"as it is": packed(good), "with its folder": packed(tar.Header{Name: "export/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
-		"padded": compressed(append(unpacked(packed(good)), make([]byte, 10<<10)...))} {
+		"packed again as ./export": packed(tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o700}, tar.Header{Name: "./export/", Typeflag: tar.TypeDir, Mode: 0o700}, with(func(h *tar.Header) { h.Name = "./export/manifest.json" })),
+		"packed again on a Mac":    packed(with(func(h *tar.Header) { h.Name = "./._export" }), good, with(func(h *tar.Header) { h.Name = "export/._manifest.json" })),
+		"packed again by git":      packed(tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "x"}}, good),
+		"padded":                   compressed(append(unpacked(packed(good)), make([]byte, 10<<10)...))} {
 		if err := opened(text); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -978,14 +988,20 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"outside":           packed(with(func(h *tar.Header) { h.Name = "../manifest.json" })),
 		"absolute":          packed(with(func(h *tar.Header) { h.Name = "/etc/passwd" })),
 		"twice":             packed(good, good),
-		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
-		"another's folder":  packed(tar.Header{Name: "src/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
-		"more behind it":    compressed(append(unpacked(packed(good)), "more"...)),
-		"cut check sum":     packed(good)[:len(packed(good))-4],
-		"a cut tail":        packed(good)[:len(packed(good))-1],
-		"text behind it":    append(packed(good), "more"...),
-		"zeros without end": compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
-		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
+		"twice, two ways":   packed(good, with(func(h *tar.Header) { h.Name = "./export/manifest.json" })),
+		"out of its folder": packed(with(func(h *tar.Header) { h.Name = "export/../../manifest.json" })),
+		"a link as a Mac's": packed(with(func(h *tar.Header) {
+			h.Name, h.Typeflag, h.Linkname, h.Size = "._export", tar.TypeSymlink, "/etc/passwd", 0
+		})),
+		"a large Mac's file": packed(with(func(h *tar.Header) { h.Name, h.Size = "._export", 1<<40 })),
+		"a terabyte":         packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
+		"another's folder":   packed(tar.Header{Name: "src/", Typeflag: tar.TypeDir, Mode: 0o700}, good),
+		"more behind it":     compressed(append(unpacked(packed(good)), "more"...)),
+		"cut check sum":      packed(good)[:len(packed(good))-4],
+		"a cut tail":         packed(good)[:len(packed(good))-1],
+		"text behind it":     append(packed(good), "more"...),
+		"zeros without end":  compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
+		"another's archive":  packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
 		if err := opened(text); err == nil {
 			t.Errorf("%s: it was opened", name)

@@ -191,6 +191,9 @@ func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 			if err != nil || d.IsDir() {
 				return err
 			}
+			if !d.Type().IsRegular() {
+				return fmt.Errorf("%s is a link or a device: unpack the export again (tar xzf)", Shown(name))
+			}
 			if len(b.names) == maxFiles {
 				return errors.New("the bundle has too many files")
 			}
@@ -367,11 +370,16 @@ func unpack(ctx context.Context, packed io.Reader, folder string, progress Progr
 		if err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
-		name, ours := strings.CutPrefix(header.Name, "export/")
-		if header.Typeflag == tar.TypeDir && (ours || header.Name == "export") {
+		whole := path.Clean(header.Name) // who packs a bundle again may write ./export
+		name, ours := strings.CutPrefix(whole, "export/")
+		folder := header.Typeflag == tar.TypeDir && (ours || whole == "export" || whole == ".")
+		if left -= header.Size; left < 0 {
+			return errNotOurs
+		}
+		if folder || header.Typeflag == tar.TypeXGlobalHeader || !ours && header.Typeflag == tar.TypeReg && ofSystem(whole) {
 			continue
 		}
-		if left -= header.Size; !ours || header.Typeflag != tar.TypeReg || seen[name] || left < 0 || len(seen) == maxFiles {
+		if !ours || header.Typeflag != tar.TypeReg || seen[name] || len(seen) == maxFiles {
 			return errNotOurs
 		}
 		seen[name] = true

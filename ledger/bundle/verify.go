@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -45,6 +46,11 @@ type Result struct {
 	Events int64    `json:"events"`
 	Tenant string   `json:"tenant"`
 	Size   int64    `json:"checkpointSize"`
+
+	Filters Filters         `json:"filters,omitzero"` // of the manifest
+	Views   string          `json:"views"`            // always "not checked"
+	Last    checkpoint.Seen `json:"-"`                // the last event
+	Pin     []byte          `json:"-"`                // the pin that was given, brought up to date; nil: none was, or the bundle is not valid
 }
 
 // reason is a check that failed.
@@ -85,6 +91,10 @@ type verifier struct {
 	keys     map[string]Key // those of the manifest's partition, by id
 	pin      []byte
 	m        relied
+	from, to int64 // the period of the filters, in microseconds since 1970; 0: not limited
+
+	seen     checkpoint.Seen // the event of this tenant that the pin knows; 0: none
+	seenHere string          // hash of the event with that sequence; empty: the bundle does not have it
 
 	signatures seal.Verifier
 	signer     Key // of the manifest
@@ -110,18 +120,20 @@ type relied struct {
 	LastHash        string            `json:"lastHash"`
 	CheckpointSize  int64             `json:"checkpointSize"`
 	PriorDecisions  map[string]string `json:"priorDecisions"`
+	Filters         Filters           `json:"filters"`
+	Withheld        int64             `json:"withheld"`
 	Files           map[string]string `json:"files"`
 }
 
 // Trust is what a verifier brings from elsewhere.
 type Trust struct {
 	Keys []Key
-	Pin  []byte // the note that was kept from before; nil: none was
+	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was
 }
 
 // Verify checks a bundle. The error is of what could not be read, or Unchecked.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
-	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
@@ -211,14 +223,21 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema {
 		return falsef("%s: record", name)
 	}
-	for other := range v.bundle.names {
-		if _, named := v.m.Files[other]; !named && other != name {
-			return falsef("files")
+	if v.from, v.to, ok = v.m.Filters.Period(); !ok {
+		return falsef("%s: record", name)
+	}
+	for _, other := range slices.Sorted(maps.Keys(v.bundle.names)) {
+		switch _, named := v.m.Files[other]; {
+		case named || other == name:
+		case ofSystem(other):
+			v.gap("the file %s, which is not part of the export and was not read", Shown(other))
+		default:
+			return falsef("files: %s is not in the manifest", Shown(other))
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
 		if !v.bundle.names[other] {
-			return falsef("files")
+			return falsef("files: %s is missing", Shown(other))
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
@@ -226,7 +245,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		case err != nil:
 			return err
 		case sum != v.m.Files[other]:
-			return falsef("%s: hash", other)
+			return falsef("%s: hash", Shown(other))
 		}
 	}
 	v.choose()
@@ -245,7 +264,10 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: signature", name)
 	}
 	v.signer = v.keys[i.KeyID]
-	v.result.Tenant, v.result.Events, v.result.Size = v.m.Tenant, v.m.Count, v.m.CheckpointSize
+	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned says what is wrong with it
+		v.seen = pin.Tenants[v.m.Tenant]
+	}
+	v.result.Tenant, v.result.Events, v.result.Size, v.result.Filters = v.m.Tenant, v.m.Count, v.m.CheckpointSize, v.m.Filters
 	return nil
 }
 
@@ -268,7 +290,7 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 // manifestKinds checks the types of the members that the verifier rests on.
 func manifestKinds(record map[string]jsontext.Value) bool {
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
-		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "files": '{', "partition": '0'} {
+		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "filters": '{', "withheld": '0', "files": '{', "partition": '0'} {
 		value := record[name]
 		if len(value) == 0 || kind == '0' && (value[0] < '0' || value[0] > '9' || bytes.ContainsAny(value, ".eE")) || kind != '0' && value[0] != kind {
 			return false
@@ -277,8 +299,8 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 			continue
 		}
 		members, err := canon.Members(value)
-		for _, member := range members {
-			if member[0] != '"' {
+		for other, member := range members {
+			if name == "filters" && !isFilter(other, member) || name != "filters" && member[0] != '"' {
 				return false
 			}
 		}
@@ -287,6 +309,55 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 		}
 	}
 	return true
+}
+
+// isFilter says whether a member of filters is one that the verifiers know: what they
+// do not know they could not hold against the events.
+func isFilter(name string, value jsontext.Value) bool {
+	switch name {
+	case "from", "to", "protocol", "decision", "agent", "run":
+		return value[0] == '"'
+	case "noPersonal":
+		return value[0] == 't' || value[0] == 'f'
+	}
+	return false
+}
+
+// mayHide says whether the filters let the payload of an event be left out, and
+// mustHide whether they want it: outside of the period no event is shown; within it
+// only decisions are selected, with what belongs to them.
+func (v *verifier) mayHide(l ledger.Line) bool {
+	f := v.m.Filters
+	return v.mustHide(l) || strings.HasPrefix(l.Stream, "decision/") && (f.Protocol != "" || f.Decision != "" || f.Agent != "" || f.Run != "")
+}
+
+func (v *verifier) mustHide(l ledger.Line) bool {
+	return l.OccurredUS < v.from || v.to > 0 && l.OccurredUS >= v.to
+}
+
+// ofSystem says whether a file is one that an operating system leaves in folders
+// without being asked.
+func ofSystem(name string) bool {
+	switch base := path.Base(name); base {
+	case ".DS_Store", "Thumbs.db", "desktop.ini":
+		return true
+	default:
+		return strings.HasPrefix(base, "._")
+	}
+}
+
+// Shown is a file's name as it is printed: other characters than letters, digits and
+// a few signs are escaped as in a URL, since they may come from anybody.
+func Shown(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._/-", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
@@ -344,7 +415,10 @@ func (v *verifier) events(ctx context.Context) error {
 		return err
 	}
 	known := decisions{}
-	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), 0
+	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), int64(0)
+	if genesis := ledger.Hash(ledger.Genesis(v.m.Origin, v.m.Tenant)).String(); v.m.FirstSequence == 1 && prev != genesis {
+		return falsef("manifest.json: prevBeforeFirst")
+	}
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
 		l, e, ok := parseLine(text)
@@ -370,12 +444,19 @@ func (v *verifier) events(ctx context.Context) error {
 			return bad("idem_key")
 		case n > 1 && more > 0 && l.More != more-1:
 			return bad("more")
+		case n == 1 && v.m.FirstSequence > 1 && l.OccurredUS >= v.from && v.from > 0:
+			return bad("from") // an event of the period may be before it
+		case l.Payload == nil && !v.mayHide(l) || l.Payload != nil && v.mustHide(l):
+			return bad("payload")
 		}
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
 		if v.progress != nil && count%1000 == 0 {
 			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
 		}
 		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
+		if l.Sequence == v.seen.Sequence {
+			v.seenHere = l.Hash
+		}
 		if wanted[l.Position] {
 			v.at[l.Position] = e.Hash
 		}
@@ -397,6 +478,10 @@ func (v *verifier) events(ctx context.Context) error {
 		return falsef("%s: count", name)
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
+	case occurred < v.to:
+		return falsef("%s: to", name) // an event of the period may be after it
+	case withheld != v.m.Withheld:
+		return falsef("manifest.json: withheld")
 	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // which no checkpoint may cover
 		return falsef("manifest.json: key")
 	}
@@ -586,7 +671,7 @@ const AllProofs = 10_000
 // policies checks that what a decision names by its hash is named by its hash: the
 // policy it was made under, and the rules.
 func (v *verifier) policies(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(v.bundle.names)) {
+	for _, name := range slices.Sorted(maps.Keys(v.m.Files)) {
 		folder, _, _ := strings.Cut(name, "/")
 		if folder != "policies" && folder != "rules" {
 			continue
@@ -595,28 +680,71 @@ func (v *verifier) policies(ctx context.Context) error {
 		case err != nil:
 			return err
 		case name != folder+"/"+sum+".json":
-			return falsef("%s: name", name)
+			return falsef("%s: name", Shown(name))
 		}
 	}
 	return nil
 }
 
 func (v *verifier) pinned(ctx context.Context) error {
+	last := v.m.FirstSequence + v.m.Count - 1
+	v.result.Last = checkpoint.Seen{Sequence: last, Hash: v.m.LastHash}
 	if v.pin == nil {
 		v.gap("that history was not replaced before you first saw it (no --pin given)")
 		return nil
 	}
-	pin, ok := v.openNote(v.pin)
-	switch {
-	case !ok:
+	kept, err := checkpoint.ParsePin(v.pin)
+	if err != nil {
 		return pinUnread
-	case v.head == nil:
+	}
+	pin, ok := v.openNote(kept.Note)
+	if !ok {
+		return pinUnread
+	}
+	if err := v.pinnedTenant(last); err != nil {
+		return err
+	}
+	if v.head == nil {
 		return pinUncovered
+	}
+	if err := v.continues(ctx, pin); err != nil {
+		return err
+	}
+	if kept.Note, err = v.bundle.Text("checkpoint.txt"); err != nil {
+		return err
+	}
+	if v.m.Count > 0 && last >= v.seen.Sequence {
+		kept.Tenants[v.m.Tenant] = v.result.Last
+	}
+	v.result.Pin = kept.Text()
+	return nil
+}
+
+// pinnedTenant holds the events against the one of this tenant that the pin knows. A
+// bundle without to shows the history up to its end.
+func (v *verifier) pinnedTenant(last int64) error {
+	seen := v.seen.Sequence
+	switch {
+	case seen == 0:
+		v.gap("that this tenant had no more events when you last looked (the pin does not know this tenant)")
+	case v.seenHere != "" && v.seenHere != v.seen.Hash, seen == v.m.FirstSequence-1 && v.m.PrevBeforeFirst != v.seen.Hash:
+		return falsef("pin: FORK: the event with sequence %d is not the one you have seen", seen)
+	case seen > last && v.m.Filters.To == "":
+		return falsef("pin: ROLLBACK: it ends at sequence %d, and you have seen sequence %d", last, seen)
+	case v.seenHere == "" && seen != v.m.FirstSequence-1:
+		v.gap("that the event with sequence %d, which you have seen, is still the same (it is not in this export)", seen)
+	}
+	return nil
+}
+
+// continues checks that the bundle's tree continues that of the pin.
+func (v *verifier) continues(ctx context.Context, pin *checkpoint.Checkpoint) error {
+	switch {
 	case pin.Size > v.head.Size:
 		return falsef("pin: ROLLBACK")
-	case pin.Size == v.head.Size && pin.Root != v.head.Root:
+	case pin.Size == v.head.Size && pin.Root != v.head.Root, pin.Size == 0 && pin.Root != tree.Empty():
 		return falsef("pin: FORK")
-	case pin.Size == v.head.Size:
+	case pin.Size == v.head.Size, pin.Size == 0: // every tree continues the empty one
 		return nil
 	}
 	const name = "proofs/consistency.jsonl"

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks an exported bundle with nothing but Python's standard library.
 
-    python3 verify.py --keys jwks.json [--pin NOTE] FOLDER
+    python3 verify.py --keys jwks.json [--pin FILE] FOLDER
 
 VERIFY.md has the format and the order of the checks. Exit code 0: verified,
 1: something is false, 2: it could not be checked.
 """
 import argparse
 import base64
+import datetime
 import hashlib
 import json
 import os
@@ -201,6 +202,10 @@ def sha(octets):
     return hashlib.sha256(octets).hexdigest()
 
 
+def utf8(text):
+    return text.encode("utf-8")
+
+
 def b64(text):
     try:
         octets = base64.b64decode(text, validate=True)
@@ -279,7 +284,9 @@ def open_note(text, origin, keys):
         name, size, root = body.split("\n")
     except ValueError:
         return None
-    if name != origin or not re.fullmatch(r"0|[1-9][0-9]{0,18}", size) or len(b64(root)) != 32 or not lines.endswith("\n"):
+    if name != origin or not re.fullmatch(r"0|[1-9][0-9]{0,18}", size) or int(size) >= 1 << 63 or len(b64(root)) != 32 or not lines.endswith("\n"):
+        return None
+    if lines.count("\n") > 100 or re.search("[\0-\x09\x0b-\x1f]", text.decode("utf-8")) or re.search(r"\s", name):
         return None
     good = False
     for line in lines[:-1].split("\n"):
@@ -295,6 +302,20 @@ def open_note(text, origin, keys):
                     return None
                 good = True
     return (int(size), b64(root)) if good else None
+
+
+def parse_pin(text):
+    """The note of a pin, and (sequence, hash) of the last event seen of each tenant."""
+    parts, tenants = text.split(b"\n\n", 2), {}
+    if len(parts) < 3:
+        return text, tenants
+    lines = parts[2].decode("utf-8", "replace")
+    for line in lines[:-1].split("\n"):
+        m = re.fullmatch(r"([^ \n]+) ([1-9][0-9]{0,15}) ([0-9a-f]{64})", line)
+        if not m or not lines.endswith("\n") or m.group(1) in tenants:
+            raise Unchecked(PIN_UNREAD)
+        tenants[m.group(1)] = (int(m.group(2)), m.group(3))
+    return parts[0] + b"\n\n" + parts[1] + b"\n", tenants
 
 
 # --- the tree (RFC 6962, RFC 9162) --------------------------------------------------
@@ -318,6 +339,8 @@ def root_of_inclusion(leaf, index, size, proof):
 
 
 def consistent(first, second, first_root, second_root, proof):
+    if first == 0:  # every tree continues the empty one
+        return first_root == hashlib.sha256().digest() and not proof
     if first == second:
         return first_root == second_root and not proof
     if first & (first - 1) == 0:
@@ -380,6 +403,41 @@ def is_line(e):
     return e["payload"] is None or isinstance(e["payload"], str)
 
 
+def genesis(origin, tenant):
+    """What stands for the hash before a tenant's first event."""
+    return sha(b"svc-ledger-genesis-v1\0" + S(origin.encode()) + S(tenant.encode()))
+
+
+FILTERS = {"from": str, "to": str, "protocol": str, "decision": str, "agent": str, "run": str, "noPersonal": bool}
+SELECTING = ("protocol", "decision", "agent", "run")
+
+
+def moment(text):
+    """A bound of the period in microseconds since 1970; 0 where there is none."""
+    if not text:
+        return 0
+    m = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?Z", text, re.ASCII)
+    if not m:
+        raise ValueError("not a time in UTC")
+    at = datetime.datetime(*map(int, m.groups()[:6]), int((m.group(7) or "0").ljust(6, "0")))
+    microseconds = (at - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    if microseconds <= 0:
+        raise ValueError("not a time after 1970")
+    return microseconds
+
+
+def of_system(name):
+    """Says whether a file is one that an operating system leaves in folders without being asked."""
+    base = name.split("/")[-1]
+    return base in (".DS_Store", "Thumbs.db", "desktop.ini") or base.startswith("._")
+
+
+def shown(name):
+    """A file's name as it is printed: it may come from anybody."""
+    safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-"
+    return "".join(chr(c) if c in safe else "%%%02X" % c for c in os.fsencode(name))
+
+
 class Decisions:
     """The two hashes of each decision that its receipt must repeat, in a temporary
     file: everything else that is held in memory does not grow with the bundle."""
@@ -410,16 +468,23 @@ class Decisions:
 MAX_TEXT = 64 << 20  # octets of a file that is read whole
 
 
+def refuse(error):
+    raise error
+
+
 class Bundle:
     def __init__(self, folder, keys, pin=None):
         self.folder, self.given, self.pin, self.gaps, self.void = folder, keys, pin, [], (0, 0)
         self.names = set()
-        for base, _, names in os.walk(folder):
-            for name in names:
+        for base, folders, names in os.walk(folder, onerror=refuse):
+            for name in names + folders:
                 path = os.path.join(base, name)
-                if os.path.islink(path):
-                    raise OSError(path + " is a link")
-                self.names.add(os.path.relpath(path, folder).replace(os.sep, "/"))
+                name = os.path.relpath(path, folder).replace(os.sep, "/")
+                if os.path.isdir(path) and not os.path.islink(path):
+                    continue
+                if not os.path.isfile(path) or os.path.islink(path):
+                    raise OSError(shown(name) + " is a link or a device: unpack the export again (tar xzf)")
+                self.names.add(name)
 
     def open(self, name):
         return open(os.path.join(self.folder, *name.split("/")), "rb")
@@ -482,13 +547,22 @@ class Bundle:
         r, i = m["record"], m["integrity"]
         check(len(i) == 7, name + ": form")  # each of them is checked: what nobody signed would pass for signed
         kinds = {"schema": str, "origin": str, "tenant": str, "partition": int, "firstSequence": int, "count": int, "prevBeforeFirst": str,
-                 "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "files": dict}
+                 "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "filters": dict, "withheld": int, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
+        ok = ok and all(type(v) is FILTERS.get(n) for n, v in r["filters"].items())
         check(ok, name + ": record")
-        check(self.names - {name} == set(r["files"]), "files")
-        for other in sorted(r["files"]):
-            check(self.sum(other) == r["files"][other], other + ": hash")
+        try:
+            self.begin, self.end = moment(r["filters"].get("from")), moment(r["filters"].get("to"))
+        except ValueError:
+            raise False_(name + ": record")
+        for other in sorted(self.names - {name} - set(r["files"]), key=os.fsencode):
+            check(of_system(other), "files: %s is not in the manifest" % shown(other))
+            self.gaps.append("the file %s, which is not part of the export and was not read" % shown(other))
+        for other in sorted(r["files"], key=utf8):
+            check(other in self.names, "files: %s is missing" % shown(other))
+        for other in sorted(r["files"], key=utf8):
+            check(self.sum(other) == r["files"][other], shown(other) + ": hash")
         self.keys = keys_of(self.given, r["partition"])
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
@@ -500,6 +574,11 @@ class Bundle:
         check(good, name + ": key")  # a newer key may sign an older head
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
+        self.seen, self.seen_here = (0, ""), ""  # the event of this tenant that the pin knows
+        try:
+            self.seen = parse_pin(self.pin or b"")[1].get(r["tenant"], self.seen)
+        except Unchecked:
+            pass  # pinned says so
 
     def note(self):
         self.checkpoint = None
@@ -517,6 +596,7 @@ class Bundle:
         wanted, self.at, decisions = self.proven(), {}, Decisions()
         prev, more, occurred, withheld, count = m["prevBeforeFirst"], 0, 0, 0, 0
         self.first = self.last = 0  # positions
+        check(m["firstSequence"] != 1 or prev == genesis(m["origin"], m["tenant"]), "manifest.json: prevBeforeFirst")
         for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
             check(is_canonical(text), bad + "form")
@@ -532,8 +612,13 @@ class Bundle:
             keyed = e["idem_key"] is not None
             check(n == 1 or keyed == (more == 0), bad + "idem_key")
             check(more == 0 or n == 1 or e["more"] == more - 1, bad + "more")
+            early = n == 1 and m["firstSequence"] > 1 and e["occurred_us"] >= self.begin > 0
+            check(not early, bad + "from")  # an event of the period may be before it
+            check(not self.must_hide(e) if e["payload"] is not None else self.may_hide(e), bad + "payload")
             prev, more, occurred, count = e["hash"], e["more"], e["occurred_us"], n
             self.first, self.last = self.first or e["pos"], e["pos"]
+            if e["tseq"] == self.seen[0]:
+                self.seen_here = e["hash"]
             if e["pos"] in wanted:
                 self.at[e["pos"]] = e["hash"]
             if e["payload"] is None:
@@ -543,12 +628,23 @@ class Bundle:
         check(more == 0, name + ": more")
         check(count == m["count"], name + ": count")
         check(prev == m["lastHash"], name + ": lastHash")
+        check(occurred >= self.end, name + ": to")  # an event of the period may be after it
+        check(withheld == m["withheld"], "manifest.json: withheld")
         gone = retired_by(self.keys, self.signer, self.last) or void(self.keys[self.signer], self.last)
         check(not gone, "manifest.json: key")  # no checkpoint may cover the last one
         if self.void[0]:
             self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
         if withheld:
             self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
+
+    def must_hide(self, e):
+        """Says whether an event is outside of the period: then it has no payload here."""
+        return e["occurred_us"] < self.begin or 0 < self.end <= e["occurred_us"]
+
+    def may_hide(self, e):
+        """Says whether the filters leave out a payload: within the period only those of
+        decisions, with what belongs to them."""
+        return self.must_hide(e) or e["stream"].startswith("decision/") and any(self.m["filters"].get(n) for n in SELECTING)
 
     def record(self, e, bad, decisions):
         check(is_payload(e["payload"]), bad + "payload")  # members does not look inside of what it finds
@@ -662,23 +758,28 @@ class Bundle:
         check(key is not None and signed(key, i.get("payloadType"), record, i.get("signature")), bad + "signature")
 
     def policies(self):
-        for name in sorted(self.names):
+        for name in sorted(self.m["files"], key=utf8):
             folder = name.split("/")[0]
             if folder in ("policies", "rules"):
-                check(name == folder + "/" + self.sum(name) + ".json", name + ": name")
+                check(name == folder + "/" + self.sum(name) + ".json", shown(name) + ": name")
 
     def pinned(self):
         if self.pin is None:
             self.gaps.append("that history was not replaced before you first saw it (no --pin given)")
             return
-        pin = open_note(self.pin, self.m["origin"], self.keys)
+        note, _ = parse_pin(self.pin)
+        pin = open_note(note, self.m["origin"], self.keys)
         if pin is None:
             raise Unchecked(PIN_UNREAD)
+        self.pinned_tenant()
         if self.checkpoint is None:
             raise Unchecked(PIN_UNCOVERED)
         check(pin[0] <= self.checkpoint[0], "pin: ROLLBACK")
         if pin[0] == self.checkpoint[0]:
             check(pin[1] == self.checkpoint[1], "pin: FORK")
+            return
+        if pin[0] == 0:
+            check(consistent(0, self.checkpoint[0], pin[1], self.checkpoint[1], []), "pin: FORK")
             return
         name = "proofs/consistency.jsonl"
         for n, text in self.lines(name):
@@ -689,21 +790,37 @@ class Bundle:
         raise Unchecked(PIN_UNPROVEN % (self.checkpoint[0], pin[0]))
 
 
+    def pinned_tenant(self):
+        """Holds the events against the one of this tenant that the pin knows. A bundle
+        without to shows the history up to its end."""
+        m, (seen, known) = self.m, self.seen
+        before, last = m["firstSequence"] - 1, m["firstSequence"] + m["count"] - 1
+        if seen == 0:
+            self.gaps.append("that this tenant had no more events when you last looked (the pin does not know this tenant)")
+            return
+        same = self.seen_here in ("", known) and (seen != before or m["prevBeforeFirst"] == known)
+        check(same, "pin: FORK: the event with sequence %d is not the one you have seen" % seen)
+        check(seen <= last or m["filters"].get("to"), "pin: ROLLBACK: it ends at sequence %d, and you have seen sequence %d" % (last, seen))
+        if self.seen_here == "" and seen != before:
+            self.gaps.append("that the event with sequence %d, which you have seen, is still the same (it is not in this export)" % seen)
+
+
 def read(path):
     with open(path, "rb") as f:
         return f.read(MAX_TEXT)
 
 
 def verdict(folder, keys, pin=None):
-    """("valid" or "invalid", the first reason, what is not proven)."""
+    """("valid" or "invalid", the first reason, what is not proven, the manifest's record)."""
     bundle = Bundle(folder, keys, pin)
     try:
         bundle.verify()
     except False_ as reason:
-        return "invalid", str(reason), bundle.gaps
-    return "valid", "", bundle.gaps
+        return "invalid", str(reason), bundle.gaps, None
+    return "valid", "", bundle.gaps, bundle.m
 
 
+VIEWS = "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",
@@ -715,19 +832,24 @@ ALWAYS = [
 def main(arguments):
     parser = argparse.ArgumentParser(prog="verify.py", allow_abbrev=False, description="Checks an exported bundle. Exit code 0: verified, 1: something is false, 2: it could not be checked.")
     parser.add_argument("--keys", metavar="FILE", required=True, help="keys you trust, as saved from /.well-known/jwks.json of the service")
-    parser.add_argument("--pin", metavar="NOTE", help="the newest checkpoint you have seen of this ledger: what does not continue it is refused")
+    parser.add_argument("--pin", metavar="FILE", help="the newest checkpoint you have seen of this ledger, and the last event of each tenant (VERIFY.md has the form): what does not continue it is refused")
     parser.add_argument("folder", metavar="FOLDER", help="the bundle, unpacked")
     given = parser.parse_args(arguments)  # exit code 2
     try:
         if not os.path.isdir(given.folder):
             raise OSError(given.folder + " is no folder: unpack the export first (tar xzf)")
         keys, pin = read(given.keys), None if given.pin is None else read(given.pin)
-        result, reason, gaps = verdict(given.folder, read_keys(keys), pin)
+        result, reason, gaps, m = verdict(given.folder, read_keys(keys), pin)
     except (OSError, ValueError, Unchecked) as e:
         print("could not be checked: %s" % e, file=sys.stderr)
         return 2
-    said = ["VALID" if result == "valid" else "NOT VALID\nFALSE       " + reason] + ["NOT PROVEN  " + gap for gap in gaps + ALWAYS]
+    said = ["NOT VALID", "FALSE       " + reason]
+    if result == "valid":
+        last = (m["tenant"], m["firstSequence"] + m["count"] - 1, m["lastHash"])
+        said = ["VALID", "SEEN        %s %d %s" % last] + (["FILTERS     " + canonical(m["filters"])] if m["filters"] else [])
+    said += [VIEWS] + ["NOT PROVEN  " + gap for gap in gaps + ALWAYS]
     try:
+        sys.stdout.reconfigure(errors="backslashreplace")  # a filter may have any characters
         print("\n".join(said), flush=True)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

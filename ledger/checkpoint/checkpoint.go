@@ -132,7 +132,26 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 	if _, err := note.Open(text, note.VerifierList(verifiers...)); err != nil {
 		return c, fmt.Errorf("%w: no trusted key signed it", ErrNote)
 	}
-	return c, nil
+	return c, checkLines(text, c, verifiers)
+}
+
+// checkLines checks every signature line of the trusted keys. Package note passes over
+// a second line of one key, so its verdict depends on the order of a good and a bad one.
+func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
+	_, lines, _ := strings.Cut(string(text), "\n\n")
+	for line := range strings.Lines(lines) {
+		name, encoded, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "— "), " ")
+		signature, err := base64.StdEncoding.Strict().DecodeString(encoded)
+		if err != nil || len(signature) < 5 || base64.StdEncoding.EncodeToString(signature) != encoded {
+			return fmt.Errorf("%w: a signature line has another form", ErrNote)
+		}
+		for _, v := range verifiers {
+			if name == v.Name() && binary.BigEndian.Uint32(signature) == v.KeyHash() && !v.Verify([]byte(c.Text()), signature[4:]) {
+				return fmt.Errorf("%w: a signature line of a trusted key is false", ErrNote)
+			}
+		}
+	}
+	return nil
 }
 
 // Parse reads a note without checking who signed it.
@@ -140,7 +159,7 @@ func Parse(text []byte) (Checkpoint, error) {
 	bad := fmt.Errorf("%w: want origin, size, root, an empty line and signatures", ErrNote)
 	body, signatures, found := strings.Cut(string(text), "\n\n")
 	lines := strings.Split(body, "\n")
-	if !found || len(lines) != 3 || lines[0] == "" || !strings.HasPrefix(signatures, "— ") {
+	if !found || len(lines) != 3 || lines[0] == "" || !strings.HasPrefix(signatures, "— ") || strings.Contains(signatures, "\n\n") {
 		return Checkpoint{}, bad
 	}
 	size, err := strconv.ParseInt(lines[1], 10, 64)

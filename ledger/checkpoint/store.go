@@ -198,6 +198,15 @@ func (f Folder) Newest(_ context.Context, origin string) (int64, []byte, error) 
 	return 0, nil, fs.ErrNotExist
 }
 
+// Ledgers lists the ledgers that the folder has notes of, by their names in paths.
+func (f Folder) Ledgers() []string {
+	names := backwards(f.Path)
+	return slices.DeleteFunc(names, func(name string) bool {
+		epochs := backwards(filepath.Join(f.Path, name))
+		return !slices.ContainsFunc(epochs, func(epoch string) bool { _, err := epochOf(epoch); return err == nil })
+	})
+}
+
 // backwards lists a folder, last name first.
 func backwards(path string) []string {
 	entries, _ := os.ReadDir(path) // what cannot be listed holds nothing

@@ -1,0 +1,65 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Pin is what a verifier keeps of a ledger: the newest note it has seen, and of each
+// tenant whose events it has checked the last one. The note alone does not show where a
+// tenant's history ends.
+//
+// As a file it is the note; then, where tenants are known, an empty line and a line for
+// each: tenant, sequence and the event's hash in hex, separated by a space. A note
+// alone is a pin that knows no tenant.
+type Pin struct {
+	Note    []byte
+	Tenants map[string]Seen
+}
+
+// Seen is an event of a tenant that a verifier has checked.
+type Seen struct {
+	Sequence int64
+	Hash     string // in hex
+}
+
+var pinLine = regexp.MustCompile(`^([^ ]+) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
+
+// ParsePin reads a pin. Who signed its note only Open says.
+func ParsePin(text []byte) (Pin, error) {
+	body, rest, _ := strings.Cut(string(text), "\n\n")
+	signatures, tenants, more := strings.Cut(rest, "\n\n")
+	if !more {
+		return Pin{text, map[string]Seen{}}, nil
+	}
+	pin := Pin{[]byte(body + "\n\n" + signatures + "\n"), map[string]Seen{}}
+	lines, ended := strings.CutSuffix(tenants, "\n")
+	for line := range strings.SplitSeq(lines, "\n") {
+		m := pinLine.FindStringSubmatch(line)
+		if m == nil || !ended || pin.Tenants[m[1]].Sequence > 0 {
+			return pin, fmt.Errorf("%w: after the note want a line for each tenant: tenant, sequence and hash", ErrNote)
+		}
+		sequence, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil {
+			return pin, fmt.Errorf("%w: %w", ErrNote, err)
+		}
+		pin.Tenants[m[1]] = Seen{sequence, m[3]}
+	}
+	return pin, nil
+}
+
+// Text is the pin as ParsePin reads it.
+func (p Pin) Text() []byte {
+	text := string(p.Note)
+	if len(p.Tenants) > 0 {
+		text += "\n"
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(p.Tenants)) {
+		text += fmt.Sprintf("%s %d %s\n", tenant, p.Tenants[tenant].Sequence, p.Tenants[tenant].Hash)
+	}
+	return []byte(text)
+}

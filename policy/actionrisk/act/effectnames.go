@@ -21,6 +21,7 @@ const (
 	Burns             = "wallet.burn"               // tokens are destroyed
 	RunsContract      = "wallet.contract-run"       // a contract is told to do something
 	ServiceMoves      = "wallet.service-move"       // a payment service is told to move money
+	MayPay            = "wallet.may-pay"            // a program that nobody knows is told to pay, or to whom
 	ExportsKey        = "wallet.key-export"         // the key of a wallet leaves it
 	KeyInView         = "wallet.key-in-argv"        // the key of a wallet stands where every process sees it
 	PaysSmallPart     = "x402.pay-small-partial"    // a payment, part of which is known, of a small amount

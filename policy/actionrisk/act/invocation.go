@@ -77,9 +77,9 @@ func (v *Invocation) Has(name string) bool {
 	return ok && !(o.off() && strings.IndexByte(name, '=') < 0)
 }
 
-// off: "--prod=false" says that the option is not given.
+// off: "--prod=false" and "-auto-approve=false" say that the option is not given.
 func (o *Option) off() bool {
-	return o.Given && o.Value.Text == "false" && strings.HasPrefix(o.Name, "--")
+	return o.Given && o.Value.Text == "false" && len(o.Name) > 2
 }
 
 // Option finds an option by name ("-f", "--force", "--dry-run=client").

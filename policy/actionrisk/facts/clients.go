@@ -50,7 +50,7 @@ func (c *Set) readClients(read rules.TableReader) error {
 		return err
 	}
 	t.Method, t.IsLocal = map[string]string{}, setOf(t.Local)
-	for _, n := range [...]string{"cast", "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp"} {
+	for _, n := range append([]string{"cast"}, c.Groups["paying-clients"]...) {
 		c.entry(n).Judged = true // the engine says something about it that no row lists
 	}
 	t.Services.index()

@@ -22,6 +22,8 @@ type variable struct {
 	Assign bool `json:"assign,omitempty"`
 	// Loads: what lies where everybody may write is loaded as code.
 	Loads bool `json:"loads,omitempty"`
+	// Start: the program reads the file, or folder, before anything else, and runs what is in it.
+	Start bool `json:"start,omitempty"`
 }
 
 func (c *Set) readVariables(read rules.TableReader) error {

@@ -101,6 +101,8 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 		return "shell"
 	case class == "read" && words[verb] == "open" && t.namesMoney(words, verb):
 		return "money" // a position
+	case class == "read" && Says(words[verb:verb+1], "request-verbs") && Says(words, "paying-protocols"):
+		return "money" // whatever the address asks for
 	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class[w] == "sql" }):
 		return "sql"
 	case class == "write" || class == "money":

@@ -223,6 +223,14 @@ func ownSetting(e *interp.Env, line string) bool {
 	if strings.ContainsAny(line, "`;|&<>") || scan.HasAny(line, "$(", string(scan.Hole), "/tmp", "/dev/") {
 		return false
 	}
+	first, rest, _ := strings.Cut(line, " ")
+	if e.In("start-file-words", first) && !strings.Contains(rest, "/") {
+		return true
+	}
+	if program, ok := strings.CutPrefix(line, "complete -C "); ok {
+		name, _, _ := strings.Cut(program, " ")
+		return e.In("completion-tools", name)
+	}
 	if alias, ok := strings.CutPrefix(line, "alias "); ok {
 		return plainAlias(e, alias)
 	}
@@ -240,7 +248,7 @@ func plainAlias(e *interp.Env, alias string) bool {
 	name, value, _ := strings.Cut(alias, "=")
 	first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
 	named, program := e.Program(name), e.Program(first)
-	free := !named.Judged && named.Options == nil && len(named.Proves) == 0 || e.In("kube", name) && e.In("kube", first)
+	free := !named.Judged && len(named.Carries) == 0 && !e.In("coreutils", name) || len(name) < 3 && !e.In("coreutils", name) || e.In("kube", name) && e.In("kube", first)
 	return free && (len(program.Proves) > 0 || program.Judged) && !slices.ContainsFunc(program.Carries, func(w *facts.Wrapper) bool {
 		return len(w.Sub) == 0 && (w.Argv || w.Join || w.Script || w.Stdin || w.File) || slices.ContainsFunc(w.Options, func(o string) bool { return strings.Contains(value, " "+o) })
 	})

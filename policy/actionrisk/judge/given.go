@@ -175,3 +175,20 @@ func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	}
 	return act.Word{}, production
 }
+
+// remoteAddress: git push names an address, or a remote that the command itself added.
+func remoteAddress(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if len(it.Inv.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[1]
+	added := "git remote add " + w.Text + " "
+	return w, strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@") && act.RemotePath(w.Text) || strings.Contains(e.Action.Command, added)
+}
+
+// answeredYes: a pipe answers yes to whatever the program asks.
+func answeredYes(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	in := it.Inv.Stdin
+	first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(in.Word.Text)), "\n")
+	return act.Word{}, in.Via == "yes" || in.Known && (first == "y" || first == "yes")
+}

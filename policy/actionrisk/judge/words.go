@@ -64,6 +64,8 @@ var ShellPredicates = map[string]interp.Predicate{
 	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
 	"awsplain":           plainAWS,      // an AWS call that no other rule is about
 	"awssecret":          awsSecret,     // the value is shown in the clear
+	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command itself added
+	"answered-yes":       answeredYes,   // its questions are answered by a pipe
 	"first-remote":       firstRemote,   // the remote of a git push
 	"verb":               verbIs,        // one of the first five operands is one of these words
 	"ruled":              alreadyRuled,  // another rule has matched this invocation

@@ -165,7 +165,7 @@ func HomeClass(p string) Class {
 // packageCache tells whether a path is what a package manager fetched or unpacked and
 // fetches again: lists, archives, documentation that no program needs.
 func packageCache(p string) bool {
-	return UnderAny(strings.TrimRight(p, "*"), "/var/lib/apt/lists", "/var/cache", "/usr/share/doc", "/usr/share/man", "/usr/share/info", "/usr/share/locale") ||
+	return UnderAny(strings.TrimRight(p, "*"), "/var/lib/apt/lists", "/var/cache", "/usr/share/doc", "/usr/share/man", "/usr/share/info", "/usr/share/locale", "/usr/local/go") ||
 		scan.HasAny(p, "/.npm/_cacache", "/.npm/_npx", "/.m2/repository/", "/.gradle/caches", "/.cargo/registry/cache")
 }
 

@@ -60,8 +60,6 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	switch v.Exe {
 	case "cast":
 		castRules(e, v, &ids)
-	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
-		amounts.PayClientRules(v, &ids)
 	case "websocat", "wscat", "nc", "ncat", "netcat", "socat":
 		spokenRequest(e, v)
 		return ids
@@ -69,6 +67,9 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 		amounts.HeaderRules(v, &ids)
 		serviceRules(e, v, &ids)
 		return ids
+	}
+	if e.In("paying-clients", v.Exe) {
+		amounts.PayClientRules(v, &ids)
 	}
 	payingScript(e, v, &ids)
 	if liveScript(e, v) {
@@ -80,6 +81,9 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 		if clients[i].Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
 			ids = amounts.RuleList{act.RunsContract} // nobody uses what is deployed there
 		}
+	}
+	if move := unknownMove(e, v); move != "" && len(ids) == 0 {
+		ids.Add(move)
 	}
 	if e.Program(v.Exe).Judged && (len(clients)+len(ids) > 0 || v.Exe == "cast") && e.LiteralKey(v) {
 		ids.Add(act.KeyInView)

@@ -69,7 +69,12 @@ var quietCommands = scan.SetOf("true false : sleep wait cd test [")
 // stands for what they would find.
 func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	switch v.Exe {
-	case "echo", "yes":
+	case "yes":
+		if len(v.Argv) == 1 {
+			return printsText(v, "y"), true
+		}
+		return echo(v), true
+	case "echo":
 		return echo(v), true
 	case "printf":
 		return printf(v), true

@@ -179,7 +179,7 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 
 // hookVariables hold a command, and so do those that end so: RSYNC_RSH, KUBE_EDITOR,
 // SYSTEMD_PAGER, SSH_ASKPASS. Git's own are judged with its calls.
-var hookVariables = scan.SetOf("PS0 PS1 PS4 PAGER EDITOR VISUAL BROWSER PROMPT_COMMAND LESSOPEN LESSCLOSE BASH_ENV ENV FCEDIT SVN_SSH RSYNC_CONNECT_PROG")
+var hookVariables = scan.SetOf("PS0 PS1 PS4 PAGER EDITOR VISUAL BROWSER PROMPT_COMMAND LESSOPEN LESSCLOSE ENV FCEDIT SVN_SSH RSYNC_CONNECT_PROG")
 
 // hookVariable: a variable that holds a command, by its name.
 func hookVariable(name string) bool {

@@ -21,6 +21,12 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 		e.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	switch {
+	case is.Start && strings.ContainsAny(value.Text, "`$"): // the shell expands it
+		sh.Interpret("shell", hookText(value, true), v, name, nil)
+	case is.Start && !loadsFile(sh, v, name, value, is.File):
+		if value.Known() && strings.IndexByte(value.Text, '/') >= 0 && !strings.HasPrefix(value.Text, "~/") && value.Text != "/dev/null" && !facts.StandardDirectory(value.Text+"/x") {
+			e.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(value.Text))
+		}
 	case is.File != "":
 		loadsFile(sh, v, name, value, is.File)
 	case is.Lang == "function":

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -18,7 +19,7 @@ var requestNames = scan.SetOf("urlopen urlretrieve get post put patch request fe
 // leaks reports a request of the text that carries a secret of the environment to a host
 // that is not of that secret's service.
 func (r *inlineRun) leaks() {
-	if !strings.Contains(r.src.Text, "://") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
+	if !scan.HasAny(r.src.Text, "://", "Connection(") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
 		return
 	}
 	held := r.heldSecrets()
@@ -53,24 +54,44 @@ func (r *inlineRun) carried(args []tokens.Token, held map[string]string) (name, 
 				inHeaders = false
 			}
 		case tokens.Name, tokens.String:
-			low := strings.ToLower(strings.Trim(t.Text, ".:'\""))
-			if low == "headers" || low == "auth" || low == "authorization" || strings.HasPrefix(low, "x-") {
-				inHeaders = true
-			} else if low == "body" || low == "data" || low == "json" || low == "params" {
-				inHeaders = false
-			}
-			if _, host, _, ok := hosts.Split(t.Text); ok && t.Kind == tokens.String && to == "" {
-				to = host
+			inHeaders = headerPart(t.Text, inHeaders)
+			if _, host, _, ok := hosts.Split(t.Text); ok && t.Kind == tokens.String {
+				to = cmp.Or(to, host)
 			}
 		}
-		if secret := r.secretAt(args, i, held); secret != "" && name == "" && !inHeaders {
-			name = secret
+		if secret := r.secretAt(args, i, held); !inHeaders {
+			name = cmp.Or(name, secret)
 		}
+	}
+	if to == "" && r.mentions("Connection") {
+		to = r.connectsTo()
 	}
 	if to == "" || hosts.LocalHost(to) || scan.HasAny(to, "telegram", "slack", "discord") {
 		return "", ""
 	}
 	return name, to
+}
+
+// headerPart tells whether what follows a name belongs to the headers of a request.
+func headerPart(name string, before bool) bool {
+	switch low := strings.ToLower(strings.Trim(name, ".:'\"")); low {
+	case "headers", "auth", "authorization":
+		return true
+	case "body", "data", "json", "params":
+		return false
+	default:
+		return before || strings.HasPrefix(low, "x-")
+	}
+}
+
+// connectsTo is the host that a connection is made to before the request.
+func (r *inlineRun) connectsTo() string {
+	for _, t := range r.toks {
+		if host, ok := hosts.LooksHost(t.Text); ok && t.Kind == tokens.String {
+			return host
+		}
+	}
+	return ""
 }
 
 // secretAt is the name of the secret that the token at i reads from the environment, or

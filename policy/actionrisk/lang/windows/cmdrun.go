@@ -14,9 +14,6 @@ import (
 func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) act.Flow {
 	if strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
 		w.e.Unproven = true
-		if w.forTaint()&act.FromNetwork != 0 {
-			w.see(act.RunsNetworkText, c)
-		}
 		w.see(act.RunsUnknownProgram, c)
 		return act.Flow{}
 	}
@@ -36,10 +33,6 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 		return w.cmdStarts(c, args, text, in)
 	case "forfiles":
 		w.forFiles(args)
-	case "copy":
-		if w.copyNothing(args) {
-			return act.Flow{}
-		}
 	}
 	return w.cmdProgram(c, name, args, in)
 }
@@ -67,17 +60,6 @@ func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Fl
 	}
 	args[0].Text = strings.TrimPrefix(args[0].Text, "@")
 	return w.start(c, args, in)
-}
-
-// forTaint is where the values of the loops come from.
-func (w *winShell) forTaint() act.Taint {
-	var t act.Taint
-	for k, v := range w.vars {
-		if strings.HasPrefix(k, "%") {
-			t |= v.taint
-		}
-	}
-	return t
 }
 
 // cmdEcho is what echo prints.
@@ -206,16 +188,6 @@ func (w *winShell) forFiles(args []act.Word) {
 		w.runCmd(command)
 		w.running--
 	}
-}
-
-// copyNothing: copying NUL over a file empties it.
-func (w *winShell) copyNothing(args []act.Word) bool {
-	files := notOptions(args[1:])
-	if len(files) < 2 || !strings.EqualFold(files[0].Text, "nul") {
-		return false
-	}
-	w.write(files[len(files)-1].Text, psValue{}, ">")
-	return true
 }
 
 // cmdInternal judges a command that is part of cmd, or as good as.

@@ -45,34 +45,14 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 
 // computed is what a member gives that only makes, moves or runs text.
 func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
-	if v.kind == psText || v.kind == psList {
-		if out, ok := w.textMember(v, name, c.args); ok {
-			return out, true
-		}
-	}
 	if out, ok := w.blockMember(v, name, c); ok {
 		return out, true
 	}
 	switch {
-	case v.kind == psType && v.text == "array" && name == "reverse":
-		w.reverse(c.from, c.to)
-		return psValue{}, true
 	case v.kind == psType, strings.HasPrefix(v.text, "text.encoding"):
 		return w.static(v.text, name, c.args)
 	}
 	return psValue{}, false
-}
-
-// reverse turns the array in the variable that stands in text[from:to] around.
-func (w *winShell) reverse(from, to int) {
-	text := w.src.Text[min(from, len(w.src.Text)):min(to, len(w.src.Text))]
-	_, name, ok := strings.Cut(text, "$")
-	name = strings.ToLower(strings.TrimRight(name, ") \t"))
-	if v, known := w.vars[name]; ok && known {
-		v.items = slices.Clone(v.items)
-		slices.Reverse(v.items)
-		w.vars[name] = v
-	}
 }
 
 // member does what the table says about a member.
@@ -178,23 +158,6 @@ func (w *winShell) each(v, block psValue, c *psCall) psValue {
 	return psListOf(out)
 }
 
-// textMember computes the members of texts and lists.
-func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, bool) {
-	if out, ok := w.ofEach("."+name, v, args); ok {
-		return out, true
-	}
-	first := psListOf(args).flatFirst()
-	switch name {
-	case "split":
-		return psSplit(v, psValue{text: first.str()}, true), true
-	case "tochararray":
-		return characters(v), true
-	case "chars", "getvalue", "get":
-		return psIndex(v, first), len(args) == 1 && v.known()
-	}
-	return psValue{}, false
-}
-
 // made is the text that a function of the table makes of values.
 func (w *winShell) made(fn string, args ...psValue) (psValue, bool) {
 	f := w.e.TextFunction("powershell", fn)
@@ -255,8 +218,6 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 		return psSplit(first, psListOf(args[min(1, len(args)):]).flatFirst(), false), len(args) > 1
 	case "regex::matches":
 		return psUnknown(psListOf(args).taints() | act.FromBuilt), true
-	case "convert::toint32", "convert::tobyte", "convert::toint16":
-		return radix(args), true
 	case "environment::setenvironmentvariable":
 		if len(args) == 2 { // of this process; what the user's or the machine's means, the table says
 			w.setEnvironment(first.str(), args[1])
@@ -284,18 +245,6 @@ var staticsOfOne = map[string]func(w *winShell, v psValue) psValue{
 	"environment::expandenvironmentvariables": func(w *winShell, v psValue) psValue { return psValue{text: w.cmdExpand(v.str()), taint: v.taints()} },
 	"regex::unescape":                         func(_ *winShell, v psValue) psValue { return psValue{text: scan.Unescape(v.str()), taint: v.taints()} },
 	"regex::escape":                           func(_ *winShell, v psValue) psValue { return v },
-	"uri::unescapedatastring":                 (*winShell).percent,
-	"web.httputility::urldecode":              (*winShell).percent,
-	"net.webutility::urldecode":               (*winShell).percent,
-}
-
-// percent is a text without the escapes of addresses.
-func (w *winShell) percent(v psValue) psValue {
-	text, ok := w.e.Make("percent", v.str())
-	if !ok {
-		return psUnknown(v.taints() | act.FromBuilt)
-	}
-	return psValue{text: text, taint: v.taints()}
 }
 
 func (v psValue) flat() []psValue {
@@ -315,15 +264,4 @@ func (v psValue) flatFirst() psValue {
 		return v.items[0]
 	}
 	return psValue{}
-}
-
-// radix is [Convert]::ToInt32('41',16).
-func radix(args []psValue) psValue {
-	if len(args) == 2 {
-		prefix := map[string]string{"16": "0x", "8": "0o", "2": "0b"}[args[1].text]
-		if n, ok := psString(prefix + strings.TrimPrefix(args[0].str(), "0x")).int(); ok {
-			return psNumber(n)
-		}
-	}
-	return cast("int", psListOf(args).flatFirst())
 }

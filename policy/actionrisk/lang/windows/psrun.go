@@ -101,7 +101,7 @@ func (w *winShell) assign(left string, v psValue) {
 	}
 }
 
-// assignTo sets a variable of any kind, an element of a table or a member of an object.
+// assignTo sets a variable of any kind, or an element of a table.
 func (w *winShell) assignTo(name string, v psValue) {
 	if len(name) > len("env:") && strings.EqualFold(name[:len("env:")], "env:") {
 		w.setEnvironment(name[len("env:"):], v)
@@ -109,7 +109,6 @@ func (w *winShell) assignTo(name string, v psValue) {
 	}
 	name = unscoped(strings.ToLower(name))
 	table, key, indexed := strings.Cut(name, "[")
-	on, member, dotted := strings.Cut(name, ".")
 	switch rest, function := strings.CutPrefix(name, "function:"); {
 	case function:
 		w.funcs[rest] = w.dynamicBlock(v)
@@ -118,8 +117,7 @@ func (w *winShell) assignTo(name string, v psValue) {
 		}
 	case indexed && table != "": // $h['key'] = …
 		w.setElement(table, strings.Trim(key, `[]'"`), v)
-	case dotted:
-		w.setMember(on, member, v)
+	case strings.Contains(name, "."): // a member of an object, of which nothing is kept
 	default:
 		w.set(name, v)
 	}
@@ -132,20 +130,6 @@ func (w *winShell) setElement(name, key string, v psValue) {
 		table.kind = psHash
 		table.keys, table.items = append(slices.Clone(table.keys), key), append(slices.Clone(table.items), v)
 		w.set(name, table)
-	}
-}
-
-// setMember sets a member of an object or a table.
-func (w *winShell) setMember(on, member string, v psValue) {
-	o, ok := w.vars[on]
-	if !ok || o.kind == psText {
-		return
-	}
-	o.keys, o.items = append(slices.Clone(o.keys), member), append(slices.Clone(o.items), v)
-	w.vars[on] = o
-	if o.kind == psObject {
-		c := psCall{name: member, verb: member, noun: o.text, args: []psValue{v}, to: len(w.src.Text)}
-		w.match("property", member, &c)
 	}
 }
 
@@ -222,7 +206,6 @@ func (w *winShell) runBlock(b psValue, c *psCall) psValue {
 	w.src = &src
 	if len(c.items) > 0 || len(c.args) > 0 {
 		w.set("args", psListOf(c.values()))
-		w.parameters(b, c)
 	}
 	if c.piped || c.input.kind != psText || c.input.text != "" {
 		w.set("input", c.input)
@@ -245,42 +228,6 @@ func (w *winShell) unknownBlock(b psValue, c *psCall) psValue {
 		w.see(act.RunsUnknownText, c)
 	}
 	return psUnknown(0)
-}
-
-// parameters gives the arguments of a call to the names in "param(…)", in order.
-func (w *winShell) parameters(b psValue, c *psCall) {
-	text := strings.ToLower(strings.TrimLeft(b.str(), " \t\r\n"))
-	rest, ok := strings.CutPrefix(text, "param")
-	if !ok {
-		return
-	}
-	open := strings.IndexByte(rest, '(')
-	if open < 0 {
-		return
-	}
-	n := 0
-	values := c.args
-	if len(values) == 0 {
-		values = c.values()
-	}
-	for part := range strings.SplitSeq(rest[open:min(len(rest), matching(rest, open))], ",") {
-		i := strings.IndexByte(part, '$')
-		if i < 0 {
-			continue
-		}
-		name := part[i+1:]
-		for j := 0; j < len(name); j++ {
-			if !scan.IsNameByte(name[j]) {
-				name = name[:j]
-			}
-		}
-		if v, given := c.param(name); given {
-			w.set(name, v)
-		} else if n < len(values) {
-			w.set(name, values[n])
-			n++
-		}
-	}
 }
 
 // dynamicBlock is what [scriptblock]::Create makes of a text.

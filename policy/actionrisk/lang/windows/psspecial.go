@@ -49,7 +49,6 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 		"select-object":           (*winShell).selectObject,
 		"select-string":           (*winShell).selectString,
 		"stop-process":            (*winShell).stopProcess,
-		"new-psdrive":             (*winShell).newDrive,
 		"new-scheduledtaskaction": (*winShell).taskAction,
 	}
 }
@@ -515,18 +514,6 @@ func (w *winShell) selectString(c *psCall) psValue {
 	}
 	out := w.posix(c, argv, act.Flow{})
 	return w.gives(c, "", out)
-}
-
-// newDrive gives a place another name.
-func (w *winShell) newDrive(c *psCall) psValue {
-	name, root := w.value(c, "name"), psValue{}
-	if v, ok := c.param("root"); ok {
-		root = v
-	}
-	if name.known() && root.known() && len(w.aliases) < scan.MaxLoop {
-		w.aliases["drive "+strings.ToLower(name.str())] = root.str()
-	}
-	return psValue{}
 }
 
 // taskAction: what a scheduled task will run.

@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
-	"cmd/countersign/guard":  {"cmd/countersign/files", "policy/actionrisk", "policy/canon", "policy/guardlog"},
+	"cmd/countersign/guard":  {"cmd/countersign/files", "policy"},
 	"cmd/countersign/screen": {},
 }
 
@@ -258,5 +258,37 @@ func TestEventsAreReadInOnePlace(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// guardRooms are all that the guard's own program is made of, with what they import in turn.
+var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files",
+	"policy", "policy/actionrisk", "policy/canon", "policy/guardlog", "policy/secrets"}
+
+func TestTheGuardHasNoServiceInIt(t *testing.T) {
+	imports := map[string][]string{}
+	for _, f := range files(t) {
+		for _, spec := range f.syntax.Imports {
+			if path, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module); ours && !f.test {
+				imports[f.folder] = append(imports[f.folder], path)
+			}
+		}
+	}
+	seen, next := map[string]bool{}, []string{"cmd/countersign-guard"}
+	for len(next) > 0 {
+		folder := next[0]
+		if next = next[1:]; seen[folder] {
+			continue
+		}
+		seen[folder] = true
+		if !slices.ContainsFunc(guardRooms, func(room string) bool {
+			return folder == room || room == "policy/actionrisk" && strings.HasPrefix(folder, room+"/")
+		}) {
+			t.Errorf("the guard is made of %s, too", folder)
+		}
+		next = append(next, imports[folder]...)
+	}
+	if len(seen) < 8 {
+		t.Errorf("only %d rooms were found", len(seen))
 	}
 }

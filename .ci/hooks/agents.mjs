@@ -106,7 +106,8 @@ args = ${JSON.stringify(server.args)}
   opencode({ home, env }, base) {
     const config = { model: 'standin/none', small_model: 'standin/none', autoupdate: false, share: 'disabled', provider: { standin: { npm: '@ai-sdk/openai-compatible', name: 'standin', options: { baseURL: `${base}/v1`, apiKey: 'none' }, models: { none: { name: 'none', tool_call: true, limit: { context: 100000, output: 4000 } } } } } };
     fs.writeFileSync(path.join(home, '.config/opencode/opencode.json'), JSON.stringify(config));
-    Object.assign(env, { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' });
+    // It looks for packages of plugins; the stand-in has none, which is an answer at once.
+    Object.assign(env, { NPM_CONFIG_REGISTRY: `${base}/npm/`, npm_config_fetch_retries: '0', OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' });
     return [path.join(modules, 'opencode-linux-x64/bin/opencode'), 'run', '--print-logs', 'go'];
   },
 };

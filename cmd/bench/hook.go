@@ -5,17 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 )
 
 // hookCmd measures what a coding agent waits for at each of its tool calls: the whole
-// process of the guard, from its start to its answer.
+// process of the guard, from its start to its answer, against an empty Go program in the
+// same run.
 type hookCmd struct {
-	built
-	Rounds int           `help:"Times it is started." default:"200"`
-	Most   time.Duration `help:"Fail if the median of its processor time is above this." default:"25ms"`
+	Program string  `help:"The built guard; default: cmd/countersign-guard is built here, without cgo." placeholder:"FILE"`
+	Rounds  int     `help:"Times each is started." default:"200"`
+	Most    float64 `help:"Fail if the median of its processor time is above so many times that of the empty program; 0: never." default:"0"`
 }
 
 // hookEvents are a call that is let through and one that is stopped.
@@ -24,34 +27,132 @@ var hookEvents = [...]string{
 	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"git push --force origin main"}}`,
 }
 
-// Run starts the guard again and again, and prints the time that passed and the
-// processor time, which who else uses the machine changes less.
+// Run starts both again and again, in turns, and prints the time that passed, the processor
+// time, which other users of the machine change less, and the most memory. The guard keeps
+// no log here.
 func (c *hookCmd) Run(ctx context.Context) error {
-	return c.with(ctx, func(program string) error { return c.measure(ctx, program) })
-}
-
-func (c *hookCmd) measure(ctx context.Context, program string) error {
-	var passed, used []time.Duration
-	for i := range c.Rounds {
-		cmd := exec.CommandContext(ctx, program, "gate", "hook", "--agent", "claude")
-		cmd.Stdin = bytes.NewReader([]byte(hookEvents[i%len(hookEvents)]))
-		began := time.Now()
-		err := cmd.Run()
-		if refused := (*exec.ExitError)(nil); err != nil && !errors.As(err, &refused) {
-			return fmt.Errorf("start the guard: %w", err)
-		} else if err != nil {
-			return fmt.Errorf("the guard failed: %w", err)
-		}
-		passed = append(passed, time.Since(began))
-		used = append(used, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	dir, err := os.MkdirTemp("", "countersign-bench-")
+	if err != nil {
+		return err
 	}
-	slices.Sort(passed)
-	slices.Sort(used)
-	wall, cpu := sample{latencies: passed}, sample{latencies: used}
-	fmt.Printf("guard, whole process, %d starts: passed p1 %s, p50 %s, p99 %s; processor p1 %s, p50 %s, p99 %s\n", c.Rounds,
-		wall.quantile(.01), wall.quantile(.5), wall.quantile(.99), cpu.quantile(.01), cpu.quantile(.5), cpu.quantile(.99))
-	if cpu.quantile(.5) > c.Most {
-		return fmt.Errorf("the guard takes more than %s", c.Most)
+	defer os.RemoveAll(dir)
+	empty, guard := filepath.Join(dir, "empty"), c.Program
+	source := filepath.Join(dir, "empty.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		return err
+	}
+	if err := buildWithoutC(ctx, empty, source); err != nil {
+		return err
+	}
+	if guard == "" {
+		guard = filepath.Join(dir, "countersign-guard")
+		if err := buildWithoutC(ctx, guard, "./cmd/countersign-guard"); err != nil {
+			return err
+		}
+	}
+	gauge := filepath.Join(dir, "meter")
+	if err := os.WriteFile(gauge+".go", []byte(meter), 0o600); err != nil {
+		return err
+	}
+	if err := buildWithoutC(ctx, gauge, gauge+".go"); err != nil {
+		return err
+	}
+	var starts [2]startsOf
+	for i := range c.Rounds {
+		event := hookEvents[i%len(hookEvents)]
+		if err := starts[0].start(exec.CommandContext(ctx, empty), event); err != nil {
+			return err
+		}
+		if err := starts[1].start(exec.CommandContext(ctx, guard, "gate", "hook", "--agent", "claude", "--no-log"), event); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(starts[0].measure(ctx, gauge, empty), starts[1].measure(ctx, gauge, guard, "gate", "hook", "--agent", "claude", "--no-log")); err != nil {
+		return err
+	}
+	anchor, median := starts[0].print("empty Go program"), starts[1].print("guard")
+	ratio := float64(median) / float64(anchor)
+	fmt.Printf("guard against the empty program: %.1f times the processor time\n", ratio)
+	if c.Most > 0 && ratio > c.Most {
+		return fmt.Errorf("the guard takes more than %.1f times an empty program", c.Most)
 	}
 	return nil
+}
+
+func buildWithoutC(ctx context.Context, program, what string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, what)
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the program: %w", err)
+	}
+	return nil
+}
+
+// startsOf are the starts of one program.
+type startsOf struct {
+	passed, used []time.Duration
+	memory       int64 // KB; 0: not known on this system
+}
+
+func (s *startsOf) start(cmd *exec.Cmd, event string) error {
+	cmd.Stdin = bytes.NewReader([]byte(event))
+	began := time.Now()
+	err := cmd.Run()
+	if refused := (*exec.ExitError)(nil); err != nil && !errors.As(err, &refused) {
+		return fmt.Errorf("start the program: %w", err)
+	} else if err != nil {
+		return fmt.Errorf("the program failed: %w", err)
+	}
+	s.passed = append(s.passed, time.Since(began))
+	s.used = append(s.used, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	return nil
+}
+
+// meter is a small program that runs another one and prints the most memory that it had, in
+// KB. A process begins as a copy of the one that starts it, and this one is large.
+const meter = `package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+)
+
+func main() {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stdin = os.Stdin
+	if err := cmd.Run(); err != nil {
+		fmt.Println(0)
+		return
+	}
+	used := reflect.ValueOf(cmd.ProcessState.SysUsage()).Elem().FieldByName("Maxrss")
+	if !used.IsValid() {
+		fmt.Println(0)
+		return
+	}
+	fmt.Println(used.Int())
+}
+`
+
+// measure runs a command once under the meter.
+func (s *startsOf) measure(ctx context.Context, with string, command ...string) error {
+	cmd := exec.CommandContext(ctx, with, command...)
+	cmd.Stdin = bytes.NewReader([]byte(hookEvents[1]))
+	text, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("measure the memory: %w", err)
+	}
+	_, err = fmt.Sscan(string(text), &s.memory)
+	return err
+}
+
+// print shows the starts and gives the median of the processor time.
+func (s *startsOf) print(name string) time.Duration {
+	slices.Sort(s.passed)
+	slices.Sort(s.used)
+	wall, cpu := sample{latencies: s.passed}, sample{latencies: s.used}
+	fmt.Printf("%s, whole process, %d starts: passed p1 %s, p50 %s, p99 %s; processor p1 %s, p50 %s, p99 %s; memory %.1f MB\n", name, len(s.used),
+		wall.quantile(.01), wall.quantile(.5), wall.quantile(.99), cpu.quantile(.01), cpu.quantile(.5), cpu.quantile(.99), float64(s.memory)/1024)
+	return cpu.quantile(.5)
 }

@@ -23,6 +23,9 @@ func (a Account) place(folder, name string) string {
 		name = name[len("file://"):]
 	}
 	if !filepath.IsAbs(name) {
+		if folder == "~" || strings.HasPrefix(folder, "~/") {
+			folder = a.Home + folder[1:]
+		}
 		if !filepath.IsAbs(folder) {
 			return ""
 		}

@@ -124,6 +124,30 @@ type geminiAnswer struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
+// requestAnswer answers Claude Code's event before it asks a person: a denial, or nothing,
+// so that the person is asked.
+func requestAnswer(d Decision, reason string) string {
+	if d != Deny {
+		return "{}\n"
+	}
+	var answer struct {
+		HookSpecificOutput struct {
+			HookEventName string `json:"hookEventName"`
+			Decision      struct {
+				Behavior string `json:"behavior"`
+				Message  string `json:"message"`
+			} `json:"decision"`
+		} `json:"hookSpecificOutput"`
+	}
+	answer.HookSpecificOutput.HookEventName = "PermissionRequest"
+	answer.HookSpecificOutput.Decision.Behavior, answer.HookSpecificOutput.Decision.Message = "deny", reason
+	text, err := canon.Marshal(answer)
+	if err != nil {
+		panic(err) // the caller turns it into a block
+	}
+	return string(text) + "\n"
+}
+
 type pluginAnswer struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`

@@ -171,6 +171,7 @@ type asked struct {
 	session  session
 	callID   string // of the tool call
 	moment   moment
+	request  bool // the agent asks a person already, and says so
 	steps    []step
 }
 
@@ -213,7 +214,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	if !ok && told == "" {
 		told, ok = e.Agent()
 	}
-	got.session.id, got.callID = shownPath(e.SessionID), e.call()
+	got.session.id, got.callID, got.request = shownPath(e.SessionID), e.call(), e.Name == "PermissionRequest"
 	if got.moment = e.moment(); got.moment == beforeTool && !ok {
 		return got, errShape
 	}

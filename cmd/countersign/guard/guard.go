@@ -12,6 +12,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -134,6 +136,9 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	}
 	reason += g.offer(got, d, line)
 	g.note(got, line)
+	if got.request {
+		return Reply{Stdout: requestAnswer(d, reason)}
+	}
 	if got.by.blocksByCode() && d == Deny {
 		return Reply{Failure: errors.New(reason)}
 	}
@@ -190,6 +195,10 @@ func (g Guard) note(got asked, line guardlog.Line) {
 
 // refuse blocks because the guard could not do its work.
 func refuse(by Agent, cause error) Reply {
+	if errors.Is(cause, errShape) {
+		name := cmp.Or(string(by), "an agent that is not named")
+		cause = fmt.Errorf("%w (%s, guard %s)", cause, name, policy.Version)
+	}
 	err := fmt.Errorf("blocked: %w; countersign doctor --hook looks into it", cause)
 	return Reply{Stdout: by.answer(Deny, "countersign: "+err.Error()), Failure: err}
 }

@@ -163,6 +163,12 @@ func TestProtectFileTools(t *testing.T) {
 			}
 		}
 	}
+	for _, folder := range []string{"~/.claude", "../../.claude", m.Home + "/.claude", "linkeddir"} { // which the model names
+		input := fmt.Sprintf(`{"command":"echo '{}' > settings.json","workdir":%q}`, folder)
+		if got, answer := m.answer(event("Bash", input)); got == Pass {
+			t.Errorf("in %s: %s", folder, answer)
+		}
+	}
 	for _, file := range []string{"src/a.go", ".claude/commands/b.md", "CLAUDE.md", m.Home + "/notes.md"} {
 		if got, answer := m.answer(event("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))); got != Pass {
 			t.Errorf("%s: %s: %s", file, got, answer)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 // toolEvent is Claude Code's event before a tool.
@@ -132,5 +134,45 @@ func TestScriptsAreReadWhenTheyRun(t *testing.T) {
 		if got, answer := m.decide(command, m.web); (got != Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
+	}
+}
+
+// Before Claude Code asks a person the guard denies what is critical, and leaves the rest
+// to the person.
+func TestPermissionRequest(t *testing.T) {
+	m := newMachine(t)
+	for command, want := range map[string]string{"rm -rf /": `"decision":{"behavior":"deny"`, "git reset --hard": "{}", "ls": "{}"} {
+		event := strings.Replace(string(m.toolEvent("Bash", fmt.Sprintf(`{"command":%q}`, command))), "PreToolUse", "PermissionRequest", 1)
+		if _, answer := m.answer([]byte(event)); !strings.Contains(answer, want) || strings.Contains(answer, "PreToolUse") {
+			t.Errorf("%s: %s", command, answer)
+		}
+	}
+}
+
+// An event of an agent that is named and that nobody tried is answered in its own way.
+func TestAgentsWithWordsOfTheirOwn(t *testing.T) {
+	m := newMachine(t)
+	for agent, c := range map[Agent]struct{ event, denied string }{
+		VSCode:   {`{"hookEventName":"PreToolUse","sessionId":"s","cwd":"/w","tool_name":"run_in_terminal","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+		Windsurf: {`{"agent_action_name":"pre_run_command","trajectory_id":"t","tool_info":{"command_line":"COMMAND","cwd":"/w"}}`, ""},
+		Cline:    {`{"hookName":"PreToolUse","taskId":"t","workspaceRoots":["/w"],"preToolUse":{"toolName":"execute_command","parameters":{"command":"COMMAND"}}}`, `"cancel":true`},
+		Kiro:     {`{"hook_event_name":"preToolUse","cwd":"/w","tool_name":"execute_bash","tool_input":{"command":"COMMAND"}}`, ""},
+		Droid:    {`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/w","tool_name":"Execute","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+		Copilot:  {`{"timestamp":1,"cwd":"/w","toolName":"bash","toolArgs":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+	} {
+		for _, named := range []Agent{agent, ""} {
+			g := Guard{Agent: named, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Now: testNow}
+			if r := g.Answer(strings.NewReader(strings.Replace(c.event, "COMMAND", "git status", 1))); r.Failure != nil || strings.Contains(r.Stdout, "deny") {
+				t.Errorf("%s named %q: %s %v", agent, named, r.Stdout, r.Failure)
+			}
+			r := g.Answer(strings.NewReader(strings.Replace(c.event, "COMMAND", "rm -rf /", 1)))
+			if c.denied == "" && r.Failure == nil || !strings.Contains(r.Stdout, c.denied) {
+				t.Errorf("%s named %q: %s %v", agent, named, r.Stdout, r.Failure)
+			}
+		}
+	}
+	r := Guard{Agent: Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account}.Answer(strings.NewReader(`{"tool":"x"}`))
+	if r.Failure == nil || !strings.Contains(r.Failure.Error(), "claude") {
+		t.Error(r.Failure)
 	}
 }

@@ -84,7 +84,11 @@ const RulesetHash = "436d13526e5a9c730845b0d9e7487dbc6f6d70914e246edb411eb328300
 type Set struct {
 	Rules     []Rule
 	ByID      map[string]*Rule
-	programs  map[string]*Program
+	programs  map[string]*Program // what rules and the engine say; rows of the table come to it when asked
+	rowsOf    map[string][]int32  // the rows of programs.json by the names of programs
+	row       func(int32) *programRow
+	ready     sync.Map          // by name, what Program put together
+	present   bool              // the tables are those of this release
 	Other     map[string][]*Way // what rules say of anything else, by kind + " " + name
 	Anything  []*Way            // what they say of every program
 	Seen      map[act.Sight]*Rule
@@ -110,7 +114,7 @@ type Set struct {
 // Tables reads the embedded tables once. A fault in them is a fault in the
 // program, which the first test finds, so it panics.
 var Tables = sync.OnceValue(func() *Set {
-	c, err := Compile(rules.DecodeTable)
+	c, err := compile(rules.DecodeTable, true)
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
@@ -118,8 +122,10 @@ var Tables = sync.OnceValue(func() *Set {
 })
 
 // Compile reads the tables that a reader gives.
-func Compile(read rules.TableReader) (*Set, error) {
-	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string][]*Way{}}
+func Compile(read rules.TableReader) (*Set, error) { return compile(read, false) }
+
+func compile(read rules.TableReader, present bool) (*Set, error) {
+	c := &Set{present: present, ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string][]*Way{}}
 	var also []addition
 	for _, name := range TableFiles {
 		var t table

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/countersign/countersign/policy/actionrisk/rules"
@@ -39,15 +40,29 @@ type programRow struct {
 // unknown is a program of which nothing is known.
 var unknown Program
 
-// Program is what is known of a program; of most names in the world nothing is.
+// Program is what is known of a program; of most names in the world nothing is. Its rows
+// are read when somebody asks: a guard asks for a few of them, at each tool call.
 func (c *Set) Program(name string) *Program {
-	if p := c.programs[name]; p != nil {
-		return p
+	if p, ok := c.ready.Load(name); ok {
+		return p.(*Program)
 	}
-	return &unknown
+	base, rows := c.programs[name], c.rowsOf[name]
+	if base == nil && rows == nil {
+		return &unknown
+	}
+	p := &Program{}
+	if base != nil {
+		*p = *base
+	}
+	for _, i := range rows {
+		p.add(c.row(i))
+	}
+	p.complete()
+	kept, _ := c.ready.LoadOrStore(name, p)
+	return kept.(*Program)
 }
 
-// entry is the place for what is known of a program.
+// entry is the place for what rules and the engine say of a program.
 func (c *Set) entry(name string) *Program {
 	p := c.programs[name]
 	if p == nil {
@@ -57,25 +72,42 @@ func (c *Set) entry(name string) *Program {
 	return p
 }
 
+// readPrograms notes which rows are about which program. Of this release's table the rows
+// stay texts; that each of them can be read is tested. Those of an earlier one are read.
 func (c *Set) readPrograms(read rules.TableReader) error {
 	var t struct {
 		Programs []programRow `json:"programs"`
 	}
-	if err := read("programs", &t); err != nil {
-		return err
+	rows, about, err := rules.Rows("programs", "programs", "exe")
+	if !c.present {
+		err = read("programs", &t)
+		about = make([][]string, len(t.Programs))
+		for i := range t.Programs {
+			about[i] = t.Programs[i].Exe
+		}
 	}
-	for i := range t.Programs {
-		r := &t.Programs[i]
-		names, err := c.Names(r.Exe)
+	if err != nil {
+		return fmt.Errorf("programs: %w", err)
+	}
+	c.rowsOf = make(map[string][]int32, 2*len(about))
+	for i, exe := range about {
+		names, err := c.Names(exe)
 		if err != nil {
 			return err
 		}
 		for _, n := range names {
-			c.entry(n).add(r)
+			c.rowsOf[n] = append(c.rowsOf[n], int32(i))
 		}
 	}
-	for _, p := range c.programs { // each by itself: in whatever order
-		p.complete()
+	c.row = func(i int32) *programRow {
+		if !c.present {
+			return &t.Programs[i]
+		}
+		r := &programRow{}
+		if err := rules.DecodeRow(rows[i], r); err != nil { // a fault in the program, which a test finds
+			panic("actionrisk: programs: " + err.Error())
+		}
+		return r
 	}
 	return nil
 }

@@ -287,3 +287,58 @@ func (d *decoder) shape(t reflect.Type) map[string]int {
 	}
 	return shape
 }
+
+// Rows are the elements of the list that is all of a table, as texts, and the texts of the
+// list that each begins with: what a row is about. A guard needs few of them, so the rest
+// stays as it is.
+func Rows(name, member, first string) (rows []string, about [][]string, err error) {
+	d := &decoder{text: Tables()[name]}
+	begin := d.take('{')
+	if got, err := d.string(); err != nil || got != member || begin != nil || d.take(':') != nil || d.take('[') != nil {
+		return nil, nil, errTable
+	}
+	for more, err := d.more(true, ']'); ; more, err = d.more(false, ']') {
+		if err != nil {
+			return nil, nil, err
+		}
+		if !more {
+			return rows, about, nil
+		}
+		d.next()
+		from := d.at
+		if err := d.take('{'); err != nil {
+			return nil, nil, err
+		}
+		if got, err := d.string(); err != nil || got != first || d.take(':') != nil {
+			return nil, nil, errTable
+		}
+		var names []string
+		if err := d.list(reflect.ValueOf(&names).Elem()); err != nil {
+			return nil, nil, err
+		}
+		d.skip(1)
+		rows, about = append(rows, d.text[from:d.at]), append(about, names)
+	}
+}
+
+// skip goes behind the bracket that ends what is open so deep.
+func (d *decoder) skip(depth int) {
+	for depth > 0 && d.at < len(d.text) {
+		switch c := d.text[d.at]; c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			for d.at++; d.at < len(d.text) && d.text[d.at] != '"'; d.at++ {
+				if d.text[d.at] == '\\' {
+					d.at++
+				}
+			}
+		}
+		d.at++
+	}
+}
+
+// DecodeRow decodes one row of a table.
+func DecodeRow(text string, into any) error { return decode(text, into) }

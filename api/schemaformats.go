@@ -21,7 +21,7 @@ type format struct {
 var formats = []format{
 	{"date", isDate, "invalid_date", "must be a date YYYY-MM-DD"},
 	{"date-time", isDateTime, "invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
-	{"email", isEmail, "invalid_email", "is not an e-mail address"},
+	{"email", isEmail, "invalid_email", "must be an e-mail address"},
 	{"uri", isURI, "out_of_range", "must be an absolute URI"},
 }
 

@@ -67,6 +67,7 @@ type Env struct {
 	Loose       bool                           // some program matched no rule and is not proven read-only
 	Ran         bool                           // something ran at all
 	Background  bool                           // something runs beside the rest
+	Sourced     bool                           // a file of the project, which nobody gave, set variables and functions
 	Unparsed    bool
 	TooDeep     bool
 	Trace       *Trace // nil: nobody asked for one

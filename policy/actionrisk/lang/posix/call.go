@@ -411,7 +411,7 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
 	e.ReadArguments(v)
-	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
+	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v) || ofMake(sh, w) || sh.Env.Sourced && w.Taint == 0 && w.Text == string(scan.Hole) && act.SyntaxName(w.Var))) && !asksOnly(sh, v) {
 		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, "")
 	}
 	matchCall(sh, v)
@@ -453,6 +453,12 @@ func plainUse(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
 	return len(w.Var) > 1 && strings.ToUpper(w.Var) == w.Var && scan.Upper(w.Var[0]) && w.Taint == 0 && !v.Stdin.Known && v.Stdin.Taint == 0 &&
 		len(sh.Src.Via) == 0 && len(v.Argv) > 1 && !slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool { return !harmlessWord(sh.Env, w) })
+}
+
+// ofMake: a recipe names its program by a variable or a function of make that the file does
+// not set: an included file or the environment does.
+func ofMake(sh *interp.Process, w act.Word) bool {
+	return w.Taint == 0 && w.Var != "" && strings.ToUpper(w.Var) == w.Var && slices.Contains(sh.Src.Via, "make")
 }
 
 // harmlessWord: a known word that names no program of the tables, no place of the machine

@@ -141,6 +141,9 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 		return
 	case strings.IndexByte(w.Text, '/') >= 0:
 	case e.In("makes", v.Exe):
+		if f := e.Files["Makefile"]; f.Known && f.Taint&act.FromNetwork == 0 { // its rules are known
+			return
+		}
 		e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)
 		return
 	case !e.In("file-runners", v.Exe) || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m"):

@@ -45,14 +45,34 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 
 // computed is what a member gives that only makes, moves or runs text.
 func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
+	if v.kind == psText || v.kind == psList {
+		if out, ok := w.textMember(v, name, c.args); ok {
+			return out, true
+		}
+	}
 	if out, ok := w.blockMember(v, name, c); ok {
 		return out, true
 	}
 	switch {
+	case v.kind == psType && v.text == "array" && name == "reverse":
+		w.reverse(c.from, c.to)
+		return psValue{}, true
 	case v.kind == psType, strings.HasPrefix(v.text, "text.encoding"):
 		return w.static(v.text, name, c.args)
 	}
 	return psValue{}, false
+}
+
+// reverse turns the array in the variable that stands in text[from:to] around.
+func (w *winShell) reverse(from, to int) {
+	text := w.src.Text[min(from, len(w.src.Text)):min(to, len(w.src.Text))]
+	_, name, ok := strings.Cut(text, "$")
+	name = strings.ToLower(strings.TrimRight(name, ") \t"))
+	if v, known := w.vars[name]; ok && known {
+		v.items = slices.Clone(v.items)
+		slices.Reverse(v.items)
+		w.vars[name] = v
+	}
 }
 
 // member does what the table says about a member.
@@ -156,6 +176,23 @@ func (w *winShell) each(v, block psValue, c *psCall) psValue {
 		out = append(out, one.list()...)
 	}
 	return psListOf(out)
+}
+
+// textMember computes the members of texts and lists.
+func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, bool) {
+	if out, ok := w.ofEach("."+name, v, args); ok {
+		return out, true
+	}
+	first := psListOf(args).flatFirst()
+	switch name {
+	case "split":
+		return psSplit(v, psValue{text: first.str()}, true), true
+	case "tochararray":
+		return characters(v), true
+	case "chars", "getvalue", "get":
+		return psIndex(v, first), len(args) == 1 && v.known()
+	}
+	return psValue{}, false
 }
 
 // made is the text that a function of the table makes of values.

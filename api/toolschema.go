@@ -19,11 +19,11 @@ import (
 // reads the answer itself, and who generates code reads openapi.json.
 
 const (
-	describedDepth = 1    // levels of members that are described; below it names must do
-	onlyFormat     = 25   // octets of a description that says no more than the format
-	longClause     = 64   // octets of a description
-	hugeBound      = 1e9  // what is larger, a model does not come near
-	longText       = 2048 // characters; nor does it come near a text of this length
+	describedDepth = 1   // levels of members that are described; below it names must do
+	onlyFormat     = 25  // octets of a description that says no more than the format
+	longClause     = 64  // octets of a description
+	hugeBound      = 1e9 // what is larger, a model does not come near
+	longText       = 200 // characters; nor does it come near a text of this length
 )
 
 // toolInput is the schema of an operation's input as its tool shows it.

@@ -163,7 +163,6 @@ not there, and goes on when it exits with 1 or gives no answer in time, so keep 
 	OpenCode: {
 		"OpenCode: write this to ~/.config/opencode/plugins/countersign.js (every project) or .opencode/plugins/countersign.js (this one).",
 		`import { spawnSync } from "node:child_process";
-
 // Asks the guard before each tool; a guard that does not answer stops the tool.
 export const Countersign = async ({ directory }) => ({
   "tool.execute.before": async (input, output) => {

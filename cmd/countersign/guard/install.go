@@ -149,6 +149,9 @@ func (a Agent) change(program string, where Where) (Change, error) {
 	}
 	if len(before) > 0 && program != "" {
 		done.Copy = place + copySuffix + time.Now().UTC().Format("20060102T150405Z")
+		for n := 2; exists(done.Copy); n++ { // an older copy is never written over
+			done.Copy = fmt.Sprintf("%s%s%s-%d", place, copySuffix, time.Now().UTC().Format("20060102T150405Z"), n)
+		}
 		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
 			return Change{}, fmt.Errorf("keep a copy of %s: %w", place, err)
 		}

@@ -54,16 +54,16 @@ var createExport = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		return reply{value: createdExport{manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
+		return reply{value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
 			header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 	},
 }
 
 // export makes an export as an event; its bundle is made from that when it is fetched.
-func (s *Server) export(ctx context.Context, p commands.Principal, f bundle.Filters) (bundle.Manifest, error) {
+func (s *Server) export(ctx context.Context, p commands.Principal, f bundle.Filters) (commands.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
-		return bundle.Manifest{}, err
+		return commands.Exported{}, err
 	}
 	defer os.RemoveAll(folder)
 	return s.app.ExportHistory(ctx, commands.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})

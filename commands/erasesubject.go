@@ -8,7 +8,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -22,6 +21,10 @@ type Erasure struct {
 	RequestedBy string
 	ApprovedBy  string
 }
+
+// erasuresSubject names the data key under which a tenant's events subject.erased are
+// sealed. It has no prefix such as "agent:", so that no caller's subject is equal to it.
+const erasuresSubject = "erasures"
 
 // EraseSubject destroys a subject's data key together with the event that says so.
 // The chain, the tree, the counts and the signatures over stored records stay as
@@ -94,11 +97,22 @@ func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
 	if err := a.endSessions(ctx, key); err != nil {
 		return err
 	}
-	payload, err := canon.Marshal(events.SubjectErased{KeyID: key.id, Reason: e.Reason, RequestedBy: e.RequestedBy, ApprovedBy: e.ApprovedBy})
+	// The reason and the two names are sealed under a key of the tenant's own, so that
+	// they can be read after this erasure and are never stored in the clear.
+	erasures, err := a.Vault.Subject(ctx, key.tenant, erasuresSubject, a.NewID("sub_"))
 	if err != nil {
 		return err
 	}
-	if _, err = a.Vault.Erase(ctx, key.tenant, key.id, ledger.Draft{ID: a.NewID("evt_"), Actor: "operator", Payload: payload}); err != nil {
+	if key.id == erasures {
+		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+	}
+	eventID := a.NewID("evt_")
+	payload, err := a.Vault.Seal(ctx, key.tenant, eventID, erasures, events.SubjectErased{KeyID: key.id, Reason: events.Text(e.Reason),
+		RequestedBy: events.Text(e.RequestedBy), ApprovedBy: events.Text(e.ApprovedBy)})
+	if err != nil {
+		return err
+	}
+	if _, err = a.Vault.Erase(ctx, key.tenant, key.id, ledger.Draft{ID: eventID, Actor: "operator", Payload: payload}); err != nil {
 		return err
 	}
 	a.forgetDataKey(key.id)

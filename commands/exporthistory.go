@@ -43,6 +43,14 @@ const (
 	exportCheckpoint = 3 * time.Second
 )
 
+// Exported is what an export wrote: its manifest, and the number of decisions whose
+// payload it shows. The number is not signed; a filter that lets nothing through is
+// seen by it.
+type Exported struct {
+	bundle.Manifest
+	Decisions int64 `json:"decisions"`
+}
+
 // exporting is one export on its way.
 type exporting struct {
 	app      *App
@@ -60,6 +68,7 @@ type exporting struct {
 	policies, rules                        map[string][]byte // by SHA-256
 	shown                                  nameSet           // streams of decisions that the filters let through
 	decisions                              nameSet           // in range
+	showing                                int64             // decisions whose payload is shown
 }
 
 func (a *App) exporting(e Export) *exporting {
@@ -86,22 +95,22 @@ func shortHash(name string) [16]byte {
 // ExportHistory writes a bundle into a folder and records export.created, whose
 // signed record is the bundle's manifest. The same range under the same checkpoint
 // gives the same files, manifest.json apart.
-func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
+func (a *App) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
 	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
 	if err := x.rangeOf(ctx); err != nil {
-		return x.manifest, refusal(err)
+		return Exported{}, refusal(err)
 	}
 	if e.Most > 0 && x.within > e.Most {
-		return x.manifest, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
+		return Exported{}, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
 	}
 	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
 		if err := step(ctx); err != nil {
-			return x.manifest, refusal(err)
+			return Exported{}, refusal(err)
 		}
 	}
-	return x.manifest, nil
+	return Exported{x.manifest, x.showing}, nil
 }
 
 var errErasedSince = policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
@@ -353,6 +362,7 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 type openedEvent struct {
 	openings []ledger.Opening
 	record   exportedRecord
+	agent    string // the agent's id, by which the filter chooses, also where the views leave it out
 }
 
 // open reads the record of an event and puts its personal members back, if it may.
@@ -370,14 +380,24 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 	}
 	o.record, err = readExported(e.Payload)
 	for _, opening := range o.openings {
-		if x.e.Filters.NoPersonal {
-			break
-		}
+		var shown *any
 		switch opening.Pointer {
 		case "/record/subject/agentId":
-			o.record.Subject.AgentID = strings.Trim(string(opening.Value), `"`)
+			shown = &o.record.Subject.AgentID
 		case "/record/subject/purpose":
-			o.record.Subject.Purpose = strings.Trim(string(opening.Value), `"`)
+			shown = &o.record.Subject.Purpose
+		default:
+			continue
+		}
+		var text string
+		if err := canon.Decode(opening.Value, &text); err != nil {
+			return o, false, fmt.Errorf("%w: %s of %s", ledger.ErrTampered, opening.Pointer, e.ID)
+		}
+		if shown == &o.record.Subject.AgentID {
+			o.agent = text
+		}
+		if !x.e.Filters.NoPersonal {
+			*shown = text
 		}
 	}
 	return o, erased, err
@@ -397,9 +417,8 @@ func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
 	}
 	if e.Type == events.TypeDecisionRecorded {
 		r := o.record
-		agent, _ := r.Subject.AgentID.(string)
 		if (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
-			(f.Agent == "" || f.Agent == agent) && (f.Run == "" || f.Run == r.Subject.RunID) {
+			(f.Agent == "" || f.Agent == o.agent) && (f.Run == "" || f.Run == r.Subject.RunID) {
 			x.shown.add(e.Stream)
 		}
 	}
@@ -416,6 +435,7 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
 	case events.TypeDecisionRecorded:
+		x.showing++
 		x.decisions.add(o.record.DecisionID)
 		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
 			text, err := canon.Marshal(rules)

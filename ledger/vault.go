@@ -222,11 +222,15 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
-	var destroyed *int64
-	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us from subject_keys
-		where p = $1 and tenant = $2 and key_id = $3`, []any{v.ledger.Home(tenant).p, tenant, id}, &reference, &wrapped, &destroyed)
+	var erased bool
+	// The event counts as much as the row: a row that somebody put back from a backup
+	// opens nothing.
+	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
+			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
+		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
+		[]any{v.ledger.Home(tenant).p, tenant, id, events.TypeSubjectErased}, &reference, &wrapped, &erased)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows), err == nil && destroyed != nil:
+	case errors.Is(err, pgx.ErrNoRows), err == nil && erased:
 		return nil, ErrErased
 	case err != nil:
 		return nil, fmt.Errorf("read a data key: %w", err)

@@ -56,14 +56,29 @@ func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	if filters.To != "" && manifest.Filters.To == "" {
 		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
 	}
-	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
-		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out, end))
+	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.Out, end))
+}
+
+// showing says how many decisions an export shows, so that a filter that matches nothing
+// is noticed.
+func showing(m commands.Exported) string {
+	filtered := m.Filters.Protocol != "" || m.Filters.Decision != "" || m.Filters.Agent != "" || m.Filters.Run != ""
+	switch {
+	case m.Decisions == 0 && filtered:
+		return "shows NO decision: none in this period matches the filters. Agent and run ids must be exactly those that were sent"
+	case m.Decisions == 0:
+		return "shows no decision: there is none in this period"
+	case m.Decisions == 1:
+		return "shows 1 decision"
+	}
+	return fmt.Sprintf("shows %d decisions", m.Decisions)
 }
 
 // export makes the bundle and packs it: before it is recorded, since a disk may be full,
 // but where what is written leaves at once (direct) behind that, so that nothing leaves
 // of which the ledger does not know.
-func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filters, to io.Writer, direct bool) (m bundle.Manifest, err error) {
+func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filters, to io.Writer, direct bool) (m commands.Exported, err error) {
 	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err

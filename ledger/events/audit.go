@@ -44,12 +44,14 @@ type Rollback struct {
 
 // SubjectErased is subject.erased, schema version 1, in the stream
 // subject/<key id> of the subject's tenant. The append that holds it destroys the
-// data key.
+// data key. Reason and names are personal too: they are sealed under a data key that
+// the tenant keeps for its erasures, never under the destroyed one. KeyID stays in the
+// clear, since the database function erase_subject reads it.
 type SubjectErased struct {
 	KeyID       string `json:"keyId"` // of the data key: sub_…
-	Reason      string `json:"reason"`
-	RequestedBy string `json:"requestedBy"`
-	ApprovedBy  string `json:"approvedBy"`
+	Reason      Text   `json:"reason" personal:"true"`
+	RequestedBy Text   `json:"requestedBy" personal:"true"`
+	ApprovedBy  Text   `json:"approvedBy" personal:"true"`
 }
 
 // ExportCreated is export.created, schema version 1, in the stream export/<export

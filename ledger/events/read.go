@@ -101,7 +101,7 @@ var readers = map[string]reader{
 	TypeWebhookRemoved:           {present: reflect.TypeFor[WebhookRemoved]()},
 	TypeCheckpointsBegun:         {present: reflect.TypeFor[CheckpointsBegun]()},
 	TypeRollbackDeclared:         {present: reflect.TypeFor[RollbackDeclared]()},
-	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased](), inSQL: true},
+	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased](), sealed: true, inSQL: true},
 	TypeExportCreated:            {present: reflect.TypeFor[ExportCreated](), sealed: true},
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
@@ -350,12 +348,7 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
 	}
-	var payload struct {
-		Sealed struct {
-			KeyID string `json:"keyId"`
-		} `json:"sealed"`
-	}
-	return json.Unmarshal(e.Payload, &payload) == nil && payload.Sealed.KeyID == x.agentKey
+	return e.DataKey() == x.agentKey
 }
 
 // openedEvent is what an export reads of an event.

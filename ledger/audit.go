@@ -362,9 +362,13 @@ func (r *audit) readPin(ctx context.Context, pin Pin, note []byte) error {
 			return err
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+		if pin.epoch == 0 || c.Size <= r.head.pos {
+			return nil
+		} // a ledger from before its checkpoint key was activated does not know the key of its own note
+	}
+	switch {
 	case void:
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
 	case c.Size > r.head.pos:

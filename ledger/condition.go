@@ -32,6 +32,9 @@ const (
 // since, and why appends are stopped.
 func (l *Ledger) Condition() Condition {
 	check, stopped := l.LastCheck(), l.Stopped()
+	if errors.Is(stopped, ErrRollback) { // also where a verification has found the same since
+		return Condition{ReadOnly, SaysReadOnly, stopped.Error()}
+	}
 	if found := l.found.Load(); found != nil {
 		return Condition{Altered, SaysAltered, *found}
 	}

@@ -91,6 +91,9 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 			if _, err := l.Append(t.Context(), one("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
 				t.Errorf("an append: %v", err)
 			}
+			if check := l.CheckItselfNow(t.Context(), nil, folder); check.False == "" || l.Condition().Sentence != ledger.SaysReadOnly {
+				t.Errorf("it verified itself: %+v, %+v", check, l.Condition())
+			}
 			if _, err := l.Partition(0).After(t.Context(), 0, 10); err != nil {
 				t.Errorf("reading: %v", err)
 			}

@@ -282,6 +282,16 @@ type committed struct {
 	Commitment string `json:"$committed"`
 }
 
+// DataKey is the id of the data key under which personal members of an event are
+// sealed; empty where none are.
+func (e Event) DataKey() string {
+	var payload struct {
+		Sealed sealed `json:"sealed"`
+	}
+	_ = json.Unmarshal(e.Payload, &payload) // a payload of another form has no sealed members
+	return payload.Sealed.KeyID
+}
+
 // Seal turns a stored struct into a payload: canonical JSON with a commitment in
 // the place of each personal member. keyID is the data key of the person it is
 // about. A struct without personal members needs canon.Marshal only.

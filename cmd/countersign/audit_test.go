@@ -125,7 +125,12 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	a.run(0, "", "export", "--org", org, "--out", second, "--signing-key", next)
 	bare.run(0, "VALID", "verify", second, "--keys", after)
 	bare.run(1, "NOT VALID", "verify", second, "--keys", before)
+	bare.run(0, "SEEN        "+org, "verify", second, "--keys", after, "--pin", pin)
 	bare.run(0, "which continue the", "pin", s.base, "--pin", pin, "--keys", after)
+	if kept, err := os.ReadFile(pin); err != nil || !strings.Contains(string(kept), "\n\n"+org+" ") {
+		t.Errorf("the pin does not keep what it has seen of the organization: %s, %v", kept, err)
+	}
+	bare.run(0, "PINNED", "pin", pin, "--pin", filepath.Join(files, "another.note"), "--keys", after)
 
 	a.run(2, "stop every node first", "signer", "kek", "rotate")
 	stop(t, s.cmd)

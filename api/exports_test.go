@@ -119,7 +119,7 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	const agent = "agent-PERSONALALICE"
-	export := func(f bundle.Filters) (manifest bundle.Manifest, whole string, r bundle.Result) {
+	export := func(f bundle.Filters) (manifest commands.Exported, whole string, r bundle.Result) {
 		t.Helper()
 		folder := t.TempDir()
 		manifest, err := n.app.ExportHistory(t.Context(), commands.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
@@ -190,7 +190,7 @@ func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	export := func(f bundle.Filters) (m bundle.Manifest, folder string) {
+	export := func(f bundle.Filters) (m commands.Exported, folder string) {
 		t.Helper()
 		folder = t.TempDir()
 		n.clock.Add(time.Second)

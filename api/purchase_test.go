@@ -189,7 +189,7 @@ func TestPurchaseErrors(t *testing.T) {
 		{"a payment twice", s.browser, "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", order.Header(), "PAYMENT-SIGNATURE", order.Header()}, 402, "invalid_payload"},
 		{"a payment for another product", s.browser, "POST", "policy-starter-pack", ``, []string{"PAYMENT-SIGNATURE", order.Header()}, 402, "No matching payment requirements"},
 		{"paid, bad body", s.browser, "POST", "verification-kit", `{"mail":"a@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "unknown member"},
-		{"paid, bad address", s.browser, "POST", "verification-kit", `{"email":"a b@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "email is not an e-mail address"},
+		{"paid, bad address", s.browser, "POST", "verification-kit", `{"email":"a b@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "email must be an e-mail address"},
 		{"paid, address with a line break", s.browser, "POST", "verification-kit", `{"email":"a@example.com\r\nBcc: b@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "email"},
 		{"paid, too large", s.browser, "POST", "verification-kit", `{"email":"` + strings.Repeat("a", 20_000) + `"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 413, "larger"},
 		{"another method", s.browser, "DELETE", "verification-kit", ``, nil, 405, "method not allowed"},

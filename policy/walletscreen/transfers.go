@@ -23,7 +23,7 @@ func (e *evidence) transfers(transfers []Transfer) error {
 	for i, t := range transfers {
 		at, err := normal.Timestamp(t.Timestamp)
 		if err != nil {
-			return policy.Refuse("invalid_date", "/transfers/"+strconv.Itoa(i)+"/timestamp", "transfers." + strconv.Itoa(i) + ".timestamp must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z")
+			return policy.Refuse("invalid_date", "/transfers/"+strconv.Itoa(i)+"/timestamp", "transfers."+strconv.Itoa(i)+".timestamp must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z")
 		}
 		moves[i] = movement{t, at, i}
 	}

@@ -44,7 +44,7 @@ func (c *LogShow) Run(o *Output) error {
 		b.WriteByte('\n')
 	}
 	if len(lines) == 0 {
-		fmt.Fprintln(o.Stderr, "nothing is logged yet: countersign gate hook --install claude --write installs a guard")
+		fmt.Fprintln(o.Stderr, "nothing is logged yet: "+guard.Name+" gate hook --install claude --write installs a guard")
 	}
 	if wrong == "" {
 		fmt.Fprintf(o.Stderr, "%d lines, verified\n", len(lines))

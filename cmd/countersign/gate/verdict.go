@@ -108,7 +108,7 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 func commandOf(words []string) (string, error) {
 	switch {
 	case len(words) == 0:
-		return "", errors.New(`name a command: countersign gate ls -la, countersign gate "ls -la", or - for standard input`)
+		return "", fmt.Errorf(`name a command: %s gate ls -la, %[1]s gate "ls -la", or - for standard input`, guard.Name)
 	case len(words) == 1 && words[0] == "-":
 		text, err := files.ReadAtMost(os.Stdin, maxCommand)
 		return strings.TrimSpace(string(text)), err
@@ -148,7 +148,7 @@ func (v judgedCommand) screen(o *Output) string {
 	lines := [][2]string{}
 	for i, r := range v.MatchedRules {
 		if i == shownRules {
-			lines = append(lines, [2]string{"", fmt.Sprintf("and %d more: countersign gate explain", len(v.MatchedRules)-i)})
+			lines = append(lines, [2]string{"", fmt.Sprintf("and %d more: %s gate explain", len(v.MatchedRules)-i, guard.Name)})
 			break
 		}
 		lines = append(lines, v.ruleLines(r, i > 0)...)

@@ -137,7 +137,7 @@ func (a Account) Allow(e Exception) (file string, err error) {
 			return "", errors.New("nothing excepts the guard's own rules")
 		}
 		if i < 0 {
-			return "", errors.New(`there is no rule of this name; countersign gate "COMMAND" names those that a command matches`)
+			return "", fmt.Errorf(`there is no rule of this name; %s gate "COMMAND" names those that a command matches`, Name)
 		}
 		if err := a.MayAllow(actionrisk.Rules()[i].Level.String()); err != nil {
 			return "", err

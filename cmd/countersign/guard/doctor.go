@@ -63,7 +63,7 @@ func (a Account) Try(ctx context.Context, only Agent, command []string) []Findin
 	}
 	found = append(found, a.rulesHere()...)
 	if len(hooks) == 0 && Works(found) {
-		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: countersign gate hook --install %s prints what to add; or give the hook's command after --", cmp.Or(only, "AGENT"))})
+		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: %s gate hook --install %s prints what to add; or give the hook's command after --", Name, cmp.Or(only, "AGENT"))})
 	}
 	return found
 }
@@ -137,7 +137,7 @@ func (h hook) advice(got fired) string {
 	case got.code > 2 || got.code == 1:
 		return "The agent goes on after such an exit code: only 0 with a denial, or 2, blocks"
 	}
-	return "countersign gate hook --install " + string(h.by) + " prints the entry that blocks"
+	return Name + " gate hook --install " + string(h.by) + " prints the entry that blocks"
 }
 
 // fired is what a hook did with one event, as its agent reads it.

@@ -16,7 +16,7 @@ func (a Agent) Instructions(program string) string {
 		return "" // a path that is not UTF-8 has no JSON form
 	}
 	e := entries[a]
-	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\nOr let it be merged: countersign gate hook --install %[4]s --write\n", e.where, entry, e.notes, a)
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nOr let it be merged: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, Name, a)
 }
 
 // entry is the configuration alone. Beside the guard before a tool it has a canary at

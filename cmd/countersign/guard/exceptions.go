@@ -218,7 +218,7 @@ func (r *Rules) add(file, folder string) error {
 	case others != "":
 		s.why = others
 	case folder != "" && !r.account.trusts(folder, text):
-		s.why = "it is not trusted: countersign gate trust shows it"
+		s.why = "it is not trusted: " + Name + " gate trust shows it"
 	default:
 		s.loosens = folder == "" || !slices.ContainsFunc(append([]string{r.session}, r.acts...), func(act string) bool {
 			return !within(act, folder) || !sameRepository(act, folder)

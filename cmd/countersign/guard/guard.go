@@ -156,7 +156,7 @@ func (g Guard) offer(got asked, d Decision, line guardlog.Line) string {
 	if code == "" {
 		return ""
 	}
-	return " The user can let exactly this pass once, in a terminal: countersign gate allow --once " + code
+	return " The user can let exactly this pass once, in a terminal: " + Name + " gate allow --once " + code
 }
 
 // start fires the canary at the beginning of a session: a guard that would let it
@@ -199,7 +199,7 @@ func refuse(by Agent, cause error) Reply {
 		name := cmp.Or(string(by), "an agent that is not named")
 		cause = fmt.Errorf("%w (%s, guard %s)", cause, name, policy.Version)
 	}
-	err := fmt.Errorf("blocked: %w; countersign doctor --hook looks into it", cause)
+	err := fmt.Errorf("blocked: %w; %s doctor --hook looks into it", cause, Name)
 	return Reply{Stdout: by.answer(Deny, "countersign: "+err.Error()), Failure: err}
 }
 

@@ -144,7 +144,7 @@ func (l Log) Unsent() ([]guardlog.Line, error) {
 	case err != nil:
 		return nil, err
 	case wrong != "":
-		return nil, fmt.Errorf("the log is not whole, so nothing is sent: %s; countersign gate log shows it", wrong)
+		return nil, fmt.Errorf("the log is not whole, so nothing is sent: %s; %s gate log shows it", wrong, Name)
 	}
 	sent, err := readHead(l.file(pushedName))
 	switch {

@@ -115,11 +115,11 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 			here := a.inSettings(file, s)
 			these = append(these, here...)
 			if missing := a.unwatched(s); len(here) > 0 && len(missing) > 0 {
-				found = append(found, a.found(file, "warning", "no entry for %s: between two looks of doctor nobody would notice that the guard is gone; countersign gate hook --install %s --write adds them",
-					strings.Join(missing, ", "), a))
+				found = append(found, a.found(file, "warning", "no entry for %s: between two looks of doctor nobody would notice that the guard is gone; %s gate hook --install %s --write adds them",
+					strings.Join(missing, ", "), Name, a))
 			}
 			if missing := a.uncovered(s); len(here) > 0 && len(missing) > 0 {
-				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher leaves out %s; countersign gate hook --install %s --write covers every tool", strings.Join(missing, ", "), a))
+				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher leaves out %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), Name, a))
 			}
 			if s.DisableAllHooks { // one file switches off the hooks of all
 				off = file

@@ -32,8 +32,6 @@ func columns(text string) int { return screen.Columns(text) }
 
 func printable(text string) string { return screen.Printable(text) }
 
-func firstRunes(text string, n int) string { return screen.FirstRunes(text, n) }
-
 func wrapWords(line string, width int, indent string) []string {
 	return screen.WrapWords(line, width, indent)
 }

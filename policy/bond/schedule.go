@@ -16,7 +16,7 @@ type terms struct {
 	settlement, maturity     money.Day // with dates
 	anchor                   money.Day // regular coupon dates are counted from it: lastCouponDate or maturity
 	issue, first             money.Day // of an irregular first period; first is the first coupon date
-	dated, issued, compound  bool
+	dated, compound          bool
 	years                    float64 // without dates
 	dayCount                 string
 	steps                    []step

@@ -18,7 +18,11 @@ func handOver(e *interp.Env, from, to int) {
 	if to >= len(e.Findings) {
 		return
 	}
-	i := slices.IndexFunc(e.Findings[to:], takesSecret)
+	var around []string // what starts the whole pipeline, such as bash -c
+	if i := slices.IndexFunc(e.Findings[from:to], func(f interp.Finding) bool { return printing(f.Rule.ID) }); i >= 0 {
+		around = e.Findings[from+i].Via
+	}
+	i := slices.IndexFunc(e.Findings[to:], func(f interp.Finding) bool { return takesSecret(f, around) })
 	if i < 0 {
 		return
 	}
@@ -30,9 +34,13 @@ func handOver(e *interp.Env, from, to int) {
 }
 
 // takesSecret: the finding is about a program that keeps what it is given, which is
-// started by nothing but its own name.
-func takesSecret(f interp.Finding) bool {
-	return (f.Rule.ID == act.KeepsSecret || f.Rule.ID == act.Authenticates) && !slices.ContainsFunc(f.Via, func(via string) bool {
+// started by nothing but its own name. What starts the whole pipeline does not count.
+func takesSecret(f interp.Finding, around []string) bool {
+	via := f.Via
+	for len(via) > 0 && len(around) > 0 && via[0] == around[0] {
+		via, around = via[1:], around[1:]
+	}
+	return (f.Rule.ID == act.KeepsSecret || f.Rule.ID == act.Authenticates) && !slices.ContainsFunc(via, func(via string) bool {
 		return via != "sudo" && via != "doas" && via != "env" && via != "command" && via != "time" && via != "npx"
 	})
 }

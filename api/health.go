@@ -59,6 +59,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if problem := s.facilitatorProblem(); problem != "" {
 		said["facilitator"] = problem
 	}
+	if s.durability == "provider" {
+		said["durability"] = s.durability
+	}
 	s.reply(w, r, &operation{}, reply{status: status, value: said})
 }
 

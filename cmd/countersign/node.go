@@ -100,6 +100,11 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: files}); err != nil {
 		return err
 	}
+	if d.serves && !d.byProvider() {
+		if err := n.lasting(ctx); err != nil {
+			return err
+		}
+	}
 	n.app = &commands.App{Ledger: n.ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
 	if d.private() {
 		n.app.Environment = "dev" // its keys may be development keys
@@ -122,6 +127,19 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 		}
 	}
 	return n.openVault(ctx, d, development && d.private())
+}
+
+// lasting refuses a database that may lose what it has acknowledged.
+func (n *node) lasting(ctx context.Context) error {
+	var off bool
+	err := n.ledger.Pool().QueryRow(ctx, `select current_setting('fsync') <> 'on' or current_setting('full_page_writes') <> 'on'`).Scan(&off)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask PostgreSQL whether commits last: %w", err)
+	case off:
+		return errors.New("fsync or full_page_writes of PostgreSQL is off, and an acknowledged event may be lost: turn both on (alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()), or, if its provider keeps commits durable elsewhere, start with --durability=provider (DURABILITY)")
+	}
+	return nil
 }
 
 // selfChecks is how this node verifies its ledger, and where it remembers what it found.

@@ -113,7 +113,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.begins, c.acceptRollback, c.acceptFindings = true, c.AcceptRollback, c.AcceptFindings
+	c.serves, c.begins, c.acceptRollback, c.acceptFindings = true, true, c.AcceptRollback, c.AcceptFindings
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
 		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail, Proofs: c.OwnershipProofs,
-		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
+		Durability: c.Durability, Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
 	if s.members, err = c.mail(&config, progress); err != nil {
 		return nil, err
 	}

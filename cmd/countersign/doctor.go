@@ -97,6 +97,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	defer n.close()
 	found = append(found, n.database(ctx, c.byProvider())...)
 	found = append(found, c.cluster(ctx)...)
+	found = append(found, n.heads(&c.data))
 	found = append(found, n.archived(ctx)...)
 	found = append(found, c.supported(ctx, &c.data, newLog(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)

@@ -51,10 +51,40 @@ func openNode(ctx context.Context, d *data, migrate, development bool, baseURL s
 		n.close()
 		return nil, err
 	}
+	if d.serves {
+		return n, nil // begins when all its settings are known to be good
+	}
+	if err := n.begin(ctx, d, development); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// begin makes the node one that appends: what is outside the database is held against
+// it, and the keys are activated. Whatever may fail for a setting alone was done before.
+func (n *node) begin(ctx context.Context, d *data, development bool) error {
+	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
+		return err
+	}
+	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
+		return err
+	}
+	if err := n.openVault(ctx, d, development && d.private()); err != nil {
+		return err
+	}
+	if signer := n.app.Signer; signer != nil && n.ledger.Stopped() == nil {
+		if err := n.activate(ctx, signer, n.app.NextSigner); err != nil {
+			if errors.Is(err, ledger.ErrForeignKey) {
+				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
+			}
+			return fmt.Errorf("activate the signing key: %w", err)
+		}
+	}
 	if text := n.readOnly(); text != "" {
 		fmt.Fprintf(os.Stderr, "countersign: %s\n", text)
 	}
-	return n, nil
+	return nil
 }
 
 // readOnly begins what every command says of a ledger to which this node appends
@@ -93,12 +123,21 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
+	if n.checkpoints, err = d.checkpoints(development && d.private()); err != nil {
+		return err
+	}
+	if err := n.checkpointSettings(d, signer); err != nil {
+		return err
+	}
 	files, err := d.archive()
 	if err != nil {
 		return err
 	}
 	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: files}); err != nil {
 		return err
+	}
+	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.ledger.Origin(), "/0") {
+		return fmt.Errorf("this ledger has another origin, for ever: %s; set LEDGER_ORIGIN to it or unset it", strings.TrimSuffix(n.ledger.Origin(), "/0"))
 	}
 	if d.serves && !d.byProvider() {
 		if err := n.lasting(ctx); err != nil {
@@ -109,24 +148,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if d.private() {
 		n.app.Environment = "dev" // its keys may be development keys
 	}
-	if n.checkpoints, err = d.checkpoints(development && d.private()); err != nil {
-		return err
-	}
-	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
-		return err
-	}
-	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
-		return err
-	}
-	if signer != nil && n.ledger.Stopped() == nil {
-		if err := n.activate(ctx, signer, next); err != nil {
-			if errors.Is(err, ledger.ErrForeignKey) {
-				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
-			}
-			return fmt.Errorf("activate the signing key: %w", err)
-		}
-	}
-	return n.openVault(ctx, d, development && d.private())
+	return nil
 }
 
 // lasting refuses a database that may lose what it has acknowledged.

@@ -59,6 +59,12 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if problem := s.facilitatorProblem(); problem != "" {
 		said["facilitator"] = problem
 	}
+	if s.noHeads {
+		said["checkpoints"] = "CHECKPOINT_KEY is not set: a database that is put back is not noticed"
+	}
+	if s.durability == "provider" {
+		said["durability"] = s.durability
+	}
 	s.reply(w, r, &operation{}, reply{status: status, value: said})
 }
 
@@ -72,7 +78,7 @@ const (
 
 // Ready names what keeps the node from serving: draining, signer, database,
 // migrations, ledger (it cannot append); and what is degraded: clock (it differs
-// from the database's), checkpoints (heads are not signed yet, or not any more), verification
+// from the database's), checkpoints (heads are not signed yet, not any more, or never: there is no key), verification
 // (the ledger is not what was appended, or could not be read: countersign verify
 // tells), facilitator (it does not support our network, or does not say so), projections (a read model is behind, is being rebuilt, or
 // has parked events; its own queries answer 503).
@@ -118,7 +124,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if s.app.Ledger.LastCheck().Failed() || s.app.Ledger.Condition().Word == ledger.Altered {
 		r.Degraded = append(r.Degraded, "verification")
 	}
-	if s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {
+	if s.noHeads || s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {
 		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)

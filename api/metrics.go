@@ -74,6 +74,16 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	return m
 }
 
+// checkpointKey says whether heads are signed at all: a lag of 0 does not.
+func (m *metrics) checkpointKey(missing bool) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
+		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
+	if missing {
+		gauge.Set(1)
+	}
+	m.registry.MustRegister(gauge)
+}
+
 // archive shows what this node has read of the archive.
 func (m *metrics) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(

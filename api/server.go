@@ -45,6 +45,8 @@ type Config struct {
 	Contact        string               // e-mail address in the OpenAPI document
 	Mail           web.Mailer           // nil: sign-in answers 503
 	Outbox         *web.Outbox          // shown as a page, if there is one
+	Durability     string               // "provider": somebody else than PostgreSQL keeps commits, which /readyz says
+	NoCheckpoints  bool                 // there is no key for them: a database that is put back is not noticed
 	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
 	MCPOrigins     []string             // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms           // on which payments are taken, if App has a Settler
@@ -70,6 +72,8 @@ type Server struct {
 	checkout    checkout.Provider
 	proofs      []string // of ownership
 	loopback    bool     // the listener is
+	durability  string   // as in Config; so is the next
+	noHeads     bool
 	metrics     *metrics
 	tracer      trace.Tracer
 	operations  []*operation
@@ -112,7 +116,8 @@ func New(c Config) (*Server, error) {
 		op.schema.rules = conditions()[op.id]
 	}
 	s.proofs = c.Proofs
-	s.loopback = c.Loopback
+	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints
+	s.metrics.checkpointKey(s.noHeads)
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key", Credit: introductoryText}
 	s.reviews = web.NewReviewMail(c.App, c.Projections, c.Mail, c.Log)
 	var err error

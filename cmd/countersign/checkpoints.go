@@ -41,6 +41,48 @@ func (d *data) checkpoints(development bool) (ledger.Checkpoints, error) {
 	return c, err
 }
 
+// missing names a setting of checkpoints that does nothing without a key, if there is one.
+func (d *data) missing(signer *seal.Signer) string {
+	switch {
+	case signer != nil:
+		return ""
+	case d.CheckpointDir != "":
+		return "CHECKPOINT_DIR"
+	case len(d.CheckpointMirrors) > 0:
+		return "CHECKPOINT_MIRRORS"
+	case len(d.Witnesses) > 0:
+		return "WITNESSES"
+	}
+	return ""
+}
+
+// checkpointSettings refuses to serve with settings of checkpoints that sign none.
+func (n *node) checkpointSettings(d *data, signer *seal.Signer) error {
+	if !d.serves {
+		return nil
+	}
+	if name := d.missing(n.checkpoints.Signer); name != "" {
+		return fmt.Errorf("%s is set, and CHECKPOINT_KEY is not: nothing would be kept there; set CHECKPOINT_KEY to a key of its own (openssl rand -hex 32), or unset %[1]s", name)
+	}
+	if n.checkpoints.Signer != nil && signer.KeyID() == n.checkpoints.Signer.KeyID() {
+		return errSameKey
+	}
+	return nil
+}
+
+var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
+
+// heads looks at whether a database that is put back would be noticed.
+func (n *node) heads(d *data) finding {
+	if name := d.missing(n.checkpoints.Signer); name != "" {
+		return finding{"checkpoints", "bad", name + " is set, and CHECKPOINT_KEY is not: serve does not start"}
+	}
+	if n.checkpoints.Signer == nil {
+		return finding{"checkpoints", "warning", "no CHECKPOINT_KEY: a database that is put back to an earlier state is not noticed; set a key of its own (openssl rand -hex 32)"}
+	}
+	return finding{"checkpoints", "ok", "key " + n.checkpoints.Signer.KeyID() + " signs heads"}
+}
+
 // keyFor makes the signer of a setting: a seed, or the public key of one that an
 // SSH agent holds. Where a development key is allowed, it is made and kept.
 func (d *data) keyFor(name, text, file string, development bool) (*seal.Signer, error) {
@@ -122,7 +164,7 @@ func (n *node) keepCheckpoints(ctx context.Context) (said string, err error) {
 	case n.checkpoints.Signer == nil:
 		return "none (set CHECKPOINT_KEY): a database that is put back would not be noticed", nil
 	case n.app.Signer.KeyID() == n.checkpoints.Signer.KeyID():
-		return "", errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
+		return "", errSameKey
 	}
 	err = n.ledger.KeepCheckpoints(ctx, n.checkpoints, func() string { return "evt_" + ulid.Make().String() })
 	if err != nil {

@@ -95,8 +95,9 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 		return append(append(found, finding{"database", "bad", err.Error()}), c.cluster(ctx)...)
 	}
 	defer n.close()
-	found = append(found, n.database(ctx)...)
+	found = append(found, n.database(ctx, c.byProvider())...)
 	found = append(found, c.cluster(ctx)...)
+	found = append(found, n.heads(&c.data))
 	found = append(found, n.archived(ctx)...)
 	found = append(found, c.supported(ctx, &c.data, newLog(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)
@@ -162,8 +163,8 @@ func (c *doctorCmd) key() finding {
 	return finding{"signer", "warning", "a development key made here; set SIGNING_KEY for anything that must last"}
 }
 
-// database looks at the server behind the ledger.
-func (n *node) database(ctx context.Context) []finding {
+// database looks at the server behind the ledger, whose commits its provider may keep.
+func (n *node) database(ctx context.Context, byProvider bool) []finding {
 	var version, user, superuser, checksums, fsync, fullPage string
 	var now time.Time
 	err := n.ledger.Pool().QueryRow(ctx, `select current_setting('server_version'), session_user,
@@ -180,8 +181,12 @@ func (n *node) database(ctx context.Context) []finding {
 	if checksums != "on" {
 		found = append(found, finding{"checksums", "warning", "data checksums are off: pg_checksums --enable"})
 	}
-	if fsync != "on" || fullPage != "on" {
-		found = append(found, finding{"durability", "bad", "fsync or full_page_writes is off: an acknowledged event may be lost"})
+	switch {
+	case fsync == "on" && fullPage == "on":
+	case byProvider:
+		found = append(found, finding{"durability", "warning", "fsync or full_page_writes is off: its provider keeps commits durable (DURABILITY=provider)"})
+	default:
+		found = append(found, finding{"durability", "bad", "fsync or full_page_writes is off: an acknowledged event may be lost, and serve does not start; turn both on"})
 	}
 	if skew := time.Since(now); skew.Abs() > 2*time.Second {
 		found = append(found, finding{"clock", "warning", fmt.Sprintf("this clock and the database's differ by %s", skew.Round(time.Millisecond))})

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	_ = os.Setenv("DURABILITY", "provider") // the clusters of tests have fsync off
 	ledgertest.Overlap()
 	code := m.Run()
 	_ = os.RemoveAll(model.folder)

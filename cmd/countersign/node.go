@@ -51,10 +51,40 @@ func openNode(ctx context.Context, d *data, migrate, development bool, baseURL s
 		n.close()
 		return nil, err
 	}
+	if d.serves {
+		return n, nil // begins when all its settings are known to be good
+	}
+	if err := n.begin(ctx, d, development); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// begin makes the node one that appends: what is outside the database is held against
+// it, and the keys are activated. Whatever may fail for a setting alone was done before.
+func (n *node) begin(ctx context.Context, d *data, development bool) error {
+	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
+		return err
+	}
+	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
+		return err
+	}
+	if err := n.openVault(ctx, d, development && d.private()); err != nil {
+		return err
+	}
+	if signer := n.app.Signer; signer != nil && n.ledger.Stopped() == nil {
+		if err := n.activate(ctx, signer, n.app.NextSigner); err != nil {
+			if errors.Is(err, ledger.ErrForeignKey) {
+				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
+			}
+			return fmt.Errorf("activate the signing key: %w", err)
+		}
+	}
 	if text := n.readOnly(); text != "" {
 		fmt.Fprintf(os.Stderr, "countersign: %s\n", text)
 	}
-	return n, nil
+	return nil
 }
 
 // readOnly begins what every command says of a ledger to which this node appends
@@ -93,6 +123,12 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
+	if n.checkpoints, err = d.checkpoints(development && d.private()); err != nil {
+		return err
+	}
+	if err := n.checkpointSettings(d, signer); err != nil {
+		return err
+	}
 	files, err := d.archive()
 	if err != nil {
 		return err
@@ -100,28 +136,32 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: files}); err != nil {
 		return err
 	}
+	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.ledger.Origin(), "/0") {
+		return fmt.Errorf("this ledger has another origin, for ever: %s; set LEDGER_ORIGIN to it or unset it", strings.TrimSuffix(n.ledger.Origin(), "/0"))
+	}
+	if d.serves && !d.byProvider() {
+		if err := n.lasting(ctx); err != nil {
+			return err
+		}
+	}
 	n.app = &commands.App{Ledger: n.ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
 	if d.private() {
 		n.app.Environment = "dev" // its keys may be development keys
 	}
-	if n.checkpoints, err = d.checkpoints(development && d.private()); err != nil {
-		return err
+	return nil
+}
+
+// lasting refuses a database that may lose what it has acknowledged.
+func (n *node) lasting(ctx context.Context) error {
+	var off bool
+	err := n.ledger.Pool().QueryRow(ctx, `select current_setting('fsync') <> 'on' or current_setting('full_page_writes') <> 'on'`).Scan(&off)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask PostgreSQL whether commits last: %w", err)
+	case off:
+		return errors.New("fsync or full_page_writes of PostgreSQL is off, and an acknowledged event may be lost: turn both on (alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()), or, if its provider keeps commits durable elsewhere, start with --durability=provider (DURABILITY)")
 	}
-	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
-		return err
-	}
-	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
-		return err
-	}
-	if signer != nil && n.ledger.Stopped() == nil {
-		if err := n.activate(ctx, signer, next); err != nil {
-			if errors.Is(err, ledger.ErrForeignKey) {
-				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
-			}
-			return fmt.Errorf("activate the signing key: %w", err)
-		}
-	}
-	return n.openVault(ctx, d, development && d.private())
+	return nil
 }
 
 // selfChecks is how this node verifies its ledger, and where it remembers what it found.

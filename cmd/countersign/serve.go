@@ -113,7 +113,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.begins, c.acceptRollback, c.acceptFindings = true, c.AcceptRollback, c.AcceptFindings
+	c.serves, c.begins, c.acceptRollback, c.acceptFindings = true, true, c.AcceptRollback, c.AcceptFindings
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
@@ -126,9 +126,6 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	if s.node.app.SupportClients, err = c.supportClients(); err != nil {
-		return nil, err
-	}
-	if s.heads, err = s.node.keepCheckpoints(ctx); err != nil {
 		return nil, err
 	}
 	if s.node.app.WebhookNetworks, err = networks("WEBHOOK_NETWORKS", c.WebhookNets); err != nil {
@@ -146,7 +143,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
 		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail, Proofs: c.OwnershipProofs,
-		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
+		Durability: c.Durability, NoCheckpoints: s.node.checkpoints.Signer == nil, Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
 	if s.members, err = c.mail(&config, progress); err != nil {
 		return nil, err
 	}
@@ -171,12 +168,26 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	s.metrics = internal.Addr().String()
+	if err = s.begin(ctx); err != nil {
+		_ = internal.Close()
+		return nil, err
+	}
 	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
 	s.node.ledger.CheckItself(s.node.selfChecks(&c.data))
 	return s, nil
+}
+
+// begin activates the keys and keeps checkpoints: nothing that a setting could fail
+// comes after it.
+func (s *running) begin(ctx context.Context) (err error) {
+	if err = s.node.begin(ctx, &s.cmd.data, s.cmd.onThisMachine()); err != nil {
+		return err
+	}
+	s.heads, err = s.node.keepCheckpoints(ctx)
+	return err
 }
 
 // metricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so

@@ -45,7 +45,7 @@ func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c := serveCmd{data: data{DatabaseURL: db.URL}, service: service{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", RateLimit: "on"},
+	c := serveCmd{data: data{DatabaseURL: db.URL, Durability: "provider"}, service: service{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", RateLimit: "on"},
 		x402Settings: x402Settings{X402Mode: "dev", X402Remote: true}}
 	s, err := c.start(t.Context(), quiet, io.Discard)
 	if err != nil {

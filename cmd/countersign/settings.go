@@ -30,6 +30,7 @@ import (
 type data struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
+	Durability  string `help:"Who keeps commits: database refuses to serve on a PostgreSQL with fsync or full_page_writes off; provider is for a service of PostgreSQL that keeps them durable elsewhere." env:"DURABILITY" enum:"database,provider" default:"database" rare:""`
 	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
 	WALDir      string `help:"Folder, best on another disk, that takes the log of the private PostgreSQL as it is written: with a base copy (backup --base) it brings the ledger back to its last minute. The data folder remembers it." env:"WAL_DIR" name:"wal-dir" placeholder:"DIR" rare:""`
 	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
@@ -45,6 +46,7 @@ type data struct {
 	ArchiveStore      string   `help:"Where the payloads lie that countersign archive has moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
+	serves         bool // serve alone: what it acknowledges must last
 	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys
 	acceptRollback bool // serve alone may
 	acceptFindings bool // likewise
@@ -65,6 +67,9 @@ func (d *data) errNoLedger() error {
 
 // private says whether the ledger is in a PostgreSQL of our own.
 func (d *data) private() bool { return d.DatabaseURL == "" }
+
+// byProvider says that somebody else than PostgreSQL keeps commits durable.
+func (d *data) byProvider() bool { return d.Durability == "provider" }
 
 // service is what serve is told beyond where the ledger is.
 type service struct {

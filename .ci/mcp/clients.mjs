@@ -59,7 +59,7 @@ async function free(connect) {
     const { contents } = await client.readResource({ uri });
     JSON.parse(contents[0].text);
   }
-  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 6);
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 7);
   await assert.rejects(client.readResource({ uri: 'countersign://decisions/asd_01JD3Z8W5T0000000000000000' }), e => e.code === -32602);
   await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }));
   const { prompts } = await client.listPrompts();

@@ -436,6 +436,7 @@ var (
 	ruleSettings = ownRule{actionrisk.High, "hook.guard-settings", "Changes the settings, the state or the program of this guard", "let the user edit them"}
 	ruleConsent  = ownRule{actionrisk.Critical, "hook.own-consent", "Gives this guard's consent in the user's place", "ask the user to run it in a terminal of their own"}
 	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and what is typed into it later is not shown to this guard", "give it the command to run, as in sh -c 'COMMAND'"}
+	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop the one process that you mean by its number"}
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
@@ -459,6 +460,7 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 			}
 		}
 	}
+	add(ruleStop, stopsGuard(trace))
 	for _, t := range trace.Texts {
 		add(ruleSettings, programText(t.Language) && guardNamed.MatchString(t.Text))
 		add(ruleConsent, programText(t.Language) && consentText.MatchString(t.Text))

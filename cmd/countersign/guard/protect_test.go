@@ -121,6 +121,22 @@ func TestProtectConsent(t *testing.T) {
 	}
 }
 
+// Who stops the guard is asked about.
+func TestProtectProcess(t *testing.T) {
+	m := newGuarded(t)
+	for command, stopped := range map[string]bool{
+		"pkill -f countersign": true, "pkill countersign": true, "pkill -9 -f 'counters.*'": true, "killall countersign": true, "killall -9 countersign-guard": true, "sudo pkill -f 'countersign gate hook'": true, "pkill -f .": true, "pkill -STOP countersign": true,
+		"kill -9 $PPID": true, "kill $PPID": true, `kill -STOP "$PPID"`: true, "kill -9 -1": true, "kill $(pgrep -f countersign)": true, "pgrep countersign | xargs kill -9": true, "kill -9 $(pidof countersign)": true, "ps aux | grep countersign | awk '{print $2}' | xargs kill": true, "p=$(pgrep countersign); kill $p": true,
+		`python3 -c "import os; os.kill(os.getppid(), 9)"`: true, `node -e "process.kill(process.ppid)"`: true, "bash -c 'kill -9 $PPID'": true, "taskkill /F /IM countersign.exe": true,
+		"pkill -f 'node server.js'": false, "killall node": false, "kill 4242": false, "kill -9 4242": false, "kill -0 $PPID": false, "kill $SERVER_PID": false, "kill %1": false, "pgrep -fl countersign": false, "ps aux | grep countersign": false, "pkill -f 'countersign serve'": false, "kill $(lsof -ti :3000)": false, "kill -l": false, "echo $PPID": false, "git commit -m 'pkill countersign'": false, "grep -n countersign a.go; kill $SERVER_PID": false,
+	} {
+		got, answer := m.decide(command, m.web)
+		if (got != Pass) != stopped {
+			t.Errorf("%s: %s: %s", command, got, answer)
+		}
+	}
+}
+
 // An agent that is started past its guard is asked about.
 func TestProtectLaunches(t *testing.T) {
 	m := newGuarded(t)

@@ -121,6 +121,24 @@ func TestProtectConsent(t *testing.T) {
 	}
 }
 
+// What is in a folder is written into another one: so are settings.
+func TestProtectCopiedContents(t *testing.T) {
+	m := newGuarded(t)
+	m.write(filepath.Join(m.web, "x", "settings.json"), "{}")
+	m.write(filepath.Join(m.web, "all", ".claude", "settings.json"), "{}")
+	m.write(filepath.Join(m.web, "skills", "a.md"), "a")
+	for command, stopped := range map[string]bool{
+		"cp -r x/. .claude/": true, "cp -a x/. .claude": true, "rsync -a x/ .claude/": true, "cp -rT x .claude": true, "cd x && cp -r . ../.claude": true, "ditto x .claude": true, "cp -r x/. ~/.claude/": true, "cp -r gone/. .codex": true, "rsync -a --exclude a x/ ./.claude": true, "cp -r -t .claude x/.": true,
+		"cp -r all/. .": true, "rsync -a all/ ./": true, "cp -r x/. linkeddir/": true,
+		"cp -r skills .claude/": false, "cp -r skills/. .claude/commands/": false, "rsync -a skills/ .claude/skills/": false, "cp -r src/. out/": false, "rsync -a src/ out/": false, "cp -r x/. out/": false, "cp -r .claude/. out/": false, "cp -r skills/ .claude/": false,
+	} {
+		got, answer := m.decide(command, m.web)
+		if (got != Pass) != stopped {
+			t.Errorf("%s: %s: %s", command, got, answer)
+		}
+	}
+}
+
 // Who stops the guard is asked about.
 func TestProtectProcess(t *testing.T) {
 	m := newGuarded(t)

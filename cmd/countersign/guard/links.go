@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,7 +20,7 @@ const (
 	maxLinks   = 16           // paths of one step
 	maxFolders = 4            // folders from which they are seen
 	maxTexts   = 128          // texts that are looked at as paths
-	anyHome    = "/home/user" // stands for the home folder where ~ cannot
+	anyHome    = "/home/user" // stands for a home folder elsewhere where ~ cannot
 )
 
 // keepsLinks are programs that take a link itself and not what it leads to.
@@ -50,10 +49,10 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 		for at, w := range u.Words {
 			word := wordOf(w.Text, w.Glob)
 			for _, name := range namesIn(w) {
-				real := ""
+				real, option := "", name != w.Text
 				if at > 0 || isRedirection(u) {
-					if real = g.leadsTo(u.Program, last, name, action.Cwd, s.shell); real == "" && last != folder {
-						real = g.leadsTo(u.Program, folder, name, action.Cwd, s.shell)
+					if real = g.leadsTo(u.Program, last, name, action.Cwd, s.shell, option); real == "" && last != folder {
+						real = g.leadsTo(u.Program, folder, name, action.Cwd, s.shell, option)
 					}
 				}
 				if real == "" {
@@ -84,7 +83,7 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 	}
 	for _, name := range otherNames(s, action.Command, trace) {
 		for _, folder := range folders {
-			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell); real != "" && len(links) < maxLinks {
+			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell, true); real != "" && len(links) < maxLinks {
 				add(link{name, real})
 			}
 		}
@@ -172,8 +171,8 @@ func namesIn(w act.Word) (out []string) {
 }
 
 // leadsTo is the real path of what a program is given by name, where it has to be judged;
-// empty: the written one says it all.
-func (g Guard) leadsTo(program, folder, name, cwd string, shell bool) string {
+// empty: the written one says it all. option: the name may be letters of an option.
+func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""
 	}
@@ -187,7 +186,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell bool) string {
 		real = filepath.Join(realPath(filepath.Dir(place)), filepath.Base(place))
 	}
 	tree := slices.Contains(treePrograms, program)
-	if _, err := os.Lstat(place); err != nil && !tree && (bare || !exists(filepath.Dir(place))) {
+	if !exists(place) && (!tree || option) && (bare || !exists(filepath.Dir(place))) {
 		return ""
 	}
 	if atTop := realPath(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == realPath(g.Account.Home)) {
@@ -217,6 +216,9 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell bool) string {
 // spelled is a real path as the rules know it: the home folder by a name of home folders.
 func (g Guard) spelled(real string) string {
 	if home := realPath(g.Account.Home); g.Account.Home != "" && below(real, home) {
+		if home == "/root" || filepath.Dir(home) == "/home" || filepath.Dir(home) == "/Users" {
+			return real
+		}
 		return anyHome + strings.TrimPrefix(real, home)
 	}
 	return real

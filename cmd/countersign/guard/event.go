@@ -450,6 +450,11 @@ const maxStandIn = 24 << 10
 // writes judges a text that is written into a file like the redirection of the same text,
 // and a cell of a notebook as what it will run.
 func (a *asked) writes(file, content string, in input) error {
+	if real := a.realOf(file); !runsItself.MatchString(file) && runsItself.MatchString(real) {
+		for part := range parts(content) {
+			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
+		}
+	}
 	if path.Ext(file) == ".ipynb" {
 		if in.CellType != "markdown" {
 			a.cell(file, content)
@@ -472,6 +477,17 @@ func (a *asked) writes(file, content string, in input) error {
 		a.steps = append(a.steps, step{command: "cat > " + quotePath(file) + " <<'" + end + "'\n" + part + "\n" + end, shown: shownPath(file), writes: file})
 	}
 	return nil
+}
+
+// realOf is where the links of a file that is not on its way to home lead.
+func (a *asked) realOf(file string) string {
+	if strings.HasPrefix(file, "~") {
+		return file
+	}
+	if !path.IsAbs(file) {
+		file = path.Join(a.cwd, file)
+	}
+	return realPath(file)
 }
 
 // agentText finds folders of texts that an agent reads as commands of its own; runsInText

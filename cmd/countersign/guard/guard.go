@@ -301,6 +301,7 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	if s.shell {
 		whole, trace = g.withFiles(action, whole, trace)
 	}
+	whole, trace = g.withRealPaths(s, action, whole, trace)
 	rules, err := g.Account.RulesFor(trace, got.session.cwd, got.cwd)
 	if err != nil {
 		return stepVerdict{}, err

@@ -336,7 +336,7 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 			for _, from := range operands {
 				into := spelled
 				into.Text, into.Glob = strings.TrimSuffix(spelled.Text, "/")+"/"+path.Base(from.Text), spelled.Glob || from.Glob
-				if f.touched(into, folder, false) || f.carriesSettings(from, spelled, folder) {
+				if f.touched(into, folder, false) || f.carriesSettings(u, from, spelled, folder) {
 					return true
 				}
 			}
@@ -346,12 +346,37 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 }
 
 // carriesSettings: a folder with agents' settings in it is copied over one that has them.
-func (f fence) carriesSettings(from, to act.Word, folder string) bool {
+func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder string) bool {
 	if !from.Known() || !to.Known() {
 		return false
 	}
+	if f.pours(u, from.Text, f.account.place(folder, from.Text), f.account.place(folder, to.Text)) {
+		return true
+	}
 	source, target := f.account.place(folder, strings.TrimSuffix(from.Text, "/.")), f.account.place(folder, to.Text)
 	return settingsFolder(source) && (settingsFolder(target) || f.above(target))
+}
+
+// pours: what is in a folder is written into a folder of settings, or holds settings and is
+// written into another one.
+func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
+	if source == "" || target == "" {
+		return false
+	}
+	whole := from == "." || strings.HasSuffix(from, "/.") || slices.Contains([]string{"ditto", "xcopy", "robocopy"}, u.Program) ||
+		u.Program == "rsync" && strings.HasSuffix(from, "/") || slices.ContainsFunc(u.Words, func(w act.Word) bool {
+		return w.Text == "-T" || w.Text == "--no-target-directory" || w.Text == "-rT" || w.Text == "-aT"
+	})
+	if info, err := os.Stat(source); err == nil && !info.IsDir() {
+		return false
+	}
+	if whole && (settingsFolder(target) || settingsFolder(realPath(target))) {
+		return true
+	}
+	return (whole || strings.HasSuffix(from, "/")) && slices.ContainsFunc(guardSettings, func(s string) bool {
+		place := filepath.Join(target, filepath.Base(s))
+		return exists(filepath.Join(source, s)) && f.holds(filepath.Join(target, s)) || endsLikeSettings(place) && exists(filepath.Join(source, filepath.Base(s)))
+	})
 }
 
 // unpacksHere: files whose names nobody sees are written into a folder of settings.
@@ -436,6 +461,7 @@ var (
 	ruleSettings = ownRule{actionrisk.High, "hook.guard-settings", "Changes the settings, the state or the program of this guard", "let the user edit them"}
 	ruleConsent  = ownRule{actionrisk.Critical, "hook.own-consent", "Gives this guard's consent in the user's place", "ask the user to run it in a terminal of their own"}
 	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and what is typed into it later is not shown to this guard", "give it the command to run, as in sh -c 'COMMAND'"}
+	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop the one process that you mean by its number"}
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
@@ -459,6 +485,7 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 			}
 		}
 	}
+	add(ruleStop, stopsGuard(trace))
 	for _, t := range trace.Texts {
 		add(ruleSettings, programText(t.Language) && guardNamed.MatchString(t.Text))
 		add(ruleConsent, programText(t.Language) && consentText.MatchString(t.Text))

@@ -121,6 +121,40 @@ func TestProtectConsent(t *testing.T) {
 	}
 }
 
+// What is in a folder is written into another one: so are settings.
+func TestProtectCopiedContents(t *testing.T) {
+	m := newGuarded(t)
+	m.write(filepath.Join(m.web, "x", "settings.json"), "{}")
+	m.write(filepath.Join(m.web, "all", ".claude", "settings.json"), "{}")
+	m.write(filepath.Join(m.web, "skills", "a.md"), "a")
+	for command, stopped := range map[string]bool{
+		"cp -r x/. .claude/": true, "cp -a x/. .claude": true, "rsync -a x/ .claude/": true, "cp -rT x .claude": true, "cd x && cp -r . ../.claude": true, "ditto x .claude": true, "cp -r x/. ~/.claude/": true, "cp -r gone/. .codex": true, "rsync -a --exclude a x/ ./.claude": true, "cp -r -t .claude x/.": true,
+		"cp -r all/. .": true, "rsync -a all/ ./": true, "cp -r x/. linkeddir/": true,
+		"cp -r skills .claude/": false, "cp -r skills/. .claude/commands/": false, "rsync -a skills/ .claude/skills/": false, "cp -r src/. out/": false, "rsync -a src/ out/": false, "cp -r x/. out/": false, "cp -r .claude/. out/": false, "cp -r skills/ .claude/": false,
+	} {
+		got, answer := m.decide(command, m.web)
+		if (got != Pass) != stopped {
+			t.Errorf("%s: %s: %s", command, got, answer)
+		}
+	}
+}
+
+// Who stops the guard is asked about.
+func TestProtectProcess(t *testing.T) {
+	m := newGuarded(t)
+	for command, stopped := range map[string]bool{
+		"pkill -f countersign": true, "pkill countersign": true, "pkill -9 -f 'counters.*'": true, "killall countersign": true, "killall -9 countersign-guard": true, "sudo pkill -f 'countersign gate hook'": true, "pkill -f .": true, "pkill -STOP countersign": true,
+		"kill -9 $PPID": true, "kill $PPID": true, `kill -STOP "$PPID"`: true, "kill -9 -1": true, "kill $(pgrep -f countersign)": true, "pgrep countersign | xargs kill -9": true, "kill -9 $(pidof countersign)": true, "ps aux | grep countersign | awk '{print $2}' | xargs kill": true, "p=$(pgrep countersign); kill $p": true,
+		`python3 -c "import os; os.kill(os.getppid(), 9)"`: true, `node -e "process.kill(process.ppid)"`: true, "bash -c 'kill -9 $PPID'": true, "taskkill /F /IM countersign.exe": true,
+		"pkill -f 'node server.js'": false, "killall node": false, "kill 4242": false, "kill -9 4242": false, "kill -0 $PPID": false, "kill $SERVER_PID": false, "kill %1": false, "pgrep -fl countersign": false, "ps aux | grep countersign": false, "pkill -f 'countersign serve'": false, "kill $(lsof -ti :3000)": false, "kill -l": false, "echo $PPID": false, "git commit -m 'pkill countersign'": false, "grep -n countersign a.go; kill $SERVER_PID": false,
+	} {
+		got, answer := m.decide(command, m.web)
+		if (got != Pass) != stopped {
+			t.Errorf("%s: %s: %s", command, got, answer)
+		}
+	}
+}
+
 // An agent that is started past its guard is asked about.
 func TestProtectLaunches(t *testing.T) {
 	m := newGuarded(t)

@@ -3,6 +3,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,9 +75,42 @@ func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) 
 		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // a program of the machine's is no text
 			continue
 		}
-		files[name], more = string(text), true
+		files[name], more = g.withIncludes(string(text), place, cwd), true
 	}
 	return more
+}
+
+// includes finds the lines of a Makefile or a justfile that stand for the text of other files.
+var includes = regexp.MustCompile(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
+
+// withIncludes puts the files that a Makefile or a justfile includes in the place of the
+// lines that name them, one level deep. make looks in the folder where it runs.
+func (g Guard) withIncludes(text, place, cwd string) string {
+	left := maxScripts
+	return includes.ReplaceAllStringFunc(text, func(line string) string {
+		names := strings.NewReplacer("$(CURDIR)/", "", "${CURDIR}/", "", "$(wildcard ", "", ")", "", "'", "", `"`, "").Replace(includes.FindStringSubmatch(line)[1])
+		var b strings.Builder
+		for _, name := range strings.Fields(names) {
+			for _, folder := range []string{filepath.Dir(place), g.Account.place(cwd, ".")} {
+				found, _ := filepath.Glob(g.Account.place(folder, name))
+				for _, file := range found {
+					if left--; left < 0 {
+						break
+					}
+					if more, err := readBounded(file, maxScript); err == nil && !slices.Contains(more[:min(len(more), 512)], 0) {
+						b.WriteString(strings.TrimRight(string(more), "\n") + "\n")
+					}
+				}
+				if len(found) > 0 {
+					break
+				}
+			}
+		}
+		if b.Len() == 0 {
+			return line
+		}
+		return b.String()
+	})
 }
 
 // judgeSlices judges with files that may be longer than what the engine reads at once: part

@@ -137,6 +137,22 @@ func TestScriptsAreReadWhenTheyRun(t *testing.T) {
 	}
 }
 
+// What a Makefile or a justfile includes is part of it.
+func TestIncludedFilesAreRead(t *testing.T) {
+	m := newMachine(t)
+	for name, text := range map[string]string{
+		"Makefile": "include inc.mk\n-include gone.mk tools/more.mk\ninclude $(wildcard parts/*.mk)\nall:\n\tgo build ./...\n", "inc.mk": "wipe:\n\trm -rf ~\nfine:\n\tgo vet ./...\n", "tools/more.mk": "deep:\n\trm -rf ~\n", "parts/a.mk": "part:\n\trm -rf ~\n",
+		"sub/Makefile": "include x.mk\n", "sub/x.mk": "all:\n\trm -rf ~\n", "justfile": "import 'more.just'\ngood:\n  cargo build\n", "more.just": "bad:\n  rm -rf ~\n",
+	} {
+		m.write(filepath.Join(m.web, name), text)
+	}
+	for command, stopped := range map[string]bool{"make wipe": true, "make deep": true, "make part": true, "make -C sub": true, "cd sub && make": true, "just bad": true, "make all": false, "make fine": false, "just good": false} {
+		if got, answer := m.decide(command, m.web); (got != Pass) != stopped {
+			t.Errorf("%s: %s: %s", command, got, answer)
+		}
+	}
+}
+
 // Before Claude Code asks a person the guard denies what is critical, and leaves the rest
 // to the person.
 func TestPermissionRequest(t *testing.T) {

@@ -1,0 +1,255 @@
+package guard
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/go-json-experiment/json"
+)
+
+// The rules judge a path as it is written. A link in the working folder, which a cloned
+// repository can carry, leads elsewhere: so what names one is judged a second time with the
+// real path in its place, and the worse verdict counts. So is a relative path where the
+// folder is the user's home folder or the root, since the agent may choose the folder.
+
+const (
+	maxLinks   = 16           // paths of one step
+	maxFolders = 4            // folders from which they are seen
+	maxTexts   = 128          // texts that are looked at as paths
+	anyHome    = "/home/user" // stands for a home folder elsewhere where ~ cannot
+)
+
+// keepsLinks are programs that take a link itself and not what it leads to.
+var keepsLinks = []string{"rm", "unlink", "mv", "rmdir", "ln", "trash", "trash-put", "rename"}
+
+// link is a path as it is written and where it leads.
+type link struct{ written, real string }
+
+// withRealPaths judges a step again with the real paths of what it names.
+func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
+	var links []link
+	var rebuilt []string
+	add := func(l link) {
+		if !slices.Contains(links, l) {
+			links = append(links, l)
+		}
+	}
+	for i := range trace.Uses {
+		u := &trace.Uses[i]
+		if u.Remote || len(links) >= maxLinks || u.Program == "git" && keepsWords(u) {
+			continue
+		}
+		folder := g.Account.folderOf(u, action.Cwd)
+		_, last := g.Account.movedTo(u, folder)
+		words, changed := make([]string, 0, len(u.Words)), false
+		for at, w := range u.Words {
+			word := wordOf(w.Text, w.Glob)
+			for _, name := range namesIn(w) {
+				real, option := "", name != w.Text
+				if at > 0 || isRedirection(u) {
+					if real = g.leadsTo(u.Program, last, name, action.Cwd, s.shell, option); real == "" && last != folder {
+						real = g.leadsTo(u.Program, folder, name, action.Cwd, s.shell, option)
+					}
+				}
+				if real == "" {
+					continue
+				}
+				changed = true
+				add(link{name, real})
+				head := strings.TrimSuffix(w.Text, name)
+				word = wordOf(real, w.Glob)
+				if below(real, g.Account.Home) && head == "" {
+					word = "~/" + wordOf(strings.TrimPrefix(strings.TrimPrefix(real, g.Account.Home), "/"), w.Glob)
+				} else if head != "" {
+					word = quotePath(head) + wordOf(g.spelled(real), w.Glob)
+				}
+				break
+			}
+			words = append(words, word)
+		}
+		if changed && !isRedirection(u) {
+			rebuilt = append(rebuilt, strings.Join(words, " "))
+		}
+	}
+	folders := []string{action.Cwd}
+	for i := range trace.Uses {
+		if folder := g.Account.folderOf(&trace.Uses[i], action.Cwd); !slices.Contains(folders, folder) && len(folders) < maxFolders {
+			folders = append(folders, folder)
+		}
+	}
+	for _, name := range otherNames(s, action.Command, trace) {
+		for _, folder := range folders {
+			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell, true); real != "" && len(links) < maxLinks {
+				add(link{name, real})
+			}
+		}
+	}
+	if len(links) == 0 {
+		return score, trace
+	}
+	slices.SortStableFunc(links, func(a, b link) int { return len(b.written) - len(a.written) })
+	texts := []string{action.Command}
+	for _, l := range links {
+		texts[0] = replaceName(texts[0], l.written, g.spelled(l.real))
+	}
+	if len(rebuilt) > 0 {
+		texts = append(texts, strings.Join(rebuilt, "\n"))
+	}
+	for _, text := range texts {
+		if text == action.Command {
+			continue
+		}
+		again := action
+		again.Command, again.FailClosedOnUnmatched = text, false
+		second, seen := g.Judge(again, actionrisk.Surroundings{})
+		if second = onlyFound(second); levelOf(second.Risk) > levelOf(score.Risk) {
+			second.ActionHash = score.ActionHash
+			second.Coverage.ReadOnly = second.Coverage.ReadOnly && score.Coverage.ReadOnly
+			score = second
+		}
+		trace.Uses, trace.Texts = append(trace.Uses, seen.Uses...), append(trace.Texts, seen.Texts...)
+	}
+	return score, trace
+}
+
+var (
+	// quotedTexts finds the texts of a tool's input or of a program.
+	quotedTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
+	// readsFrom finds files that a shell reads from.
+	readsFrom = regexp.MustCompile(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
+)
+
+// otherNames are paths that are no words of a program: the texts of a tool's input and of
+// programs in other languages, and what a shell reads from.
+func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
+	quoted := func(text string) {
+		for _, found := range quotedTexts.FindAllString(text, maxTexts) {
+			name := found[1 : len(found)-1]
+			if s := ""; json.Unmarshal([]byte(found), &s) == nil {
+				name = s
+			}
+			if name != "" && len(name) <= 4096 && len(out) < maxTexts {
+				out = append(out, name)
+			}
+		}
+	}
+	if !s.shell && strings.HasPrefix(command, "{") {
+		quoted(command)
+	}
+	for _, t := range trace.Texts {
+		if programText(t.Language) {
+			quoted(t.Text)
+		}
+	}
+	if s.shell {
+		for _, found := range readsFrom.FindAllStringSubmatch(command, maxTexts) {
+			out = append(out, found[1])
+		}
+	}
+	return out
+}
+
+func isRedirection(u *actionrisk.Use) bool { return strings.ContainsAny(u.Program, "<>") }
+
+// namesIn are the paths that a word may hold: whole, after "=", after "@", after a short
+// option.
+func namesIn(w act.Word) (out []string) {
+	for _, s := range spellings(w) {
+		if !s.Known() || s.Text == "" || len(s.Text) > 4096 {
+			continue
+		}
+		out = append(out, s.Text)
+		if i := strings.IndexByte(s.Text, '@'); i >= 0 && i+1 < len(s.Text) {
+			out = append(out, s.Text[i+1:])
+		}
+	}
+	return out
+}
+
+// leadsTo is the real path of what a program is given by name, where it has to be judged;
+// empty: the written one says it all. option: the name may be letters of an option.
+func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
+	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
+		return ""
+	}
+	place := g.Account.place(folder, strings.TrimSuffix(name, "/."))
+	if place == "" {
+		return ""
+	}
+	bare := !strings.Contains(name, "/")
+	real := realPath(place)
+	if slices.Contains(keepsLinks, program) && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, "/.") {
+		real = filepath.Join(realPath(filepath.Dir(place)), filepath.Base(place))
+	}
+	tree := slices.Contains(treePrograms, program)
+	if !exists(place) && (!tree || option) && (bare || !exists(filepath.Dir(place))) {
+		return ""
+	}
+	if atTop := realPath(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == realPath(g.Account.Home)) {
+		if tree && bare && !exists(place) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
+			return "" // a word that is no path
+		}
+		return real
+	}
+	if real == place || real == "/private"+place {
+		return ""
+	}
+	if !shell || strings.Contains(real+"/", "/.git/") {
+		return real
+	}
+	base := g.Account.place(cwd, ".")
+	if base != "" {
+		if top, _ := repositoryOf(base); top != "" {
+			base = top
+		}
+		if below(real, realPath(base)) {
+			return ""
+		}
+	}
+	return real
+}
+
+// spelled is a real path as the rules know it: the home folder by a name of home folders.
+func (g Guard) spelled(real string) string {
+	if home := realPath(g.Account.Home); g.Account.Home != "" && below(real, home) {
+		if home == "/root" || filepath.Dir(home) == "/home" || filepath.Dir(home) == "/Users" {
+			return real
+		}
+		return anyHome + strings.TrimPrefix(real, home)
+	}
+	return real
+}
+
+// wordOf is a text as one word of a shell, which expands its pattern if it has one.
+func wordOf(text string, glob bool) string {
+	if glob {
+		return globWord(text)
+	}
+	return quotePath(text)
+}
+
+// replaceName puts a path in the place of another wherever it stands as a whole name.
+func replaceName(text, name, with string) string {
+	const edge = "\x00 \t\n\"'=@<>:(){};|&,`"
+	var b strings.Builder
+	for {
+		i := strings.Index(text, name)
+		if i < 0 {
+			return b.String() + text
+		}
+		end := i + len(name)
+		before := i == 0 || strings.IndexByte(edge, text[i-1]) >= 0 || i > 1 && text[i-2] == '-'
+		after := end == len(text) || strings.IndexByte(edge, text[end]) >= 0
+		b.WriteString(text[:i])
+		if before && after {
+			b.WriteString(with)
+		} else {
+			b.WriteString(name)
+		}
+		text = text[end:]
+	}
+}

@@ -1,0 +1,90 @@
+package guard
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// Who stops the guard's process, or the process that started the shell, stops what judges
+// the next action.
+
+var (
+	// stopsByName are programs that stop processes by their names.
+	stopsByName = []string{"pkill", "killall", "skill", "snice", "taskkill", "stop-process", "spps", "kill-process"}
+	// findsByName are programs that print the numbers of processes by their names.
+	findsByName = []string{"pgrep", "pidof", "get-process", "gps"}
+	// listings print all processes, and filters choose lines of them.
+	listings = []string{"ps", "tasklist", "top"}
+	filters  = []string{"grep", "egrep", "rg", "awk", "findstr", "sed"}
+	// stopsParent finds the same in a program text of another language.
+	stopsParent = regexp.MustCompile(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
+)
+
+// guardProcesses are what command lines of the guard look like.
+var guardProcesses = []string{"countersign", "countersign-guard", "countersign gate hook", "countersign-guard gate hook", "countersign.exe", "countersign-guard.exe"}
+
+// namesGuard says whether a word of a call is a name or a pattern of the guard's processes.
+func namesGuard(u *actionrisk.Use) bool {
+	for i := 1; i < len(u.Words); i++ {
+		w := u.Words[i]
+		if strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "/") && len(w.Text) < 4 || !w.Known() || w.Text == "" {
+			continue
+		}
+		pattern, err := regexp.Compile("(?i)" + strings.ReplaceAll(w.Text, "*", ".*"))
+		exact := u.Program == "killall" || u.Program == "taskkill" || u.Program == "stop-process" || u.Program == "spps"
+		if slices.ContainsFunc(guardProcesses, func(p string) bool {
+			if err != nil {
+				return strings.Contains(w.Text, p)
+			}
+			found := pattern.FindString(p)
+			return found == p || found != "" && !exact
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopsGuard says whether a text stops the guard: by name, by the number of the process
+// that started the shell, or by all numbers.
+func stopsGuard(trace actionrisk.Trace) bool {
+	finds, kills, lists, filtered := false, false, false, false
+	for i := range trace.Uses {
+		u := &trace.Uses[i]
+		switch {
+		case u.Remote:
+		case slices.Contains(stopsByName, u.Program):
+			if namesGuard(u) {
+				return true
+			}
+			kills = true
+		case u.Program == "kill":
+			signalled, unknown := false, len(u.Words) < 3
+			for at, w := range u.Words[1:] {
+				switch {
+				case w.Text == "-0" || w.Text == "-l" || w.Text == "-L":
+					signalled = true
+				case w.Var == "PPID" && !signalled, at > 0 && w.Text == "-1":
+					return true
+				}
+				unknown = unknown || !w.Known()
+			}
+			kills = kills || unknown && !signalled
+		case slices.Contains(findsByName, u.Program):
+			finds = finds || namesGuard(u)
+		case slices.Contains(listings, u.Program):
+			lists = true
+		case slices.Contains(filters, u.Program):
+			filtered = filtered || namesGuard(u)
+		}
+	}
+	for _, t := range trace.Texts {
+		if programText(t.Language) && stopsParent.MatchString(t.Text) {
+			return true
+		}
+	}
+	return kills && (finds || lists && filtered)
+}

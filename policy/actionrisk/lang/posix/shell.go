@@ -30,14 +30,18 @@ func newParser() *parserPair {
 func parseShell(text string) interp.Parsed {
 	p := pool.Get().(*parserPair)
 	defer pool.Put(p)
+	text, sure := interp.EndComments(p.strict, text)
 	f, err := p.strict.Parse(strings.NewReader(text), "")
 	if err == nil {
-		return interp.Parsed{Stmts: f.Stmts, Whole: true}
+		interp.SplitFunctions(f)
+		return interp.Parsed{Stmts: f.Stmts, Whole: sure}
 	}
 	if f, err = p.zsh.Parse(strings.NewReader(text), ""); err == nil {
-		return interp.Parsed{Stmts: f.Stmts, Zsh: true}
+		interp.SplitFunctions(f)
+		return interp.Parsed{Stmts: f.Stmts, Zsh: sure}
 	}
 	if f, err = p.lenient.Parse(strings.NewReader(text), ""); err == nil && f != nil {
+		interp.SplitFunctions(f)
 		return interp.Parsed{Stmts: f.Stmts}
 	}
 	return interp.Parsed{}
@@ -198,9 +202,21 @@ func given(sh *interp.Process, r *syntax.Redirect) act.Word {
 	case r.Op == syntax.WordHdoc:
 		return wordText(sh, r.Word)
 	case r.Hdoc != nil:
+		if lit, ok := hdocLit(r); ok {
+			return literal(sh, lit)
+		}
 		return body(sh, r.Hdoc)
 	}
 	return act.Word{}
+}
+
+// hdocLit is the text of a here-document whose end is quoted: in it a backslash is itself.
+func hdocLit(r *syntax.Redirect) (*syntax.Lit, bool) {
+	if len(r.Hdoc.Parts) != 1 || r.Word.Lit() != "" && !strings.Contains(r.Word.Lit(), "\\") {
+		return nil, false
+	}
+	lit, ok := r.Hdoc.Parts[0].(*syntax.Lit)
+	return lit, ok
 }
 
 // redirect reads one redirection: what it makes of stdin, the files it names,

@@ -42,10 +42,14 @@ func route(e *interp.Env, src *act.Source) string {
 		return "empty"
 	}
 	if looksJSON(text) && toolcall.JSON(e, src) {
+		posix.Further(e, src)
 		return "json"
 	}
 	name, program, shell := languageOf(e, src, text)
 	if !shell {
+		if name != "powershell" {
+			posix.Further(e, src)
+		}
 		return name
 	}
 	if r, ok := interp.RequestLine(text); ok {

@@ -1,33 +1,24 @@
 package interp
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxComments is how many comments that end in a backslash are told from words.
-const maxComments = 16
-
-// EndComments makes every comment end at its line, as shells do: the parser reads on behind
-// a backslash at the end of it. It puts a space for the backslash, so that nothing moves.
-// The second result is false where it is not sure.
+// EndComments puts a space for a backslash that ends a comment: the parser reads on behind
+// it, shells do not. The second result is false where it is not sure.
 func EndComments(p *syntax.Parser, text string) (string, bool) {
 	lines := slashed(text)
-	if len(lines) == 0 {
-		return text, true
-	}
 	one := []byte(text)
-	for range maxComments {
+	for i := 0; i < 16 && len(lines) > 0; i++ {
 		f, err := p.Parse(strings.NewReader(string(one)), "")
 		if err != nil { // a comment may have taken what the text needs
 			break
 		}
-		n := 0
-		for n < len(lines) && (one[lines[n].end] == ' ' || !lines[n].comment(f)) {
-			n++
-		}
-		if n == len(lines) {
+		n := slices.IndexFunc(lines, func(l slashLine) bool { return one[l.end] != ' ' && l.comment(f) })
+		if n < 0 {
 			return string(one), true
 		}
 		one[lines[n].end] = ' '
@@ -36,19 +27,10 @@ func EndComments(p *syntax.Parser, text string) (string, bool) {
 			one[lines[n].end] = ' '
 		}
 	}
-	for _, l := range lines {
+	for _, l := range lines { // the nearest to it, of which nothing is sure
 		one[l.end] = ' '
 	}
-	f, err := p.Parse(strings.NewReader(string(one)), "")
-	if err != nil {
-		return text, false
-	}
-	for _, l := range lines {
-		if !l.comment(f) {
-			one[l.end] = '\\'
-		}
-	}
-	return string(one), len(lines) <= maxComments
+	return string(one), len(lines) < 2
 }
 
 // slashLine is a line that ends in a backslash, with the places where a comment may begin.
@@ -57,12 +39,8 @@ type slashLine struct {
 	hashes []int
 }
 
-// slashed lists the lines that end in a backslash and may have a comment.
 func slashed(text string) []slashLine {
 	var out []slashLine
-	if !strings.Contains(text, "#") {
-		return nil
-	}
 	at := 0
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
@@ -82,7 +60,6 @@ func slashed(text string) []slashLine {
 	return out
 }
 
-// comment: one of the places is in no word of the program.
 func (l *slashLine) comment(f *syntax.File) bool {
 	in := 0
 	syntax.Walk(f, func(n syntax.Node) bool {
@@ -99,12 +76,11 @@ func (l *slashLine) comment(f *syntax.File) bool {
 	return in < len(l.hashes)
 }
 
-// SplitFunctions takes out of the body of a function what the parser adds to it: in
-// f() { a; } && b, the body is { a; } and b runs.
+// SplitFunctions cuts a function's body where it ends: in f() { a; } && b, b runs.
 func SplitFunctions(f *syntax.File) {
 	syntax.Walk(f, func(n syntax.Node) bool {
-		s, ok := n.(*syntax.Stmt)
-		if !ok {
+		s, _ := n.(*syntax.Stmt)
+		if s == nil {
 			return true
 		}
 		if c, ok := s.Cmd.(*syntax.FuncDecl); ok && c.Body != nil {

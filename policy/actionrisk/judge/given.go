@@ -56,9 +56,9 @@ func isUser(v *act.Invocation, w act.Word) bool {
 	return ok && value.Span == w.Span
 }
 
-// issuers are the words of hosts that take what a program prints as a credential.
-var issuers = map[string]string{"gh": "github", "glab": "gitlab", "gcloud": "google", "aws": "amazonaws", "az": "azure", "heroku": "heroku",
-	"flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npm", "vercel": "vercel", "netlify": "netlify"}
+// issuers are the registered names of hosts that take what a program prints as a credential.
+var issuers = map[string]string{"gh": "github githubusercontent githubcopilot ghcr", "glab": "gitlab", "gcloud": "google googleapis", "aws": "amazonaws",
+	"az": "azure microsoft windows", "heroku": "heroku", "flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npmjs npm", "vercel": "vercel", "netlify": "netlify"}
 
 // belongs: a secret, by the variable that holds it or "$(program)" that printed it,
 // belongs to a host: it names the host's service, or it comes from a store and the host is
@@ -67,7 +67,7 @@ func belongs(variable, address string) bool {
 	_, host, rest, _ := hosts.Split(address)
 	if program, ok := strings.CutPrefix(variable, "$("); ok {
 		if issuer := issuers[strings.TrimSuffix(program, ")")]; issuer != "" {
-			return strings.Contains(host, issuer)
+			return hosts.OfService(host, issuer)
 		}
 	}
 	return hosts.Named(variable, host) || programInterface(host, rest)

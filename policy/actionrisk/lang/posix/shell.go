@@ -202,21 +202,14 @@ func given(sh *interp.Process, r *syntax.Redirect) act.Word {
 	case r.Op == syntax.WordHdoc:
 		return wordText(sh, r.Word)
 	case r.Hdoc != nil:
-		if lit, ok := hdocLit(r); ok {
-			return literal(sh, lit)
+		if end := r.Word.Lit(); (end == "" || strings.Contains(end, "\\")) && len(r.Hdoc.Parts) == 1 { // quoted: a backslash is itself
+			if lit, ok := r.Hdoc.Parts[0].(*syntax.Lit); ok {
+				return literal(sh, lit)
+			}
 		}
 		return body(sh, r.Hdoc)
 	}
 	return act.Word{}
-}
-
-// hdocLit is the text of a here-document whose end is quoted: in it a backslash is itself.
-func hdocLit(r *syntax.Redirect) (*syntax.Lit, bool) {
-	if len(r.Hdoc.Parts) != 1 || r.Word.Lit() != "" && !strings.Contains(r.Word.Lit(), "\\") {
-		return nil, false
-	}
-	lit, ok := r.Hdoc.Parts[0].(*syntax.Lit)
-	return lit, ok
 }
 
 // redirect reads one redirection: what it makes of stdin, the files it names,
@@ -278,6 +271,17 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 		return compound(sh, c, in)
 	}
 	return act.Flow{Known: true}
+}
+
+// Further runs a text of another language that is more than one command of a shell.
+func Further(e *interp.Env, src *act.Source) {
+	if src.Depth == 0 && len(src.Text) <= scan.MaxText && scan.Nesting(src.Text) <= scan.MaxNesting {
+		p := parse(e, src.Text)
+		_, plain := append(p.Stmts, &syntax.Stmt{})[0].Cmd.(*syntax.CallExpr)
+		if p.Whole && !(plain && len(p.Stmts) == 1) {
+			Script(&interp.Process{Env: e}, src, act.Flow{})
+		}
+	}
 }
 
 // compound runs a command that says which others run, and how often.

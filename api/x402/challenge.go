@@ -37,8 +37,9 @@ type Discovery struct {
 // fullest form with which the header stays within MaxChallenge, whatever its error
 // says: first it does without the example answer, then without the members of the
 // answer but for the names of those it always has, then without the members of the
-// request, then without the answer, then without the example request. If no form fits,
-// the fullest one is in the body alone.
+// request, then without those names, then without the example request. It never does
+// without an output, which indexes require. If no form fits, the fullest one is in the
+// body alone.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
@@ -70,9 +71,7 @@ func (d *Discovery) forms() []jsontext.Value {
 		bazaar(d.Example, nil, needed(d.Input), named),
 		bazaar(d.Example, nil, object, named),
 		bazaar(d.Example, nil, object, object),
-		bazaar(d.Example, nil, object, nil),
-		bazaar(jsontext.Value("{}"), nil, input, nil),
-		bazaar(jsontext.Value("{}"), nil, object, nil),
+		bazaar(jsontext.Value("{}"), nil, object, object),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
@@ -121,7 +122,7 @@ func (c *archiveCheckCmd) Run(o *output) error {
 		return errNoCheckpointKey
 	}
 	var list []checked
-	rows := table{heads: []string{"state", "object", "found"}}
+	rows := screen.Table{Heads: []string{"state", "object", "found"}}
 	bad := false
 	for _, path := range c.Objects {
 		packed, err := os.ReadFile(path)
@@ -134,7 +135,7 @@ func (c *archiveCheckCmd) Run(o *output) error {
 			bad, one.Detail = true, err.Error()
 		}
 		list = append(list, one)
-		rows.add(map[bool]string{true: "VALID", false: "FALSE"}[one.Valid], path, one.Detail)
+		rows.Add(map[bool]string{true: "VALID", false: "FALSE"}[one.Valid], path, one.Detail)
 	}
 	if err := o.result(list, o.table(rows)); err != nil || !bad {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -53,13 +54,13 @@ func (c *checkCmd) ask(ctx context.Context, decision assurance.DecisionRecord, r
 	case answer.StatusCode == http.StatusNotFound && said.Error == "not found":
 		return "the service knows no such decision of this organization", nil
 	case answer.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the service answered %d: %s", answer.StatusCode, printable(said.Error))
+		return "", fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
 	case err != nil || said.DecisionID != decision.DecisionID:
 		return "", errors.New("the answer of the service is not about this decision")
 	case said.OrgID != c.Org || said.DecisionRecordHash != recordHash:
 		return "the service has another decision under this id", nil
 	case !said.Holds && said.Reason != nil:
-		return printable(*said.Reason), nil
+		return screen.Printable(*said.Reason), nil
 	case !said.Holds:
 		return "the service says that the decision does not hold", nil
 	case approval != nil && decision.Decision == assurance.NeedsReview && (said.ApprovalID == nil || *said.ApprovalID != approval.ApprovalID):

@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -36,10 +37,10 @@ const masked = "********"
 // environment that look like typos of ours.
 func (c *configCmd) Run(o *output, ctx *kong.Context) error {
 	settings := c.settings(ctx)
-	rows := table{heads: []string{"setting", "value", "from"}}
+	rows := screen.Table{Heads: []string{"setting", "value", "from"}}
 	known := []string{}
 	for _, s := range settings {
-		rows.add(s.Name, s.Value, s.Source)
+		rows.Add(s.Name, s.Value, s.Source)
 		known = append(known, s.Name)
 	}
 	for _, entry := range os.Environ() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -80,9 +81,9 @@ func readiness(ctx context.Context, base string) finding {
 	}
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return finding{"readyz", "bad", strings.TrimSuffix("not ready: "+answer.Status+"; "+printable(said.Ledger), "; ")}
+		return finding{"readyz", "bad", strings.TrimSuffix("not ready: "+answer.Status+"; "+screen.Printable(said.Ledger), "; ")}
 	case said.Ledger != "":
-		return finding{"readyz", "warning", "ready, but " + printable(said.Ledger)}
+		return finding{"readyz", "warning", "ready, but " + screen.Printable(said.Ledger)}
 	}
 	return finding{"readyz", "ok", "ready"}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -44,13 +45,13 @@ type listedEntitlements struct {
 }
 
 func (o *output) entitlements(list ...commands.Entitlement) string {
-	rows := table{heads: []string{"product", "state", "from", "until"}}
+	rows := screen.Table{Heads: []string{"product", "state", "from", "until"}}
 	for _, e := range list {
 		until := ""
 		if e.ValidUntil != nil {
 			until = *e.ValidUntil
 		}
-		rows.add(e.Product, e.Status, e.Source, until)
+		rows.Add(e.Product, e.Status, e.Source, until)
 	}
 	return o.table(rows)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -95,5 +96,5 @@ func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error
 		Error string `json:"error"`
 	}
 	_ = json.Unmarshal(text, &said) // a proxy's page says nothing
-	return fmt.Errorf("the service answered %d: %s", answer.StatusCode, printable(said.Error))
+	return fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
 }

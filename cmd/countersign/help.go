@@ -33,7 +33,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if file, is := ctx.Stdout.(*os.File); is {
 		width = screen.WidthOf(file)
 	}
-	for _, line := range wrapWords("Usage: "+usage(ctx), width, "       ") {
+	for _, line := range screen.WrapWords("Usage: "+usage(ctx), width, "       ") {
 		if _, err := fmt.Fprintln(ctx.Stdout, line); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -57,7 +58,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 			t.Fatalf("%v: exit %d: %s", path, code, help.String())
 		}
 		for line := range strings.Lines(help.String()) {
-			if columns(strings.TrimSpace(line)) > 0 && columns(strings.TrimRight(line, "\n")) > 80 {
+			if screen.Columns(strings.TrimSpace(line)) > 0 && screen.Columns(strings.TrimRight(line, "\n")) > 80 {
 				t.Errorf("%v: %s", path, line)
 			}
 		}

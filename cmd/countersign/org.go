@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -83,9 +84,9 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
 
 // organizations are organizations as rows.
 func (o *output) organizations(list ...commands.OrganizationInfo) string {
-	rows := table{heads: []string{"organization", "plan", "state", "members", "name"}}
+	rows := screen.Table{Heads: []string{"organization", "plan", "state", "members", "name"}}
 	for _, org := range list {
-		rows.add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
+		rows.Add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
 	}
 	return o.table(rows)
 }
@@ -129,9 +130,9 @@ func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		rows := table{heads: []string{"member", "role", "e-mail"}}
+		rows := screen.Table{Heads: []string{"member", "role", "e-mail"}}
 		for _, m := range members {
-			rows.add(m.MemberID, m.Role, m.Email)
+			rows.Add(m.MemberID, m.Role, m.Email)
 		}
 		return o.result(shownOrganization{org, members}, o.organizations(org)+o.table(rows))
 	})
@@ -234,9 +235,9 @@ func (c *tokenListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		rows := table{heads: []string{"token", "state", "expires", "scopes", "name"}}
+		rows := screen.Table{Heads: []string{"token", "state", "expires", "scopes", "name"}}
 		for _, t := range tokens {
-			rows.add(t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
+			rows.Add(t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
 		}
 		return o.result(tokens, o.table(rows))
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -111,7 +112,7 @@ func (c *orgUseCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		places[n.ledger.Origin()], text = id, fmt.Sprintf("commands are about %s (%s) from now on\n", org.OrgID, printable(org.Name))
+		places[n.ledger.Origin()], text = id, fmt.Sprintf("commands are about %s (%s) from now on\n", org.OrgID, screen.Printable(org.Name))
 	}
 	if err := writeRemembered(places); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
@@ -203,9 +204,9 @@ func listed(list []projections.Payment) []listedPayment {
 }
 
 func (o *output) payments(list []projections.Payment) string {
-	rows := table{heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
+	rows := screen.Table{Heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
 	for _, p := range list {
-		rows.add(p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
+		rows.Add(p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
 			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
 	}
 	return o.table(rows)
@@ -269,7 +270,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		still, found := false, []commands.PaymentInfo{}
-		rows := table{heads: []string{"payment", "state", "transaction or reason"}}
+		rows := screen.Table{Heads: []string{"payment", "state", "transaction or reason"}}
 		for _, payment := range open {
 			if _, err := n.app.Settle(ctx, payment.PaymentID, 2); err != nil {
 				fmt.Fprintf(o.stderr, "countersign: %s: %v\n", payment.PaymentID, err)
@@ -280,7 +281,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			}
 			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
 			found = append(found, info)
-			rows.add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
+			rows.Add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
 		}
 		if err := o.result(found, o.table(rows)); err != nil || !still {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -202,9 +203,9 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 		}
 		said := fmt.Sprintf("%d decisions since %s, %d would change against the active policy, version %d\n",
 			preview.Decisions, preview.Since, len(preview.Flips)+preview.More, preview.Active)
-		rows := table{heads: []string{"decision", "protocol", "active policy", "draft", "rules"}}
+		rows := screen.Table{Heads: []string{"decision", "protocol", "active policy", "draft", "rules"}}
 		for _, f := range preview.Flips {
-			rows.add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
+			rows.Add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
 		}
 		said += o.table(rows)
 		if preview.NotEvaluated > 0 {
@@ -233,13 +234,13 @@ func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		said := fmt.Sprintf("%s: %s, %s, policy version %d\nintent  %s\npolicy  %s\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, x.Normalized, x.Policy)
-		rows := table{heads: []string{"result", "rule", "condition", "compared"}}
+		rows := screen.Table{Heads: []string{"result", "rule", "condition", "compared"}}
 		for _, r := range x.Rules {
 			compared := ""
 			if r.Result != "passed" {
 				compared = fmt.Sprintf("%s: %s; wanted %s, got %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
 			}
-			rows.add(string(r.Result), r.RuleID, r.Condition, compared)
+			rows.Add(string(r.Result), r.RuleID, r.Condition, compared)
 		}
 		said += o.table(rows)
 		if x.Reproduced {

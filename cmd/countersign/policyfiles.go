@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -151,15 +152,15 @@ func (d policyDiff) text(o *output) string {
 		return d.After + " is the same policy as " + d.Before + "\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", o.styled(bold, "--- "+d.Before), o.styled(bold, "+++ "+d.After))
+	fmt.Fprintf(&b, "%s\n%s\n", o.styled(screen.Bold, "--- "+d.Before), o.styled(screen.Bold, "+++ "+d.After))
 	for _, line := range d.Lines {
 		switch line.Kind {
 		case "del":
-			b.WriteString(o.styled(red, "-"+printable(line.Text)) + "\n")
+			b.WriteString(o.styled(screen.Red, "-"+screen.Printable(line.Text)) + "\n")
 		case "ins":
-			b.WriteString(o.styled(green, "+"+printable(line.Text)) + "\n")
+			b.WriteString(o.styled(screen.Green, "+"+screen.Printable(line.Text)) + "\n")
 		default:
-			b.WriteString(" " + printable(line.Text) + "\n")
+			b.WriteString(" " + screen.Printable(line.Text) + "\n")
 		}
 	}
 	return b.String()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
@@ -33,9 +34,9 @@ func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		rows := table{heads: []string{"payment", "refund", "amount", "payer", "operation"}}
+		rows := screen.Table{Heads: []string{"payment", "refund", "amount", "payer", "operation"}}
 		for _, p := range list {
-			rows.add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
+			rows.Add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
 		}
 		return o.result(listed(list), o.table(rows))
 	})

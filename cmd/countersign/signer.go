@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 )
 
@@ -53,7 +54,7 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 	slices.SortFunc(keys, func(a, b listedKey) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
 	})
-	rows := table{heads: []string{"key", "purpose", "from", "state"}}
+	rows := screen.Table{Heads: []string{"key", "purpose", "from", "state"}}
 	for _, k := range keys {
 		state := "active"
 		if k.To > 0 {
@@ -66,7 +67,7 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		if len(rings) > 1 {
 			from = fmt.Sprintf("%d of partition %d", k.From, k.Partition)
 		}
-		rows.add(k.KeyID, k.Purpose, from, state)
+		rows.Add(k.KeyID, k.Purpose, from, state)
 	}
 	return o.result(keys, o.table(rows))
 }

@@ -13,9 +13,9 @@ import (
 // somebody else wrote steers the terminal or makes a row of its own.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	rows := table{heads: []string{"name", "state", "note"}}
-	rows.add("a", "active", "")
-	rows.add("日本", "revoked", "\x1b[2J\nb\tc\u202e")
+	rows := screen.Table{Heads: []string{"name", "state", "note"}}
+	rows.Add("a", "active", "")
+	rows.Add("日本", "revoked", "\x1b[2J\nb\tc\u202e")
 	for _, c := range []struct {
 		name string
 		o    output
@@ -29,14 +29,14 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
-	wide := table{heads: []string{"state", "what", "found"}}
-	wide.add("ok", "ledger", "23 events verify, and more is said")
-	wide.add("bad", "/a/path/that/is/long/as/it/is", "no")
+	wide := screen.Table{Heads: []string{"state", "what", "found"}}
+	wide.Add("ok", "ledger", "23 events verify, and more is said")
+	wide.Add("bad", "/a/path/that/is/long/as/it/is", "no")
 	const want = "STATE  WHAT          FOUND\nok     ledger        23 events\n                     verify,\n                     and more\n                     is said\nbad    /a/path/that/is/long/as/it/is\n                     no\n"
 	if diff := cmp.Diff(want, (&output{terminal: true, width: 30}).table(wide)); diff != "" {
 		t.Errorf("narrow: %s", diff)
 	}
-	if got := (&output{terminal: true}).table(table{heads: []string{"a"}}); got != "" {
+	if got := (&output{terminal: true}).table(screen.Table{Heads: []string{"a"}}); got != "" {
 		t.Errorf("no rows: %q", got)
 	}
 }

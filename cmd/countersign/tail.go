@@ -175,12 +175,12 @@ func (c *tailCmd) show(o *output, e ledger.Event) error {
 	}
 	cells := []string{at, fmt.Sprint(e.Position), e.Type, e.Tenant, e.Actor, said}
 	if !o.terminal {
-		rows := table{rows: [][]string{cells}}
+		rows := screen.Table{Rows: [][]string{cells}}
 		_, err := io.WriteString(o.stdout, o.table(rows))
 		return err
 	}
-	_, err := fmt.Fprintf(o.stdout, "%s  %6s  %s  %s  %s\n", o.styled(faint, e.Occurred().Local().Format("15:04:05")), cells[1],
-		o.styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), printable(said))
+	_, err := fmt.Fprintf(o.stdout, "%s  %6s  %s  %s  %s\n", o.styled(screen.Faint, e.Occurred().Local().Format("15:04:05")), cells[1],
+		o.styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), screen.Printable(said))
 	return err
 }
 

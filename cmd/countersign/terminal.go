@@ -20,11 +20,11 @@ func (o *output) wrapped(format string, args ...any) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if columns(line) <= o.width {
+		if screen.Columns(line) <= o.width {
 			continue
 		}
 		indent := strings.Repeat(" ", hangingIndent(line, o.width))
-		lines[i] = strings.Join(wrapWords(line, o.width, indent), "\n")
+		lines[i] = strings.Join(screen.WrapWords(line, o.width, indent), "\n")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -36,7 +36,7 @@ var gaps = regexp.MustCompile(`^ +|  +`)
 func hangingIndent(line string, width int) int {
 	indent := 0
 	for _, gap := range gaps.FindAllStringIndex(line, -1) {
-		if at := columns(line[:gap[1]]); at <= width/2 {
+		if at := screen.Columns(line[:gap[1]]); at <= width/2 {
 			indent = at
 		}
 	}
@@ -66,9 +66,9 @@ func (p *progressLine) say(format string, args ...any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := []rune(printable(fmt.Sprintf(format, args...)))
+	text := []rune(screen.Printable(fmt.Sprintf(format, args...)))
 	text = text[:min(len(text), screen.WidthOf(p.to)-1)] // a second line would stay
-	shown := columns(string(text))
+	shown := screen.Columns(string(text))
 	fmt.Fprintf(p.to, "\r%s%s", string(text), strings.Repeat(" ", max(0, p.shown-shown)))
 	p.shown = shown
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 )
 
@@ -203,13 +204,13 @@ func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, e
 }
 
 func (v topView) text(o *output) string {
-	counts := table{heads: []string{"", "last minute", "15 minutes", "newest"}}
+	counts := screen.Table{Heads: []string{"", "last minute", "15 minutes", "newest"}}
 	for _, c := range v.Counts {
-		counts.add(c.Name, fmt.Sprint(c.Minute), fmt.Sprint(c.Quarter), c.Newest)
+		counts.Add(c.Name, fmt.Sprint(c.Minute), fmt.Sprint(c.Quarter), c.Newest)
 	}
-	lags := table{heads: []string{"", "position", "behind", "state"}}
+	lags := screen.Table{Heads: []string{"", "position", "behind", "state"}}
 	for _, l := range v.Lags {
-		lags.add(l.Name, fmt.Sprint(l.Position), fmt.Sprint(l.Behind), l.State)
+		lags.Add(l.Name, fmt.Sprint(l.Position), fmt.Sprint(l.Behind), l.State)
 	}
 	return fmt.Sprintf("%s, head %d\n", v.Origin, v.Head) + o.table(counts) + "\n" + o.table(lags)
 }

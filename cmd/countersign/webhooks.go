@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -56,9 +57,9 @@ func (c *webhookListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		rows := table{heads: []string{"webhook", "to", "topics", "name"}}
+		rows := screen.Table{Heads: []string{"webhook", "to", "topics", "name"}}
 		for _, hook := range list {
-			rows.add(hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
+			rows.Add(hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
 		}
 		return o.result(list, o.table(rows))
 	})
@@ -126,9 +127,9 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		rows := table{heads: []string{"message", "state", "attempts", "due", "status", "error"}}
+		rows := screen.Table{Heads: []string{"message", "state", "attempts", "due", "status", "error"}}
 		for _, d := range list {
-			rows.add(d.MessageID, d.State, fmt.Sprint(d.Attempts), d.DueAt, fmt.Sprint(d.Status), d.Error)
+			rows.Add(d.MessageID, d.State, fmt.Sprint(d.Attempts), d.DueAt, fmt.Sprint(d.Status), d.Error)
 		}
 		return o.result(list, o.table(rows))
 	})

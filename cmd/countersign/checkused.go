@@ -35,17 +35,15 @@ func ownUsedDecisions() (usedDecisions, error) {
 // add writes an id down before anything is done with it; first is false if it was there.
 // A lock on a second file makes checks that run at once take turns.
 func (u usedDecisions) add(id string, now time.Time) (first bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(string(u)), 0o700); err != nil {
-		return false, err
-	}
-	lock, err := os.OpenFile(string(u)+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return false, err
-	}
-	defer lock.Close()
-	if err := files.Lock(lock); err != nil {
-		return false, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
+	err = files.Locked(string(u)+".lock", func() (err error) {
+		first, err = u.write(id, now)
+		return err
+	})
+	return first, err
+}
+
+// write is add for who holds the lock.
+func (u usedDecisions) write(id string, now time.Time) (first bool, err error) {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(string(u))
 	if err == nil {

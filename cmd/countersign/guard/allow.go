@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -77,20 +76,7 @@ func (a Account) block(b Blocked) (code string) {
 }
 
 // locked does something to the state while no other guard does.
-func (a Account) locked(do func() error) error {
-	if err := os.MkdirAll(a.State(), 0o700); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(inState(a, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := files.Lock(lock); err != nil {
-		return err
-	}
-	return do()
-}
+func (a Account) locked(do func() error) error { return files.Locked(inState(a, "lock"), do) }
 
 func writeState(place string, value any) error {
 	text, err := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))

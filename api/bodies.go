@@ -57,9 +57,10 @@ var (
 // answered a while later, as long as not too many wait for that: else slow bodies that
 // are opened again at once would keep the machine busy with nothing else.
 //
-// What has been read of all bodies together has a bound of its own, since a thousand that
-// are each allowed would take a gigabyte. Who does not fit is told to come back; so is the
-// oldest that is still being read, to make room for whoever comes next.
+// All bodies together have a bound of their own, since a thousand bodies that are each
+// allowed would take a gigabyte. A request whose body does not fit is answered with 503
+// and Retry-After. So is the oldest one that is still being read, which makes room for
+// the next request.
 type bodies struct {
 	limits  bodyLimits
 	waiting chan struct{} // one element per body that was cut off and is not answered yet
@@ -67,7 +68,7 @@ type bodies struct {
 	mu      sync.Mutex // guards what follows
 	reading list.List  // of *body, the oldest first
 	from    map[string]int
-	held    int64 // octets that all bodies take
+	held    int64 // bytes that all bodies take
 }
 
 // bodyLimits are the bounds of bodies in limits.go, which tests make smaller.
@@ -76,7 +77,7 @@ type bodyLimits struct {
 	perSecond  int64         // octets
 	atOnce     int
 	perAddress int
-	held       int64  // octets that all together take
+	held       int64  // bytes that all bodies may take
 	pause      func() // before one that was cut off is answered
 }
 
@@ -97,7 +98,7 @@ type body struct {
 	read    int64     // octets so far
 	ended   error     // what the last Read returned; nil before the end
 
-	held  int64         // octets that it takes; guarded by all.mu
+	held  int64         // bytes that it takes; guarded by all.mu
 	place *list.Element // guarded by all.mu; nil if it is not being read
 
 	mu     sync.Mutex // guards wasCut, and the deadline against it
@@ -198,12 +199,12 @@ func (bs *bodies) enter(b *body) {
 }
 
 // hold counts what was read of a body, and says whether there was room for it.
-func (bs *bodies) hold(b *body, octets int) bool {
+func (bs *bodies) hold(b *body, read int) bool {
 	const buffers = 2
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	b.held += buffers * int64(octets)
-	bs.held += buffers * int64(octets)
+	b.held += buffers * int64(read)
+	bs.held += buffers * int64(read)
 	if bs.held <= bs.limits.held {
 		return true
 	}

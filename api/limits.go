@@ -24,7 +24,7 @@ const (
 	maxBodiesWaiting    = 4096                   // for that; a quarter of all connections
 	unreadBody          = 100 * time.Millisecond // for the rest of a body that nobody asks for
 
-	// Octets that all bodies may take at once, from their first octet to the end of their
+	// Bytes that all bodies may take at once, from their first byte to the end of their
 	// requests. A body takes twice its length, for a buffer that grew and for its canonical
 	// form: 128 of the largest, or 244 records to verify.
 	maxHeldBodies = 256 << 20

@@ -325,7 +325,7 @@ type pricing struct {
 // introductory is what is free for whoever comes first.
 type introductory struct {
 	CreditCents int    `json:"creditCents"`
-	Agents      int    `json:"agents" jsonschema_description:"So many verified agents get it, at most one for each mailbox."`
+	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get it, at most one for each mailbox."`
 	Text        string `json:"text"`
 	How         string `json:"how" jsonschema:"format=uri"`
 }

@@ -130,8 +130,8 @@ func (s *Server) mayCall(c *call, costs int) error {
 	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
 }
 
-// asPage limits what anybody may look at without a credential: every path that is no
-// operation. It counts for the network, whoever is signed in.
+// asPage limits requests to paths that are not operations, such as pages and assets. It
+// counts them by network address, also those of signed-in members.
 func (s *Server) asPage(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.rates.allow(toRead, s.network(r)) {

@@ -45,7 +45,7 @@ type Config struct {
 	Contact        string               // e-mail address in the OpenAPI document
 	Mail           web.Mailer           // nil: sign-in answers 503
 	Outbox         *web.Outbox          // shown as a page, if there is one
-	Durability     string               // "provider": somebody else than PostgreSQL keeps commits, which /readyz says
+	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
 	NoCheckpoints  bool                 // there is no key for them: a database that is put back is not noticed
 	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
 	MCPOrigins     []string             // web origins that may use /mcp, beside the own one

@@ -116,7 +116,7 @@ func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
 		return err
 	}
 	a.forgetDataKey(key.id)
-	return a.endSessions(ctx, key) // of whoever signed in meanwhile
+	return a.endSessions(ctx, key) // also those that began meanwhile
 }
 
 // endSessions signs the person out whose data key this is, if it is a customer's. Every

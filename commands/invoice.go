@@ -15,8 +15,8 @@ import (
 // invoice and the subscription, one the invoice and the payment. Each is recorded where
 // the next one looks: in billing/<invoice> and in billing/<provider payment>. Whichever
 // comes last finds the other ones, and records in billing/<provider customer> what
-// became of the charge (subscription.charged), so that whoever judges the subscription
-// reads one stream.
+// became of the charge (subscription.charged), so that one stream is enough
+// to judge the subscription.
 
 // RecordInvoice records what an event tells of a paid invoice.
 func (a *App) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
@@ -111,8 +111,8 @@ func (a *App) followInvoice(ctx context.Context, id string) error {
 	return a.followOwner(ctx, f.billing, f.subscription)
 }
 
-// followCharges appends what is new about the payments of an invoice. The customer's
-// stream must be as it was read: whoever has learned more meanwhile has moved it.
+// followCharges appends what is new about the payments of an invoice. The append
+// requires that the customer's stream is as it was read; a newer event makes it start over.
 func (a *App) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 // Once a payment has settled, its authorization and signature are on the chain, so that
 // anybody can send it again. A purchase that was made with neither an e-mail address nor
-// an identifier is known by nothing else. Its file is given with the first answer;
-// whoever sends the payment again is led to a page that gives the file to the payer
-// only: by the claim secret of the first answer, or by a message that the paying address
+// an identifier is known by nothing else. Its file is given with the first answer.
+// A caller who sends the payment again is led to a page that gives the file only to the
+// payer, who proves it by the claim secret of the first answer, or by a message that the paying address
 // signs (sign-in-with-x). As long as nothing was downloaded, the page also takes a
 // request to send the money back to that address, from anybody: so a buyer whose answer
 // was lost, and who can prove nothing, is not charged for nothing.

@@ -12,7 +12,7 @@ import (
 
 // An Idempotency-Key that comes with a payment belongs to the payer and the operation:
 // the first payment that is claimed with it is the one that pays, whatever the payer
-// signs afterwards. So a buyer whose answer was lost, and who signs anew, pays once.
+// signs afterwards. So a buyer whose answer was lost pays once, even with a new signature.
 
 // paymentKey is what the ledger knows of a payer's Idempotency-Key.
 type paymentKey struct {

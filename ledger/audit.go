@@ -37,7 +37,7 @@ type Audit struct {
 	spillOctets int                          // of one bucket before it goes to a file; 0: spillOctets
 }
 
-// Pin is a checkpoint.Pin that somebody kept outside of the database.
+// Pin is a checkpoint.Pin that an auditor kept outside of the database.
 type Pin struct {
 	Name  string // for people: where it came from
 	Note  []byte // the pin's text: a note, and the last event seen of each tenant
@@ -357,7 +357,7 @@ func (r *audit) readPins(ctx context.Context) error {
 
 func (r *audit) readPin(ctx context.Context, pin Pin, note []byte) error {
 	c, void, err := r.ring.openNote(note, r.Origin)
-	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // of before a rollback
+	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // kept before a rollback that was declared since
 		if declared, err := r.declaredLoss(ctx, c.Size); declared || err != nil {
 			return err
 		}

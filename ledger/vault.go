@@ -223,8 +223,8 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var erased bool
-	// The event counts as much as the row: a row that somebody put back from a backup
-	// opens nothing.
+	// The event counts as much as the row: a row that was put back from a backup opens
+	// nothing.
 	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,

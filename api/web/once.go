@@ -15,8 +15,8 @@ import (
 // A form that issues a secret is answered with a redirect to the page that shows it, so
 // that a reload never issues a second one. The secret is kept nowhere, so it travels with
 // the redirect in a cookie that the page removes. The cookie is sealed under a key made
-// of the session's token: nobody without the session can read it, or show the person a
-// secret of somebody else's, and it opens on every node.
+// of the session's token: only this session can read it, and no other session can
+// plant a secret in it. Every node can open it.
 
 // onceCookie holds a sealed secret until its page has shown it.
 const onceCookie = "countersign_once"

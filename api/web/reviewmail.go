@@ -14,10 +14,10 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// ReviewMail tells an organization's reviewers that a decision waits for them: of
-// the first one at once, of those that follow in one letter each 10 minutes, so
-// that an agent in a loop fills no mailbox. Each letter says how many wait in all. A letter is a hint that may be lost
-// with the process; the page /reviews is what counts.
+// ReviewMail sends an e-mail to an organization's reviewers when a decision waits for
+// them: at once for the first one, then at most one e-mail every 10 minutes, so that an
+// agent in a loop does not fill a mailbox. Each e-mail says how many decisions wait in
+// all. An e-mail may be lost with the process; the page /reviews lists every decision.
 type ReviewMail struct {
 	app         *commands.App
 	projections *projections.Projections
@@ -122,7 +122,7 @@ func (m *ReviewMail) write(ctx context.Context, since []reviewNote) error {
 	orgID := since[0].orgID
 	open, err := m.projections.OpenReviews(ctx, orgID, projections.ReviewFilter{}, countedReviews)
 	if err != nil {
-		m.log.Warn("a letter to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
+		m.log.Warn("an e-mail to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
 	}
 	if err == nil && len(open) < countedReviews { // the list is whole
 		since = slices.DeleteFunc(since, func(n reviewNote) bool {

@@ -140,8 +140,8 @@ func (p PaymentRequired) JSON() jsontext.Value { return encode(p) }
 // Header is the value of PAYMENT-REQUIRED, of at most MaxChallenge characters.
 func (p PaymentRequired) Header() string { return p.HeaderWithin(MaxChallenge) }
 
-// HeaderWithin is the value of PAYMENT-REQUIRED in at most so many characters: the
-// same object as the body, without the extensions that do not fit.
+// HeaderWithin returns the value of PAYMENT-REQUIRED with at most the given number of
+// characters: the same object as the body, without the extensions that do not fit.
 func (p PaymentRequired) HeaderWithin(characters int) string {
 	p.Extensions = maps.Clone(p.Extensions)
 	for _, name := range []string{ExtensionBazaar, ExtensionIdentifier} {

@@ -18,7 +18,7 @@ import (
 type hookCmd struct {
 	Program string  `help:"The built guard; default: cmd/countersign-guard is built here, without cgo." placeholder:"FILE"`
 	Rounds  int     `help:"Times each is started." default:"200"`
-	Most    float64 `help:"Fail if the median of its processor time is above so many times that of the empty program; 0: never." default:"0"`
+	Most    float64 `help:"Highest allowed ratio of its median processor time to that of the empty program; 0: no limit." default:"0"`
 }
 
 // hookEvents are a call that is let through and one that is stopped.

@@ -34,7 +34,7 @@ func (c *checkCmd) ask(ctx context.Context, decision assurance.DecisionRecord, r
 		return "", errors.New("--url must be the address of a service")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.Token)
-	// Where an answer says to look instead, somebody else could answer.
+	// A redirect is not followed, since another server could answer there.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
 	if err != nil {

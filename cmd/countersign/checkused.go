@@ -14,10 +14,10 @@ import (
 	"github.com/countersign/countersign/commands"
 )
 
-// usedDecisions is a file with the ids of the decisions that were used on this machine,
-// and when. It finds a second use by whoever has the same file: another machine, another
-// user and one who removes the file do not. What binds for all is the receipt, of which a
-// decision has one.
+// usedDecisions is a file with the ids of the decisions that this user executed on this
+// machine, and when. It detects a second use only while the file is there: another machine
+// or another user has a file of its own. The ledger accepts one receipt for each decision,
+// which holds everywhere.
 type usedDecisions string
 
 // keepUsed is how long an id is kept: far longer than a decision is valid.

@@ -15,7 +15,7 @@ import (
 
 // signerKEKCmd is about the key that wraps data keys.
 type signerKEKCmd struct {
-	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key anew, under another key."`
+	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key again, under another key."`
 }
 
 type signerRotateKEKCmd struct {

@@ -152,7 +152,7 @@ func (c *pinCmd) read(ctx context.Context, o *output) (text []byte, proofs consi
 	}
 	if export == nil {
 		if pin, err := checkpoint.ParsePin(text); err == nil {
-			text = pin.Note // also of the pin of somebody else; the tenants that it knows are not taken over
+			text = pin.Note // also of another person's pin; its tenants are not taken over
 		}
 		return text, func(from, to int64) ([]tree.Hash, error) {
 			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)

@@ -68,7 +68,7 @@ func (d *data) errNoLedger() error {
 // private says whether the ledger is in a PostgreSQL of our own.
 func (d *data) private() bool { return d.DatabaseURL == "" }
 
-// byProvider says that somebody else than PostgreSQL keeps commits durable.
+// byProvider says that the database service keeps commits durable by other means than fsync.
 func (d *data) byProvider() bool { return d.Durability == "provider" }
 
 // service is what serve is told beyond where the ledger is.

@@ -137,7 +137,7 @@ func archived(name string, size int64) *tar.Header {
 
 // maxFile and maxFiles bound what is read of a bundle: it comes from somebody else.
 const (
-	maxFile   = 64 << 30 // octets of an archive, unpacked
+	maxFile   = 64 << 30 // bytes of an archive, unpacked
 	maxRatio  = 100      // of them to those of the archive, from freeRatio on: exports have about 5, a bomb has 1000
 	maxFiles  = 100_000
 	freeRatio = 64 << 20
@@ -350,7 +350,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // unpack writes the files of an archive into an empty folder.
 func unpack(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
-	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // whose octets are counted
+	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // which counts the bytes
 	compressed, err := gzip.NewReader(source)
 	if err != nil {
 		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")

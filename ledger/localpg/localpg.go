@@ -10,12 +10,12 @@
 //	fetched-…/     binaries, when none were on the machine
 //	postgres.log   what the server says
 //
-// The server listens on a socket only, in a folder that nobody else may enter;
-// therefore it trusts whoever reaches it and needs no password and no port. Started by
-// root it runs as a user that other programs share: then only root may log in, whom the
-// kernel names to the server (peer authentication). It is
-// a child of this process and ends with it, also by kill -9: on Linux the kernel
-// tells it, elsewhere the orphan goes on and the next Start adopts it. Whoever
+// The server listens on a socket only, in a folder that no other user may enter.
+// Therefore it trusts every connection and needs no password and no port. Started by
+// root, it runs as a user that other programs share. Then only root may log in, which
+// the kernel confirms to the server (peer authentication). It is a child of this process
+// and ends with it, also by kill -9: on Linux the kernel signals it, elsewhere the orphan
+// goes on and the next Start adopts it. Whoever
 // starts second on the same folder adopts the running server.
 //
 // Windows has no such server: Start says so, and DATABASE_URL is the way.

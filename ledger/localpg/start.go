@@ -242,7 +242,7 @@ func (l *launcher) writeAccess(major int) error {
 }
 
 // writeNew writes a file that everybody may read, in the place of the one there is: what
-// is there may be a link that somebody else has made.
+// is there may be a link that another user made.
 func writeNew(path, text string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -52,9 +52,10 @@ func hasLongNumber(text []byte) bool {
 }
 
 // inexact returns the JSON pointer of the first number of a Go type that is an integer
-// beyond 2^53-1. The numbers inside of a JSON text (jsontext.Value, Value) are nobody's
-// to compute with. Those inside of an interface are looked at where asked for: on the way
-// out they are the program's own, on the way in they are any JSON value.
+// beyond 2^53-1. Numbers inside a JSON text (jsontext.Value, Value) are not checked,
+// since the program does not compute with them. Numbers inside an interface are checked
+// only if interfaces is set: the program made those that it writes, while those that it
+// reads are any JSON value.
 func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
 	if !v.IsValid() || hasOwnForm(v.Type()) { // a time is written as a text
 		return "", false

@@ -363,7 +363,7 @@ func digitsBefore(least, most int) func(string) int {
 	}
 }
 
-// alnumBefore is length if a text ends in a word of so many letters and digits.
+// alnumBefore returns length if a text ends in a word of exactly length letters and digits.
 func alnumBefore(length int) func(string) int {
 	return func(text string) int {
 		n := 0

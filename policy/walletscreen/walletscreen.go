@@ -90,7 +90,7 @@ type Transfer struct {
 // FundSource is what the holder says about the origin of the money.
 type FundSource struct {
 	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown" jsonschema_description:"What the owner says."`
-	Verified bool   `json:"verified" jsonschema_description:"Whether somebody has proved it. Default false."`
+	Verified bool   `json:"verified" jsonschema_description:"Whether the declared source was verified. Default false."`
 }
 
 // Output is the score and the evidence behind it.

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// ReadAtMost reads all of r. More octets than most are an error: half of a text must
+// ReadAtMost reads all of r. More than most bytes are an error: half of a text must
 // not be taken for the whole.
 func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
@@ -13,7 +13,7 @@ func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the input: %w", err)
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("longer than %d octets, the most that is read: nothing of it was used", most)
+		return nil, fmt.Errorf("longer than %d bytes, the most that is read: nothing of it was used", most)
 	}
 	return text, nil
 }

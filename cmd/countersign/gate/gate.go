@@ -45,8 +45,8 @@ func (o *Output) Result(value any, text string) error {
 	return err
 }
 
-// AskOnTerminal asks the person at the controlling terminal. What comes through a pipe is
-// nobody's consent, so standard input is not read.
+// AskOnTerminal asks the person at the controlling terminal. Standard
+// input is not read, since text from a pipe is not a person's consent.
 func AskOnTerminal(question string) (string, error) {
 	answer, err := guard.AskOnTerminal(question)
 	if err != nil {

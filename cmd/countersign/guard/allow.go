@@ -64,7 +64,7 @@ func (a Account) block(b Blocked) (code string) {
 	err := a.locked(func() error {
 		list, err := a.Blocked()
 		if err != nil {
-			list = nil // what cannot be read is written anew
+			list = nil // a list that cannot be read is replaced
 		}
 		list = append(list, b)
 		return writeState(a.blockedFile(), list[max(0, len(list)-keptBlocked):])

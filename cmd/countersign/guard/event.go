@@ -356,8 +356,8 @@ func (a *asked) read(e event) error {
 	return a.files(kind, file)
 }
 
-// called is a call of somebody's tool; one that by its name writes a file is judged by what
-// the text will do in it, too.
+// called judges a call of a tool that the agent did not bring, such as one of an MCP
+// server. A tool that by its name writes a file is also judged by what the text will do.
 func (a *asked) called(e event) error {
 	if err := a.call(e); err != nil {
 		return err
@@ -494,7 +494,7 @@ func (a *asked) realOf(file string) string {
 // finds what it runs before it reads one.
 var (
 	agentText = regexp.MustCompile(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
-	// runsItself finds files that a shell runs when somebody enters a folder or uses Git.
+	// runsItself finds files that run when the user enters a folder or uses Git.
 	runsItself = regexp.MustCompile(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
 	runsInText = regexp.MustCompile("!`([^`\n]+)`")
 )

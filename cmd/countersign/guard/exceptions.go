@@ -271,7 +271,7 @@ func (r Rules) observes() bool {
 	return observes
 }
 
-// counts says whether an exception is in force for an action: in this session, at this
+// counts says whether an exception applies to an action: in this session, at this
 // time, and in every folder that the action is about.
 func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, e.Until); e.Until != "" && (err != nil || !now.Before(until)) {

@@ -38,7 +38,7 @@ func (a Account) writtenByOthers(file string) string {
 	}
 }
 
-// othersIn says whether somebody else is a member of a group. A group that is not known
+// othersIn says whether a group has members other than the user. A group that is not known
 // has other members.
 func (a Account) othersIn(gid uint32) bool {
 	users, err := os.ReadFile("/etc/passwd")

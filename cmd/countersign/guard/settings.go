@@ -202,8 +202,8 @@ func pluginHook(file, text string) (hook, bool) {
 	return hook{by: OpenCode, place: file, argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
-// toolsOf are some tools of an agent that a guard must see: those that run, write, read and
-// search, somebody's MCP server, and one that nobody knows yet.
+// toolsOf lists examples of the tools that a guard must see: tools that run, write, read
+// and search, a tool of an MCP server, and one that is not known yet.
 var toolsOf = map[Agent][]string{
 	Claude: {"Bash", "Read", "Write", "Edit", "NotebookEdit", "Grep", "Glob", "Monitor", "mcp__server__tool", "AToolOfTomorrow"},
 	Codex:  {"Bash", "apply_patch", "mcp__server__tool", "a_tool_of_tomorrow"},

@@ -1,5 +1,5 @@
-// Package screen shows results to whoever reads them: a person at a terminal, or a program
-// behind a pipe.
+// Package screen formats results for their reader: a person at a terminal, or a program
+// that reads a pipe.
 package screen
 
 import (
@@ -169,8 +169,8 @@ func Columns(text string) int {
 	return n
 }
 
-// Printable keeps what somebody else has written from steering a terminal or from
-// pretending to be another row: control and direction characters become marks.
+// Printable keeps text from outside from controlling a terminal or from looking like
+// another row: control and direction characters become marks.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {

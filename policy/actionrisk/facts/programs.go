@@ -41,7 +41,7 @@ type programRow struct {
 var unknown Program
 
 // Program is what is known of a program; of most names in the world nothing is. Its rows
-// are read when somebody asks: a guard asks for a few of them, at each tool call.
+// are decoded when they are first asked for: a guard needs a few of them at each call.
 func (c *Set) Program(name string) *Program {
 	if p, ok := c.ready.Load(name); ok {
 		return p.(*Program)

@@ -13,7 +13,7 @@ import (
 )
 
 // Where a secret goes decides what is done with it: to the service that issued it, in the
-// header that is made for it, or to somebody else.
+// header that is made for it, or to another host.
 
 // authenticates: a request that only reads carries each secret in a header or an option
 // that is made for one, over TLS, to a host that it belongs to.
@@ -126,8 +126,7 @@ func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return list[1], !remote(list[0]) && !remote(list[1]) && from&(here|paths.IsCwd) != 0 && from&elsewhere == 0 && to&(here|paths.IsTemp) != 0 && to&(elsewhere|paths.IsCwd) == 0
 }
 
-// homeFile: an operand lies in somebody's home directory and, seen from there, is one of
-// these; of "**/name" it may lie anywhere.
+// homeFile: an operand is in a home directory and, relative to it, is one of these; of "**/name" it may lie anywhere.
 func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		rest, ok := belowHome(w.Text)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// Names of payment programs age faster than any table. What a program of an unknown name is
-// told to do says enough: to pay, with an amount and somebody who gets it.
+// Tables of payment programs age quickly. The arguments of an unknown program are judged
+// instead: words that pay, an amount and a recipient.
 
 // unknownMove is the effect of a program that no table knows and whose words say that it
 // pays or moves money: to a wallet's address with an amount, or something less.

@@ -29,78 +29,38 @@ var keepsLinks = []string{"rm", "unlink", "mv", "rmdir", "ln", "trash", "trash-p
 // link is a path as it is written and where it leads.
 type link struct{ written, real string }
 
-// withRealPaths judges a step again with the real paths of what it names.
+// links are those of one step, each once, at most maxLinks.
+type links []link
+
+func (ls *links) add(l link) {
+	if len(*ls) < maxLinks && !slices.Contains(*ls, l) {
+		*ls = append(*ls, l)
+	}
+}
+
+// withRealPaths judges a step again with the real paths of what it names. Both ways of
+// writing them are judged, since each sees what the other misses: the command with its
+// names replaced, and the calls that the engine saw, rebuilt. Only a worse verdict counts.
 func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
-	var links []link
+	var found links
 	var rebuilt []string
-	add := func(l link) {
-		if !slices.Contains(links, l) {
-			links = append(links, l)
-		}
-	}
 	for i := range trace.Uses {
-		u := &trace.Uses[i]
-		if u.Remote || len(links) >= maxLinks || u.Program == "git" && keepsWords(u) {
-			continue
-		}
-		folder := g.Account.folderOf(u, action.Cwd)
-		_, last := g.Account.movedTo(u, folder)
-		words, changed := make([]string, 0, len(u.Words)), false
-		for at, w := range u.Words {
-			word := wordOf(w.Text, w.Glob)
-			for _, name := range namesIn(w) {
-				real, option := "", name != w.Text
-				if at > 0 || isRedirection(u) {
-					if real = g.leadsTo(u.Program, last, name, action.Cwd, s.shell, option); real == "" && last != folder {
-						real = g.leadsTo(u.Program, folder, name, action.Cwd, s.shell, option)
-					}
-				}
-				if real == "" {
-					continue
-				}
-				changed = true
-				add(link{name, real})
-				head := strings.TrimSuffix(w.Text, name)
-				word = wordOf(real, w.Glob)
-				if below(real, g.Account.Home) && head == "" {
-					word = "~/" + wordOf(strings.TrimPrefix(strings.TrimPrefix(real, g.Account.Home), "/"), w.Glob)
-				} else if head != "" {
-					word = quotePath(head) + wordOf(g.spelled(real), w.Glob)
-				}
-				break
-			}
-			words = append(words, word)
-		}
-		if changed && !isRedirection(u) {
-			rebuilt = append(rebuilt, strings.Join(words, " "))
+		if call := g.withRealWords(s, &trace.Uses[i], action.Cwd, &found); call != "" {
+			rebuilt = append(rebuilt, call)
 		}
 	}
-	folders := []string{action.Cwd}
-	for i := range trace.Uses {
-		if folder := g.Account.folderOf(&trace.Uses[i], action.Cwd); !slices.Contains(folders, folder) && len(folders) < maxFolders {
-			folders = append(folders, folder)
-		}
-	}
-	for _, name := range otherNames(s, action.Command, trace) {
-		for _, folder := range folders {
-			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell, true); real != "" && len(links) < maxLinks {
-				add(link{name, real})
-			}
-		}
-	}
-	if len(links) == 0 {
+	g.addOtherNames(s, action, trace, &found)
+	if len(found) == 0 {
 		return score, trace
 	}
-	slices.SortStableFunc(links, func(a, b link) int { return len(b.written) - len(a.written) })
-	texts := []string{action.Command}
-	for _, l := range links {
-		texts[0] = replaceName(texts[0], l.written, g.spelled(l.real))
+	// The longest name first, so that a shorter one inside of it is not replaced before.
+	slices.SortStableFunc(found, func(a, b link) int { return len(b.written) - len(a.written) })
+	replaced := action.Command
+	for _, l := range found {
+		replaced = replaceName(replaced, l.written, g.spelled(l.real))
 	}
-	if len(rebuilt) > 0 {
-		texts = append(texts, strings.Join(rebuilt, "\n"))
-	}
-	for _, text := range texts {
-		if text == action.Command {
+	for _, text := range []string{replaced, strings.Join(rebuilt, "\n")} {
+		if text == action.Command || text == "" {
 			continue
 		}
 		again := action
@@ -114,6 +74,75 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 		trace.Uses, trace.Texts = append(trace.Uses, seen.Uses...), append(trace.Texts, seen.Texts...)
 	}
 	return score, trace
+}
+
+// withRealWords is a call with the real paths of its words, and adds them to found. It is
+// empty if no word changes, or if the call is a redirection, which is no command.
+func (g Guard) withRealWords(s step, u *actionrisk.Use, cwd string, found *links) string {
+	if u.Remote || len(*found) >= maxLinks || u.Program == "git" && keepsWords(u) {
+		return ""
+	}
+	folder := g.Account.folderOf(u, cwd)
+	_, last := g.Account.movedTo(u, folder)
+	words, changed := make([]string, 0, len(u.Words)), false
+	for at, w := range u.Words {
+		word := wordOf(w.Text, w.Glob)
+		if at > 0 || isRedirection(u) {
+			if l := g.linkIn(s, u.Program, w, cwd, folder, last); l.real != "" {
+				found.add(l)
+				word, changed = g.withReal(w, l), true
+			}
+		}
+		words = append(words, word)
+	}
+	if !changed || isRedirection(u) {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// linkIn is the first path in a word that leads elsewhere, seen from the folder that the
+// call moved to last, else from the one where it began. real is empty if there is none.
+func (g Guard) linkIn(s step, program string, w act.Word, cwd, folder, last string) link {
+	for _, name := range namesIn(w) {
+		option := name != w.Text
+		real := g.leadsTo(program, last, name, cwd, s.shell, option)
+		if real == "" && last != folder {
+			real = g.leadsTo(program, folder, name, cwd, s.shell, option)
+		}
+		if real != "" {
+			return link{name, real}
+		}
+	}
+	return link{}
+}
+
+// withReal is a word with the real path in the place of the written one.
+func (g Guard) withReal(w act.Word, l link) string {
+	if head := strings.TrimSuffix(w.Text, l.written); head != "" {
+		return quotePath(head) + wordOf(g.spelled(l.real), w.Glob)
+	}
+	if below(l.real, g.Account.Home) {
+		return "~/" + wordOf(strings.TrimPrefix(strings.TrimPrefix(l.real, g.Account.Home), "/"), w.Glob)
+	}
+	return wordOf(l.real, w.Glob)
+}
+
+// addOtherNames adds what is named by no word of a call, from each folder of the step.
+func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.Trace, found *links) {
+	folders := []string{action.Cwd}
+	for i := range trace.Uses {
+		if folder := g.Account.folderOf(&trace.Uses[i], action.Cwd); !slices.Contains(folders, folder) && len(folders) < maxFolders {
+			folders = append(folders, folder)
+		}
+	}
+	for _, name := range otherNames(s, action.Command, trace) {
+		for _, folder := range folders {
+			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell, true); real != "" {
+				found.add(link{name, real})
+			}
+		}
+	}
 }
 
 var (

@@ -46,15 +46,17 @@ func (a *App) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped
 	if err != nil {
 		return time.Time{}, ledger.Guard{}, err
 	}
-	stopped, err = a.firstStop(s, c)
+	j, err := judgedOf(c.history.Events[0])
+	if err != nil {
+		return time.Time{}, ledger.Guard{}, err
+	}
+	stopped, err = a.firstStop(s, c, j)
 	return stopped, s.history.Guard(), err
 }
 
-func (a *App) firstStop(s policies, c decisionCase) (time.Time, error) {
-	j, err := judgedOf(c.history.Events[0])
-	if err != nil {
-		return time.Time{}, err
-	}
+// firstStop is when the first policy was activated after the permission that denies the
+// action; zero: none was.
+func (a *App) firstStop(s policies, c decisionCase, j judged) (time.Time, error) {
 	for _, v := range s.activations {
 		if v.ActivatedSequence < c.permittedAt() {
 			continue
@@ -107,15 +109,15 @@ func (a *App) standing(ctx context.Context, orgID string, history ledger.History
 	if err != nil {
 		return Standing{}, refusal(err)
 	}
-	stopped, err := a.firstStop(s, c)
+	j, err := judgedOf(history.Events[0])
+	if err != nil {
+		return Standing{}, err
+	}
+	stopped, err := a.firstStop(s, c, j)
 	if err != nil {
 		return Standing{}, err
 	}
 	active, err := a.rules.of(s.activations[len(s.activations)-1].ActivePolicy)
-	if err != nil {
-		return Standing{}, err
-	}
-	j, err := judgedOf(history.Events[0])
 	if err != nil {
 		return Standing{}, err
 	}

@@ -244,16 +244,19 @@ func Named(variable, host string) bool {
 	return false
 }
 
-// OfService tells whether a host is a service's own: the label that was registered is one
-// of the service's names, separated by spaces. A label below another domain, such as
-// github in api.github.com.example.net, is not.
-func OfService(host, names string) bool {
+// registered lists the names that a service registered, where it has others than its own.
+var registered = map[string][]string{"github": {"github", "githubusercontent", "githubcopilot"}, "google": {"google", "googleapis"}, "npm": {"npm", "npmjs"}}
+
+// OfService tells whether a host is a service's own: it is below a name that the service
+// registered. A label below another domain, such as github in api.github.com.example.net,
+// is not.
+func OfService(host, service string) bool {
 	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
 	n := len(labels) - 2
 	if n >= 1 && len(labels[n+1]) == 2 && slices.Contains([]string{"co", "com", "org", "net", "gov", "ac"}, labels[n]) {
 		n--
 	}
-	return n >= 0 && slices.Contains(strings.Fields(names), labels[n])
+	return n >= 0 && (labels[n] == service || slices.Contains(registered[service], labels[n]))
 }
 
 // ModuleHost: programs of its language import modules from there as from a registry.

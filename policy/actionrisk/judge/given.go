@@ -56,9 +56,9 @@ func isUser(v *act.Invocation, w act.Word) bool {
 	return ok && value.Span == w.Span
 }
 
-// issuers are the registered names of hosts that take what a program prints as a credential.
-var issuers = map[string]string{"gh": "github githubusercontent githubcopilot ghcr", "glab": "gitlab", "gcloud": "google googleapis", "aws": "amazonaws",
-	"az": "azure microsoft windows", "heroku": "heroku", "flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npmjs npm", "vercel": "vercel", "netlify": "netlify"}
+// issuers are the services that take what a program prints as a credential.
+var issuers = map[string]string{"gh": "github", "glab": "gitlab", "gcloud": "google", "aws": "amazonaws", "az": "azure", "heroku": "heroku",
+	"flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npm", "vercel": "vercel", "netlify": "netlify"}
 
 // belongs: a secret, by the variable that holds it or "$(program)" that printed it,
 // belongs to a host: it names the host's service, or it comes from a store and the host is

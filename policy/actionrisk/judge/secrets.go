@@ -383,13 +383,13 @@ func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// tokenHome says to which registered names the tokens of a service belong, by prefix or
-// by the name of the variable.
+// tokenHome says to which service a token belongs, by its prefix or by the name of the
+// variable.
 var tokenHome = []struct{ prefix, variable, host string }{
-	{"ghp_", "GITHUB_TOKEN", "github githubusercontent githubcopilot"}, {"gho_", "GH_TOKEN", "github githubusercontent githubcopilot"}, {"github_pat_", "GITHUB_PAT", "github githubusercontent githubcopilot"}, {"ghs_", "GITHUB_API_TOKEN", "github githubusercontent githubcopilot"},
+	{"ghp_", "GITHUB_TOKEN", "github"}, {"gho_", "GH_TOKEN", "github"}, {"github_pat_", "GITHUB_PAT", "github"}, {"ghs_", "GITHUB_API_TOKEN", "github"},
 	{"glpat-", "GITLAB_TOKEN", "gitlab"}, {"sk-ant-", "ANTHROPIC_API_KEY", "anthropic"}, {"sk-proj-", "OPENAI_API_KEY", "openai"},
 	{"AKIA", "AWS_SECRET_ACCESS_KEY", "amazonaws"}, {"xoxb-", "SLACK_BOT_TOKEN", "slack"}, {"xoxp-", "SLACK_TOKEN", "slack"},
-	{"sk_live_", "STRIPE_SECRET_KEY", "stripe"}, {"npm_", "NPM_TOKEN", "npmjs npm"}, {"AIza", "GOOGLE_API_KEY", "google googleapis"}, {"hf_", "HF_TOKEN", "huggingface"},
+	{"sk_live_", "STRIPE_SECRET_KEY", "stripe"}, {"npm_", "NPM_TOKEN", "npm"}, {"AIza", "GOOGLE_API_KEY", "google"}, {"hf_", "HF_TOKEN", "huggingface"},
 	{"dop_v1_", "DIGITALOCEAN_TOKEN", "digitalocean"}, {"SG.", "SENDGRID_API_KEY", "sendgrid"},
 }
 

@@ -7,14 +7,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// EndComments puts a space for a backslash that ends a comment: the parser reads on behind
-// it, shells do not. The second result is false where it is not sure.
-func EndComments(p *syntax.Parser, text string) (string, bool) {
+// maxEndedComments bounds how often EndComments parses a text.
+const maxEndedComments = 16
+
+// EndComments replaces a backslash at the end of a comment by a space. The parser joins
+// such a comment with the next line, while shells end every comment at its line and run
+// the next one. Positions stay the same. sure is false if it remains unknown which of
+// several lines end in a comment.
+func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 	lines := slashed(text)
 	one := []byte(text)
-	for i := 0; i < 16 && len(lines) > 0; i++ {
+	for i := 0; i < maxEndedComments && len(lines) > 0; i++ {
+		// A comment that is ended changes what the lines after it are, so each round
+		// parses again and ends the first one that is left.
 		f, err := p.Parse(strings.NewReader(string(one)), "")
-		if err != nil { // a comment may have taken what the text needs
+		if err != nil { // a joined comment may hide what completes the text
 			break
 		}
 		n := slices.IndexFunc(lines, func(l slashLine) bool { return one[l.end] != ' ' && l.comment(f) })
@@ -22,12 +29,14 @@ func EndComments(p *syntax.Parser, text string) (string, bool) {
 			return string(one), true
 		}
 		one[lines[n].end] = ' '
+		// A line that begins with # after it is a comment, too.
 		for n+1 < len(lines) && strings.HasPrefix(strings.TrimLeft(text[lines[n].end+1:], "\r\n\t "), "#") {
 			n++
 			one[lines[n].end] = ' '
 		}
 	}
-	for _, l := range lines { // the nearest to it, of which nothing is sure
+	// No parse decided: end all of them, which is certain for a single one only.
+	for _, l := range lines {
 		one[l.end] = ' '
 	}
 	return string(one), len(lines) < 2
@@ -39,6 +48,7 @@ type slashLine struct {
 	hashes []int
 }
 
+// slashed lists the lines of a text that end in a backslash and may hold a comment.
 func slashed(text string) []slashLine {
 	var out []slashLine
 	at := 0
@@ -60,6 +70,8 @@ func slashed(text string) []slashLine {
 	return out
 }
 
+// comment says whether one of the places where a comment may begin is outside of every
+// word of the parsed text.
 func (l *slashLine) comment(f *syntax.File) bool {
 	in := 0
 	syntax.Walk(f, func(n syntax.Node) bool {
@@ -76,7 +88,8 @@ func (l *slashLine) comment(f *syntax.File) bool {
 	return in < len(l.hashes)
 }
 
-// SplitFunctions cuts a function's body where it ends: in f() { a; } && b, b runs.
+// SplitFunctions ends the body of a function where its compound command ends. The parser
+// takes all of f() { a; } && b for the body, while a shell defines f and then runs b.
 func SplitFunctions(f *syntax.File) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		s, _ := n.(*syntax.Stmt)
@@ -85,6 +98,8 @@ func SplitFunctions(f *syntax.File) {
 		}
 		if c, ok := s.Cmd.(*syntax.FuncDecl); ok && c.Body != nil {
 			if b, ok := c.Body.Cmd.(*syntax.BinaryCmd); ok {
+				// The leftmost command is the body; the statement becomes the list
+				// whose first element is the definition.
 				s.Cmd = b
 				for inner, ok := b.X.Cmd.(*syntax.BinaryCmd); ok; inner, ok = b.X.Cmd.(*syntax.BinaryCmd) {
 					b = inner

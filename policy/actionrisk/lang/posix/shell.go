@@ -273,7 +273,9 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	return act.Flow{Known: true}
 }
 
-// Further runs a text of another language that is more than one command of a shell.
+// Further judges a text as a shell's, too, after it was judged as another language: a shell
+// that is given the text runs what follows the first command. A single plain command is
+// left out, since a shell does not find a program of that name.
 func Further(e *interp.Env, src *act.Source) {
 	if src.Depth == 0 && len(src.Text) <= scan.MaxText && scan.Nesting(src.Text) <= scan.MaxNesting {
 		p := parse(e, src.Text)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -87,14 +86,7 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		err = settler.Start(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := startNode(t, setup{clock: f.clock, settler: settler, wait: 1})
+	n := startNode(t, setup{clock: f.clock, settler: f.withoutChain(t), wait: 1})
 	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
 	o := n.order(quickPath, "1")
 	open := n.payKey(quickPath, "k", o, lsBody)
@@ -159,13 +151,7 @@ func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		err = settler.Start(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	settler := f.withoutChain(t)
 	n := startNode(t, setup{clock: f.clock, settler: settler})
 	told := &pendingSettler{Settler: settler} // names no transaction at first
 	n.app.Settler, n.app.Settling = told, nil

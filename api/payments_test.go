@@ -510,15 +510,27 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// settler is a node's own access to both.
+// settler is a node's own access to the facilitator and the chain.
 func (f *fake) settler(t *testing.T) *x402.Facilitator {
 	t.Helper()
-	s, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, RPCURL: f.chain.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	s := f.settlerWith(t, f.chain.URL)
+	if !s.Configured() {
+		t.Fatal("the settler is not configured")
+	}
+	return s
+}
+
+// withoutChain is a node's own access to the facilitator alone.
+func (f *fake) withoutChain(t *testing.T) *x402.Facilitator { return f.settlerWith(t, "") }
+
+func (f *fake) settlerWith(t *testing.T, chain string) *x402.Facilitator {
+	t.Helper()
+	s, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, RPCURL: chain, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		err = s.Start(t.Context())
 	}
-	if err != nil || !s.Configured() {
-		t.Fatalf("configured %v, %v", s.Configured(), err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -599,14 +611,7 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		err = settler.Start(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := startNode(t, setup{clock: f.clock, settler: settler})
+	n := startNode(t, setup{clock: f.clock, settler: f.withoutChain(t)})
 	payment := n.order(quickPath, "").Header()
 	f.facilitator.Next("settle", x402test.Fault{Kind: x402test.Delay})
 	answered := make(chan answer, 1)
@@ -803,13 +808,7 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	f.facilitator.Next("supported", x402test.Fault{Kind: x402test.NotSupported})
-	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		err = settler.Start(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	settler := f.withoutChain(t)
 	n := startNode(t, setup{clock: f.clock, settler: settler})
 	n.refused(n.send(http.MethodPost, quickPath, ""), 503, commands.CodeNotConfigured, "")
 	if m := n.get("/readyz").members(t); m["facilitator"] != "it does not support eip155:84532, scheme exact, version 2" || !slices.Contains(m["degraded"].([]any), any("facilitator")) {

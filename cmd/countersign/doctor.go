@@ -21,7 +21,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
-	"github.com/countersign/countersign/projections"
 )
 
 // doctorCmd looks at everything a service needs and says what to do about it.
@@ -130,7 +129,7 @@ func (c *doctorCmd) examinePayments(ctx context.Context) []finding {
 
 // payments looks for those whose end is not known.
 func (n *node) payments(ctx context.Context) []finding {
-	p, err := projections.Start(ctx, n.ledger, n.log)
+	p, err := readModels(ctx, n.ledger, n.log)
 	if err != nil {
 		return []finding{{"payments", "bad", err.Error()}}
 	}

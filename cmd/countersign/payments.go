@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -149,12 +151,26 @@ func (d *data) withProjections(ctx context.Context, do func(*node, *projections.
 		return err
 	}
 	defer n.close()
-	p, err := projections.Start(ctx, n.ledger, log)
+	p, err := readModels(ctx, n.ledger, log)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	return do(n, p)
+}
+
+// catchUp is how long a command waits for read models. The service answers 503 after two
+// seconds, so that the caller asks again. A command may be the first to look after many
+// events, and whoever typed it can end it.
+const catchUp = 5 * time.Minute
+
+// readModels starts the read models for one command.
+func readModels(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*projections.Projections, error) {
+	p, err := projections.Start(ctx, l, log)
+	if err == nil {
+		p.Patience = catchUp
+	}
+	return p, err
 }
 
 type paymentsListCmd struct {

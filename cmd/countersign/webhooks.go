@@ -104,7 +104,7 @@ func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step fu
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
 			return err
 		}
-		views, err := projections.Start(ctx, app.Ledger, slog.New(slog.DiscardHandler))
+		views, err := readModels(ctx, app.Ledger, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/backup"
 	"github.com/countersign/countersign/migrations"
@@ -368,7 +369,7 @@ func (c *restoreCmd) openKeys() (io.Reader, error) {
 		}
 		identities = append(identities, i)
 	case c.Identity != "":
-		text, err := readSecret(c.Identity)
+		text, err := setting.ReadSecret(c.Identity)
 		if err != nil {
 			return nil, fmt.Errorf("--identity: %w", err)
 		}

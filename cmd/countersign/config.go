@@ -24,8 +24,8 @@ type configCmd struct {
 	x402Settings
 }
 
-// setting is one line of it.
-type setting struct {
+// listedSetting is one line of it.
+type listedSetting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`  // in effect; secrets masked
 	Source string `json:"source"` // flag, environment, file PATH, data folder, XDG_DATA_HOME or default
@@ -54,14 +54,14 @@ func (c *configCmd) Run(o *output, ctx *kong.Context) error {
 	return o.result(settings, o.table(rows))
 }
 
-func (c *configCmd) settings(ctx *kong.Context) (settings []setting) {
+func (c *configCmd) settings(ctx *kong.Context) (settings []listedSetting) {
 	for _, part := range []any{c.data, c.service, c.x402Settings} {
 		for field, value := range reflect.ValueOf(part).Fields() {
 			env := field.Tag.Get("env")
 			if env == "" {
 				continue
 			}
-			s := setting{Name: env, Value: shownValue(value), Source: sourceOf(ctx, env)}
+			s := listedSetting{Name: env, Value: shownValue(value), Source: sourceOf(ctx, env)}
 			if s.Source == "default" {
 				s.Value, s.Source = c.byDefault(env, s.Value)
 			} else if _, secret := field.Tag.Lookup("secret"); secret && s.Value != "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 )
@@ -37,10 +38,10 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *output) error {
 	old, next := c.DataKEK, c.Next
 	kept := filepath.Join(c.dir(), "data.kek")
 	if c.private() {
-		if old, err = readSecret(kept); err != nil {
+		if old, err = setting.ReadSecret(kept); err != nil {
 			return fmt.Errorf("the key in use, data.kek in the data folder: %w", err)
 		}
-		if next, err = keepSecret(filepath.Join(c.dir(), newKEK), cmp.Or(next, newSecret())); err != nil {
+		if next, err = setting.KeepSecret(filepath.Join(c.dir(), newKEK), cmp.Or(next, setting.NewSecret())); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/localpg"
@@ -203,7 +204,7 @@ func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 // developmentKEK reads the key of the data folder, which the first start makes. It
 // makes none for a ledger that has data keys: they are wrapped under another.
 func (n *node) developmentKEK(ctx context.Context, d *data) (string, error) {
-	text, err := readSecret(filepath.Join(d.dir(), "data.kek"))
+	text, err := setting.ReadSecret(filepath.Join(d.dir(), "data.kek"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}

@@ -11,16 +11,14 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"crypto/ed25519"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
@@ -177,27 +175,6 @@ func networks(setting string, texts []string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// secretsFromFiles gives every secret a twin: NAME_FILE names a file that holds
-// it, closed to everybody else.
-var secretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if _, secret := flag.Tag.Get("secret"), flag.Tag.Has("secret"); !secret || len(flag.Envs) == 0 {
-		return nil, nil
-	}
-	name := flag.Envs[0] + "_FILE"
-	path := os.Getenv(name)
-	if path == "" {
-		return nil, nil
-	}
-	if os.Getenv(flag.Envs[0]) != "" {
-		return nil, fmt.Errorf("%s and %s are both set: unset one", flag.Envs[0], name)
-	}
-	text, err := readOwnSecret(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return text, nil
-}))
-
 // products reads the catalogue: the file of the settings, or the built-in one.
 func (d *data) products() ([]commands.Product, error) {
 	if d.CatalogFile == "" {
@@ -261,14 +238,14 @@ func (c *serveCmd) supportClients() ([]string, error) {
 // not begin a ledger goes on without it.
 func (d *data) developmentKey(file string) (string, error) {
 	path := filepath.Join(d.dir(), file)
-	text, err := readSecret(path)
+	text, err := setting.ReadSecret(path)
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
 		return text, err
 	case !d.begins:
 		return "", nil
 	}
-	return keepSecret(path, newSecret())
+	return setting.KeepSecret(path, setting.NewSecret())
 }
 
 // parseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
@@ -76,7 +77,7 @@ func (c *verifyCmd) auditor() (ledger.Audit, error) {
 	kek := c.DataKEK
 	if kek == "" && c.private() {
 		var err error
-		if kek, err = readSecret(filepath.Join(c.dir(), "data.kek")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if kek, err = setting.ReadSecret(filepath.Join(c.dir(), "data.kek")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return a, err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package setting
 
 import "io/fs"
 

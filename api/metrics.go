@@ -57,9 +57,6 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
 		func() float64 { return l.CheckpointLag().Seconds() }))
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_fanout_without_data_total",
-		Help: "Events that were published without their data, because the broker refuses them as too large."},
-		func() float64 { return float64(p.WithoutData()) }))
 	m.selfCheck(l)
 	m.archive(l)
 	stats := l.Stats()

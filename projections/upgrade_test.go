@@ -79,7 +79,7 @@ func newOrganization(t *testing.T, a *commands.App) string {
 // read starts the node's read models.
 func (n *node) read(t *testing.T) {
 	t.Helper()
-	list := followers(n.app.Ledger, nil)
+	list := followers(n.app.Ledger)
 	for i := range list {
 		if list[i].name == history.name {
 			list[i].version = n.version

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -62,7 +63,7 @@ func (d *data) moving(ctx context.Context, o *output, said string, move func(*no
 	if err != nil {
 		return err
 	}
-	n, err := openNode(ctx, d, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	n, err := openNode(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (c *configCmd) Run(o *output, ctx *kong.Context) error {
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "FANOUT_", "ARCHIVE_"} {
+		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "ARCHIVE_"} {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
 				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
 			}

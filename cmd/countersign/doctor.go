@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
@@ -99,7 +100,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, c.cluster(ctx)...)
 	found = append(found, n.heads(&c.data))
 	found = append(found, n.archived(ctx)...)
-	found = append(found, c.supported(ctx, &c.data, newLog(slog.LevelError))...)
+	found = append(found, c.supported(ctx, &c.data, logs.New(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)
 	if text := n.readOnly(); text != "" {
 		found = append(found, finding{"ledger", "bad", text})
@@ -118,7 +119,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 
 // examinePayments looks at payments alone.
 func (c *doctorCmd) examinePayments(ctx context.Context) []finding {
-	found := c.supported(ctx, &c.data, newLog(slog.LevelError))
+	found := c.supported(ctx, &c.data, logs.New(slog.LevelError))
 	n, err := c.data.open(ctx)
 	if err != nil {
 		return append(found, finding{"database", "bad", err.Error()})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 )
@@ -44,7 +45,7 @@ func (c *eraseCmd) Run(ctx context.Context, o *output) error {
 	case c.DataKey == "":
 		return errors.New("say who is to be erased: --agent, --run, --email, --payer or --data-key")
 	}
-	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	n, err := openNode(ctx, &c.data, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

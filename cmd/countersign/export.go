@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -79,7 +80,7 @@ func showing(m commands.Exported) string {
 // but where what is written leaves at once (direct) behind that, so that nothing leaves
 // of which the ledger does not know.
 func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filters, to io.Writer, direct bool) (m commands.Exported, err error) {
-	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	n, err := openNode(ctx, &c.data, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
 	}

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Metrics are where operators look for them; a second service on the machine
@@ -36,15 +33,5 @@ func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
 	if l, err := (&serveCmd{service: service{MetricsListen: taken}}).listenForMetrics(metricsAddress, say); err == nil {
 		l.Close()
 		t.Error("a chosen address that is taken was exchanged for another")
-	}
-}
-
-func TestDurationsInLogsHaveAUnit(t *testing.T) {
-	t.Parallel()
-	var text bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: withUnit}))
-	log.Info("m", "took", 1500*time.Millisecond, slog.Group("g", "wait", 2*time.Microsecond))
-	if got := text.String(); !strings.Contains(got, `"took":"1.5s"`) || !strings.Contains(got, `"wait":"2µs"`) {
-		t.Error(got)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -109,7 +108,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 		if err := migrations.UpPartitioned(ctx, owner, d.Origin, d.Partitions); err != nil {
 			return err
 		}
-	} else if err := checkSchema(ctx, url); err != nil {
+	} else if err := migrations.CheckCurrent(ctx, url); err != nil {
 		return err
 	}
 	products, err := d.products()
@@ -228,22 +227,6 @@ func (n *node) withoutKEK(ctx context.Context, d *data) error {
 	return errors.New("DATA_KEK is not set, and this ledger has data keys: set the key they are wrapped under")
 }
 
-// checkSchema refuses a database whose schema this program does not know.
-func checkSchema(ctx context.Context, url string) error {
-	current, latest, dirty, err := migrations.Status(ctx, url)
-	switch {
-	case err != nil:
-		return err
-	case dirty:
-		return fmt.Errorf("migration %d failed half-way: repair it, then countersign migrate force %d", current, current)
-	case current < latest:
-		return fmt.Errorf("the schema is at %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
-	case current > latest:
-		return fmt.Errorf("the schema is at %d and this program knows %d: start a newer program", current, latest)
-	}
-	return nil
-}
-
 func (n *node) close() {
 	if n.ledger != nil {
 		n.ledger.Close()
@@ -346,22 +329,4 @@ type writerFunc func(string, ...any)
 func (f writerFunc) Write(p []byte) (int, error) {
 	f("%s", strings.TrimRight(string(p), "\n"))
 	return len(p), nil
-}
-
-// newLog writes text for people and JSON for machines, always to stderr.
-func newLog(level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}
-	if screen.IsTerminal(os.Stderr) {
-		return slog.New(slog.NewTextHandler(os.Stderr, options))
-	}
-	return slog.New(slog.NewJSONHandler(os.Stderr, options))
-}
-
-// withUnit writes durations as people do, 1.5s: the JSON handler's own number of
-// nanoseconds is taken for seconds or milliseconds.
-func withUnit(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -145,7 +146,7 @@ type paymentsCmd struct {
 
 // withProjections runs do beside the read models, which may have to catch up.
 func (d *data) withProjections(ctx context.Context, do func(*node, *projections.Projections) error) error {
-	log := newLog(slog.LevelWarn)
+	log := logs.New(slog.LevelWarn)
 	n, err := openNode(ctx, d, false, true, "", log, func(string, ...any) {})
 	if err != nil {
 		return err
@@ -258,7 +259,7 @@ func paymentText(p commands.PaymentInfo) string {
 
 // withNode runs do with the commands of the ledger.
 func (d *data) withNode(ctx context.Context, do func(*commands.App) error) error {
-	n, err := openNode(ctx, d, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	n, err := openNode(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -24,7 +25,7 @@ type replayRebuildCmd struct {
 // Run rebuilds one read model, beside a running service or without one.
 func (c *replayRebuildCmd) Run(ctx context.Context, o *output) error {
 	say := func(format string, args ...any) { fmt.Fprintf(o.stderr, "countersign: "+format+"\n", args...) }
-	log := newLog(slog.LevelWarn)
+	log := logs.New(slog.LevelWarn)
 	n, err := openNode(ctx, &c.data, false, false, "", log, say)
 	if err != nil {
 		return err

@@ -11,12 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/countersign/countersign/api"
@@ -24,13 +22,11 @@ import (
 	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
-	"github.com/countersign/countersign/projections/jetstream"
-	"github.com/countersign/countersign/projections/kafka"
-	"github.com/countersign/countersign/projections/pubsub"
 )
 
 // serveCmd starts the service.
@@ -57,7 +53,7 @@ func (c *serveCmd) Run(ctx context.Context, o *output) error {
 		// collects several times a second under load, a tenth of all work.
 		debug.SetGCPercent(300)
 	}
-	s, err := c.start(ctx, newLog(level), o.stderr)
+	s, err := c.start(ctx, logs.New(level), o.stderr)
 	if err != nil {
 		return err
 	}
@@ -72,7 +68,6 @@ type running struct {
 	cmd              *serveCmd
 	node             *node
 	projections      *projections.Projections
-	sink             message.Publisher // nil without FANOUT_URL
 	api              *api.Server
 	traces           *trace.TracerProvider // nil where nobody collects them
 	reconciler       *settling.Reconciler  // nil where no payments are taken
@@ -131,7 +126,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.node.app.WebhookNetworks, err = networks("WEBHOOK_NETWORKS", c.WebhookNets); err != nil {
 		return nil, err
 	}
-	if err = s.follow(ctx, log); err != nil {
+	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
 		return nil, err
 	}
 	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.onThisMachine(), log); err != nil {
@@ -214,37 +209,6 @@ func (c *serveCmd) listenForMetrics(usual string, say func(string, ...any)) (net
 		return nil, fmt.Errorf("listen for metrics: %w", err)
 	}
 	return l, nil
-}
-
-// follow starts the read models, and the sink of the settings if there is one.
-func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
-	var sinks []projections.Sink
-	if s.cmd.FanoutURL != "" {
-		sink, err := fanout(s.cmd.FanoutURL, log)
-		if err != nil {
-			return fmt.Errorf("FANOUT_URL: %w", err)
-		}
-		sink.BaseURL = s.cmd.BaseURL
-		s.sink, sinks = sink.Publisher, append(sinks, sink)
-	}
-	s.projections, err = projections.Start(ctx, s.node.ledger, log, sinks...)
-	return err
-}
-
-// fanout makes the sink that an address names by its scheme.
-func fanout(address string, log *slog.Logger) (sink projections.Sink, err error) {
-	switch scheme, _, _ := strings.Cut(address, ":"); scheme {
-	case "kafka":
-		sink.Name = "kafka"
-		sink.Publisher, err = kafka.New(address, log)
-	case "pubsub":
-		sink.Name = "pubsub"
-		sink.Publisher, err = pubsub.New(address)
-	default:
-		sink.Name = "nats"
-		sink.Publisher, err = jetstream.New(address, log)
-	}
-	return sink, err
 }
 
 // settle starts what works beside the requests until close ends it: what finds out
@@ -370,9 +334,6 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.projections != nil {
 		s.projections.Close()
-	}
-	if s.sink != nil {
-		_ = s.sink.Close()
 	}
 	if s.node != nil {
 		s.node.close()

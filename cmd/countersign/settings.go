@@ -86,7 +86,6 @@ type service struct {
 	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
 	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL" rare:""`
 	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR" rare:""`
-	FanoutURL       string        `help:"Broker that is told of every event: NATS with JetStream, such as nats://user:password@host:4222, Kafka, such as kafka://user:password@host:9092/topic (and ?tls=true where it speaks TLS), or Google Pub/Sub, such as pubsub://projects/PROJECT/topics/TOPIC." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" rare:""`
 	Traces          string        `help:"OpenTelemetry collector that is sent traces by OTLP over HTTP, such as http://127.0.0.1:4318; without it there are none." env:"OTEL_EXPORTER_OTLP_ENDPOINT" name:"traces" placeholder:"URL" rare:""`
 	TraceHeaders    string        `help:"Headers for it, as name=value with commas between." env:"OTEL_EXPORTER_OTLP_HEADERS" name:"trace-headers" secret:"" placeholder:"HEADERS" rare:""`
 	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`

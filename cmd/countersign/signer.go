@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 )
@@ -88,7 +89,7 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return fmt.Errorf("NEXT_SIGNING_KEY: %w", err)
 	}
-	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	n, err := openNode(ctx, &c.data, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

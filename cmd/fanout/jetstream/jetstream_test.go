@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/countersign/countersign/projections/jetstream"
-	"github.com/countersign/countersign/projections/sinktest"
+	"github.com/countersign/countersign/cmd/fanout/jetstream"
+	"github.com/countersign/countersign/cmd/fanout/sinktest"
 )
 
 // broker is a NATS server in this process.

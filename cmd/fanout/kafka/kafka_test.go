@@ -28,8 +28,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/countersign/countersign/projections/kafka"
-	"github.com/countersign/countersign/projections/sinktest"
+	"github.com/countersign/countersign/cmd/fanout/kafka"
+	"github.com/countersign/countersign/cmd/fanout/sinktest"
 )
 
 // cluster is a broker in this process, with the topic "events".

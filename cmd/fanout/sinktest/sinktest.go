@@ -97,7 +97,7 @@ func AppendLarge(t *testing.T, l *ledger.Ledger, i, octets int) {
 // were published without their data.
 func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (stop func(), withoutData func() int64) {
 	t.Helper()
-	views, err := projections.Start(t.Context(), l, Discard, projections.Sink{Name: name, Publisher: p, BaseURL: baseURL})
+	views, err := projections.Publish(t.Context(), l, Discard, projections.Sink{Name: name, Publisher: p, BaseURL: baseURL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/fanout/sinktest"
 	"github.com/countersign/countersign/projections"
-	"github.com/countersign/countersign/projections/sinktest"
 )
 
 // service answers topics.publish as the reference of the API says. It is no

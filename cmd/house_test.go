@@ -21,21 +21,20 @@ const module = "github.com/countersign/countersign/"
 // rooms are the top-level folders and what each may import of ours, by prefix.
 // More than one entry of a folder: the longest prefix counts.
 var rooms = map[string][]string{
-	"policy":              {"policy"},
-	"migrations":          {},
-	"ledger":              {"ledger", "policy/canon", "migrations"},
-	"ledger/localpg":      {"migrations"},
-	"ledger/ledgertest":   {"ledger/localpg", "migrations"},
-	"projections":         {"projections", "ledger", "policy", "migrations"},
-	"cmd/fanout/sinktest": {"projections", "ledger", "policy/canon"},
-	"commands":            {"ledger", "policy"},
-	"api":                 {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":                 {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"policy":            {"policy"},
+	"migrations":        {},
+	"ledger":            {"ledger", "policy/canon", "migrations"},
+	"ledger/localpg":    {"migrations"},
+	"ledger/ledgertest": {"ledger/localpg", "migrations"},
+	"projections":       {"projections", "ledger", "policy", "migrations"},
+	"commands":          {"ledger", "policy"},
+	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":               {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
 	"cmd/countersign/guard":  {"cmd/countersign/files", "policy"},
-	"cmd/countersign/screen": {},
+	"cmd/countersign/screen": {"policy/canon"},
 	// The clients of brokers are in a program of their own, so that the service does not
 	// carry them.
 	"cmd/countersign": {"cmd/countersign", "cmd/settling", "api", "commands", "projections", "ledger", "policy", "migrations"},

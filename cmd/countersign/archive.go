@@ -12,7 +12,6 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -21,18 +20,6 @@ type archiveCmd struct {
 	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events into objects, each of which is written, read back and checked before anything leaves the database. Safe to repeat."`
 	Back  archiveBackCmd  `cmd:"" help:"Put archived payloads back into the database."`
 	Check archiveCheckCmd `cmd:"" help:"Check objects by themselves: signature, events, and their place in the tree of a signed checkpoint. Exit 1: one is false."`
-}
-
-// archive opens the place of the archive; nil where none is named.
-func (d *data) archive() (checkpoint.Files, error) {
-	if d.ArchiveStore == "" {
-		return nil, nil
-	}
-	files, err := checkpoint.ParseFiles(d.ArchiveStore, os.Getenv)
-	if err != nil {
-		return nil, fmt.Errorf("ARCHIVE_STORE: %w", err)
-	}
-	return files, nil
 }
 
 type archiveMoveCmd struct {
@@ -47,7 +34,7 @@ type archiveResult struct {
 }
 
 // Run moves what is old.
-func (c *archiveMoveCmd) Run(ctx context.Context, o *output) error {
+func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.moving(ctx, o, "moved", func(n *node, a ledger.Archiving) (int64, error) {
 		if n.app.Signer == nil {
 			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
@@ -58,7 +45,7 @@ func (c *archiveMoveCmd) Run(ctx context.Context, o *output) error {
 }
 
 // moving opens the ledger, as its owner too, and says what was moved.
-func (d *data) moving(ctx context.Context, o *output, said string, move func(*node, ledger.Archiving) (int64, error)) error {
+func (d *data) moving(ctx context.Context, o *screen.Output, said string, move func(*node, ledger.Archiving) (int64, error)) error {
 	files, err := d.archive()
 	if err != nil {
 		return err
@@ -72,7 +59,7 @@ func (d *data) moving(ctx context.Context, o *output, said string, move func(*no
 	if n.server != nil {
 		a.OwnerURL = n.server.url(migrations.OwnerRole)
 	}
-	a.Progress = func(object string, events int64) { o.progress.say("%s %d events, %s", said, events, object) }
+	a.Progress = func(object string, events int64) { o.Progress.Say("%s %d events, %s", said, events, object) }
 	var result archiveResult
 	if result.Events, err = move(n, a); err != nil {
 		return err
@@ -80,7 +67,7 @@ func (d *data) moving(ctx context.Context, o *output, said string, move func(*no
 	if result.Archive, err = n.ledger.Archived(ctx); err != nil {
 		return err
 	}
-	return o.result(result, fmt.Sprintf("%s %d events\nthe archive holds %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
+	return o.Result(result, fmt.Sprintf("%s %d events\nthe archive holds %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
 }
 
 type archiveBackCmd struct {
@@ -89,7 +76,7 @@ type archiveBackCmd struct {
 }
 
 // Run brings back.
-func (c *archiveBackCmd) Run(ctx context.Context, o *output) error {
+func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.moving(ctx, o, "brought back", func(n *node, a ledger.Archiving) (int64, error) { return n.ledger.BringBack(ctx, a, c.From) })
 }
 
@@ -99,7 +86,7 @@ type archiveCheckCmd struct {
 }
 
 // Run checks each object.
-func (c *archiveCheckCmd) Run(o *output) error {
+func (c *archiveCheckCmd) Run(o *screen.Output) error {
 	keys, err := c.trusted()
 	if err != nil {
 		return err
@@ -138,27 +125,27 @@ func (c *archiveCheckCmd) Run(o *output) error {
 		list = append(list, one)
 		rows.Add(map[bool]string{true: "VALID", false: "FALSE"}[one.Valid], path, one.Detail)
 	}
-	if err := o.result(list, o.table(rows)); err != nil || !bad {
+	if err := o.Result(list, o.Table(rows)); err != nil || !bad {
 		return err
 	}
-	return errNo
+	return screen.ErrNo
 }
 
 // archived looks at the archive; nothing where there is none.
-func (n *node) archived(ctx context.Context) []finding {
+func (n *node) archived(ctx context.Context) []screen.Finding {
 	a, err := n.ledger.Archived(ctx)
 	switch {
 	case err != nil:
-		return []finding{{"archive", "bad", err.Error()}}
+		return []screen.Finding{screen.Bad("archive", err.Error())}
 	case a.Objects == 0:
 		return nil
 	}
 	if err := n.ledger.ReadArchive(ctx); err != nil {
-		return []finding{{"archive", "bad", fmt.Sprintf("%d events are archived: %v", a.Events, err)}}
+		return []screen.Finding{screen.Bad("archive", fmt.Sprintf("%d events are archived: %v", a.Events, err))}
 	}
-	found := []finding{{"archive", "ok", fmt.Sprintf("%d events in %d objects, the newest can be read", a.Events, a.Objects)}}
+	found := []screen.Finding{screen.OK("archive", fmt.Sprintf("%d events in %d objects, the newest can be read", a.Events, a.Objects))}
 	if a.Incomplete > 0 {
-		found = append(found, finding{"archive", "warning", fmt.Sprintf("%d objects were not finished: run countersign archive move again", a.Incomplete)})
+		found = append(found, screen.Warning("archive", fmt.Sprintf("%d objects were not finished: run countersign archive move again", a.Incomplete)))
 	}
 	return found
 }

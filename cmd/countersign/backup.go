@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/backup"
@@ -59,7 +60,7 @@ func (d *data) keyFiles() (map[string][]byte, error) {
 
 // Run copies into a folder of a temporary name, which gets its own at the end: a
 // folder that is there is a backup that is whole.
-func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
+func (c *backupCmd) Run(ctx context.Context, o *screen.Output) (err error) {
 	to, err := c.recipients()
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
 }
 
 // say says what the backup holds, and what of the ledger is not in it.
-func (c *backupCmd) say(ctx context.Context, o *output, n *node, m backup.Manifest, keyFiles int) error {
+func (c *backupCmd) say(ctx context.Context, o *screen.Output, n *node, m backup.Manifest, keyFiles int) error {
 	archived, err := n.ledger.Archived(ctx)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (c *backupCmd) say(ctx context.Context, o *output, n *node, m backup.Manife
 	if archived.Objects > 0 {
 		text += fmt.Sprintf("NOT in it: the archive, %d events in %d objects. They are part of the ledger: keep a copy of the place that ARCHIVE_STORE names, from now or later, as long as this backup\n", archived.Events, archived.Objects)
 	}
-	return o.result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
+	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
 }
 
 func (c *backupCmd) keysPath() string { return c.Out + ".keys.age" }
@@ -256,7 +257,7 @@ type restored struct {
 
 // Run restores, verifies every event and compares with the checkpoints that lie
 // outside of the database. Exit 1: what was restored is false.
-func (c *restoreCmd) Run(ctx context.Context, o *output) error {
+func (c *restoreCmd) Run(ctx context.Context, o *screen.Output) error {
 	m, err := backup.Read(c.From)
 	if err != nil {
 		return err
@@ -291,18 +292,18 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 }
 
 // say says what was restored, and whether it is right.
-func (c *restoreCmd) say(o *output, m backup.Manifest, said restored) error {
+func (c *restoreCmd) say(o *screen.Output, m backup.Manifest, said restored) error {
 	report := said.Report
 	text := fmt.Sprintf("restored %d events\n", m.Position)
 	for _, fault := range report.Faults {
 		text += fmt.Sprintf("FALSE  %v\n", fault)
 	}
 	text += fmt.Sprintf("verified %d events and %d signatures: %d faults\n%s\nread models are built at the next start\n", report.Events, report.Records, len(report.Faults), said.Notes)
-	if err := o.result(said, text); err != nil {
+	if err := o.Result(said, text); err != nil {
 		return err
 	}
 	if len(report.Faults) > 0 || report.Head != m.Position || report.Hash != m.LastHash {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -40,30 +43,30 @@ type checkAnswer struct {
 }
 
 // Run says whether the call may be made; exit code 1 says no.
-func (c *checkCmd) Run(ctx context.Context, o *output) error {
+func (c *checkCmd) Run(ctx context.Context, o *gate.Output) error {
 	if !strings.HasPrefix(c.Org, "org_") {
 		return errors.New("--org must be the id of an organization (org_...)")
 	}
 	said := checkAnswer{OrgID: c.Org}
-	whyNot, err := c.check(ctx, &said)
+	whyNot, err := c.check(ctx, o.Account(), &said)
 	if err != nil {
 		return err
 	}
 	if said.Execute = whyNot == ""; !said.Execute {
 		said.Reason = &whyNot
 	}
-	if err := o.result(said, o.wrapped("%s", said.text())); err != nil {
+	if err := o.Result(said, o.Wrapped("%s", said.text())); err != nil {
 		return err
 	}
 	if !said.Execute {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }
 
 // check goes from what costs nothing to what leaves a trace: the files, the service, the
 // list of used decisions. An error is what could not be found out, which is no answer.
-func (c *checkCmd) check(ctx context.Context, said *checkAnswer) (whyNot string, err error) {
+func (c *checkCmd) check(ctx context.Context, user guard.Account, said *checkAnswer) (whyNot string, err error) {
 	trusted, err := c.trusted()
 	if err != nil {
 		return "", err
@@ -107,7 +110,7 @@ func (c *checkCmd) check(ctx context.Context, said *checkAnswer) (whyNot string,
 	}
 	used := usedDecisions(c.State)
 	if used == "" {
-		if used, err = ownUsedDecisions(); err != nil {
+		if used, err = ownUsedDecisions(user); err != nil {
 			return "", err
 		}
 	}

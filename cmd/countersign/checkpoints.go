@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
@@ -73,33 +74,14 @@ func (n *node) checkpointSettings(d *data, signer *seal.Signer) error {
 var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
 
 // heads looks at whether a database that is put back would be noticed.
-func (n *node) heads(d *data) finding {
+func (n *node) heads(d *data) screen.Finding {
 	if name := d.missing(n.checkpoints.Signer); name != "" {
-		return finding{"checkpoints", "bad", name + " is set, and CHECKPOINT_KEY is not: serve does not start"}
+		return screen.Bad("checkpoints", name+" is set, and CHECKPOINT_KEY is not: serve does not start")
 	}
 	if n.checkpoints.Signer == nil {
-		return finding{"checkpoints", "warning", "no CHECKPOINT_KEY: a database that is put back to an earlier state is not noticed; set a key of its own (openssl rand -hex 32)"}
+		return screen.Warning("checkpoints", "no CHECKPOINT_KEY: a database that is put back to an earlier state is not noticed; set a key of its own (openssl rand -hex 32)")
 	}
-	return finding{"checkpoints", "ok", "key " + n.checkpoints.Signer.KeyID() + " signs heads"}
-}
-
-// keyFor makes the signer of a setting: a seed, or the public key of one that an
-// SSH agent holds. Where a development key is allowed, it is made and kept.
-func (d *data) keyFor(name, text, file string, development bool) (*seal.Signer, error) {
-	if text == "" && development {
-		var err error
-		if text, err = d.developmentKey(file); err != nil {
-			return nil, err
-		}
-	}
-	if text == "" {
-		return nil, nil
-	}
-	signer, err := parseSigner(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return signer, nil
+	return screen.OK("checkpoints", "key "+n.checkpoints.Signer.KeyID()+" signs heads")
 }
 
 // checkOutside holds the database against the notes outside of it, before the first

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -24,8 +25,8 @@ type usedDecisions string
 const keepUsed = 7 * 24 * time.Hour
 
 // ownUsedDecisions is the file in the user's state folder, wherever HOME leads.
-func ownUsedDecisions() (usedDecisions, error) {
-	folder := ownAccount().State()
+func ownUsedDecisions(user guard.Account) (usedDecisions, error) {
+	folder := user.State()
 	if folder == "" {
 		return "", errors.New("there is no state folder: name a file with --state")
 	}

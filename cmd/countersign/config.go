@@ -35,7 +35,7 @@ const masked = "********"
 
 // Run prints name, value in effect and source of each setting, and names of the
 // environment that look like typos of ours.
-func (c *configCmd) Run(o *output, ctx *kong.Context) error {
+func (c *configCmd) Run(o *screen.Output, ctx *kong.Context) error {
 	settings := c.settings(ctx)
 	rows := screen.Table{Heads: []string{"setting", "value", "from"}}
 	known := []string{}
@@ -47,11 +47,11 @@ func (c *configCmd) Run(o *output, ctx *kong.Context) error {
 		name, _, _ := strings.Cut(entry, "=")
 		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "ARCHIVE_"} {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
-				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
+				fmt.Fprintf(o.Stderr, "countersign: %s is set, but no setting has this name\n", name)
 			}
 		}
 	}
-	return o.result(settings, o.table(rows))
+	return o.Result(settings, o.Table(rows))
 }
 
 func (c *configCmd) settings(ctx *kong.Context) (settings []listedSetting) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -34,7 +35,7 @@ var demoCommands = []string{
 }
 
 // Run takes the tour.
-func (c *demoCmd) Run(ctx context.Context, o *output) (err error) {
+func (c *demoCmd) Run(ctx context.Context, o *screen.Output) (err error) {
 	dir, err := os.MkdirTemp("", "countersign-demo-")
 	if err != nil {
 		return err
@@ -46,10 +47,10 @@ func (c *demoCmd) Run(ctx context.Context, o *output) (err error) {
 	if !c.Keep {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	t := &tour{out: o.stdout, step: 1}
+	t := &tour{out: o.Stdout, step: 1}
 	t.say("Start the service, with a PostgreSQL of its own, in %s", dir)
 	serve := &serveCmd{data: data{Data: dir, NoFetch: c.NoFetch}, service: service{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", RateLimit: "off"}}
-	s, err := serve.start(ctx, slog.New(slog.DiscardHandler), o.stderr)
+	s, err := serve.start(ctx, slog.New(slog.DiscardHandler), o.Stderr)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (c *demoCmd) Run(ctx context.Context, o *output) (err error) {
 	}
 	t.note("%d events, %d signed records, %d faults, head %s", report.Events, report.Records, len(report.Faults), report.Hash)
 	if len(report.Faults) > 0 {
-		return errNo
+		return screen.ErrNo
 	}
 	fmt.Fprintf(t.out, "\nThat was the main job. Start it for yourself: countersign serve\n")
 	return nil
@@ -195,7 +196,7 @@ func (t *tour) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	examiner, shown := seal.Examiner{Keys: forRecords(keys)}, &output{stdout: t.out}
+	examiner, shown := seal.Examiner{Keys: forRecords(keys)}, &screen.Output{Stdout: t.out}
 	found, err := examiner.Examine(t.receipt)
 	if err != nil {
 		return err

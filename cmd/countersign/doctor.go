@@ -35,42 +35,32 @@ type doctorCmd struct {
 	x402Settings
 }
 
-// finding is one thing doctor looked at.
-type finding gate.Finding
-
 // Run prints the findings; a bad one is exit code 1.
-func (c *doctorCmd) Run(ctx context.Context, o *output) error {
-	var findings []finding
+func (c *doctorCmd) Run(ctx context.Context, o *gate.Output) error {
 	payments := !c.Hook && c.Agent == "" && slices.Equal(c.HookCommand, []string{"payments"})
 	switch {
 	case payments:
-		findings = c.examinePayments(ctx)
+		return o.Findings(c.examinePayments(ctx))
 	case !c.Hook && (c.Agent != "" || len(c.HookCommand) > 0):
 		return errors.New("an agent and a hook's command belong to --hook")
 	case c.Health != "":
-		findings = []finding{readiness(ctx, c.Health)}
+		return o.Findings([]screen.Finding{readiness(ctx, c.Health)})
 	case c.Hook:
-		return o.gate().Findings(gate.HookFindings(ctx, o.gate(), c.Agent, c.HookCommand))
-	default:
-		findings = c.examine(ctx)
+		return o.Findings(gate.HookFindings(ctx, o, c.Agent, c.HookCommand))
 	}
-	list := make([]gate.Finding, len(findings))
-	for i, f := range findings {
-		list[i] = gate.Finding(f)
-	}
-	return o.gate().Findings(list)
+	return o.Findings(c.examine(ctx))
 }
 
-func readiness(ctx context.Context, base string) finding {
+func readiness(ctx context.Context, base string) screen.Finding {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/readyz", nil)
 	if err != nil {
-		return finding{"readyz", "bad", "the address is not a URL"}
+		return screen.Bad("readyz", "the address is not a URL")
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return finding{"readyz", "bad", "no answer"}
+		return screen.Bad("readyz", "no answer")
 	}
 	defer answer.Body.Close()
 	var said struct {
@@ -81,19 +71,19 @@ func readiness(ctx context.Context, base string) finding {
 	}
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return finding{"readyz", "bad", strings.TrimSuffix("not ready: "+answer.Status+"; "+screen.Printable(said.Ledger), "; ")}
+		return screen.Bad("readyz", strings.TrimSuffix("not ready: "+answer.Status+"; "+screen.Printable(said.Ledger), "; "))
 	case said.Ledger != "":
-		return finding{"readyz", "warning", "ready, but " + screen.Printable(said.Ledger)}
+		return screen.Warning("readyz", "ready, but "+screen.Printable(said.Ledger))
 	}
-	return finding{"readyz", "ok", "ready"}
+	return screen.OK("readyz", "ready")
 }
 
-func (c *doctorCmd) examine(ctx context.Context) []finding {
+func (c *doctorCmd) examine(ctx context.Context) []screen.Finding {
 	version, hash := actionrisk.Ruleset()
-	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
+	found := []screen.Finding{screen.OK("rules", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))), c.key()}
 	n, err := c.data.open(ctx)
 	if err != nil {
-		return append(append(found, finding{"database", "bad", err.Error()}), c.cluster(ctx)...)
+		return append(append(found, screen.Bad("database", err.Error())), c.cluster(ctx)...)
 	}
 	defer n.close()
 	found = append(found, n.database(ctx, c.byProvider())...)
@@ -103,69 +93,69 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, c.supported(ctx, &c.data, logs.New(slog.LevelError))...)
 	found = append(found, n.payments(ctx)...)
 	if text := n.readOnly(); text != "" {
-		found = append(found, finding{"ledger", "bad", text})
+		found = append(found, screen.Bad("ledger", text))
 	}
 	report, err := n.ledger.VerifyDatabase(ctx, nil, n.checkpoints.Stores()...)
 	switch {
 	case err != nil:
-		found = append(found, finding{"ledger", "bad", err.Error()})
+		found = append(found, screen.Bad("ledger", err.Error()))
 	case len(report.Faults) > 0:
-		found = append(found, finding{"ledger", "bad", fmt.Sprintf("%s: %d faults, the first: %s (countersign verify lists them)", ledger.SaysAltered, len(report.Faults), report.Faults[0])})
+		found = append(found, screen.Bad("ledger", fmt.Sprintf("%s: %d faults, the first: %s (countersign verify lists them)", ledger.SaysAltered, len(report.Faults), report.Faults[0])))
 	default:
-		found = append(found, finding{"ledger", "ok", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)})
+		found = append(found, screen.OK("ledger", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)))
 	}
 	return found
 }
 
 // examinePayments looks at payments alone.
-func (c *doctorCmd) examinePayments(ctx context.Context) []finding {
+func (c *doctorCmd) examinePayments(ctx context.Context) []screen.Finding {
 	found := c.supported(ctx, &c.data, logs.New(slog.LevelError))
 	n, err := c.data.open(ctx)
 	if err != nil {
-		return append(found, finding{"database", "bad", err.Error()})
+		return append(found, screen.Bad("database", err.Error()))
 	}
 	defer n.close()
 	return append(found, n.payments(ctx)...)
 }
 
 // payments looks for those whose end is not known.
-func (n *node) payments(ctx context.Context) []finding {
+func (n *node) payments(ctx context.Context) []screen.Finding {
 	p, err := readModels(ctx, n.ledger, n.log)
 	if err != nil {
-		return []finding{{"payments", "bad", err.Error()}}
+		return []screen.Finding{screen.Bad("payments", err.Error())}
 	}
 	defer p.Close()
 	open, err := p.Payments(ctx, "open", reconcileAtOnce)
 	switch {
 	case err != nil:
-		return []finding{{"payments", "bad", err.Error()}}
+		return []screen.Finding{screen.Bad("payments", err.Error())}
 	case len(open) == 0:
-		return []finding{{"payments", "ok", "none is open"}}
+		return []screen.Finding{screen.OK("payments", "none is open")}
 	}
-	return []finding{{"payments", "warning", fmt.Sprintf("%d are open, the oldest (%s) since %s: countersign payments reconcile, or resolve",
-		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339))}}
+	return []screen.Finding{screen.Warning("payments", fmt.Sprintf("%d are open, the oldest (%s) since %s: countersign payments reconcile, or resolve",
+		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339)))}
 }
 
 // key looks at the signing key before the database is opened.
-func (c *doctorCmd) key() finding {
+func (c *doctorCmd) key() screen.Finding {
 	switch {
 	case c.SigningKey != "":
 		if _, err := parseSeed(c.SigningKey); err != nil {
-			return finding{"signer", "bad", "SIGNING_KEY: " + err.Error()}
+			return screen.Bad("signer", "SIGNING_KEY: "+err.Error())
 		}
-		return finding{"signer", "ok", "SIGNING_KEY is an Ed25519 seed"}
+		return screen.OK("signer", "SIGNING_KEY is an Ed25519 seed")
 	case !c.private():
-		return finding{"signer", "bad", "no SIGNING_KEY: signed services answer 503"}
+		return screen.Bad("signer", "no SIGNING_KEY: signed services answer 503")
 	}
 	_, err := os.Stat(filepath.Join(c.dir(), "signing.key"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return finding{"signer", "ok", "a development key will be made at the first start"}
+		return screen.OK("signer", "a development key will be made at the first start")
 	}
-	return finding{"signer", "warning", "a development key made here; set SIGNING_KEY for anything that must last"}
+	return screen.Warning("signer", "a development key made here; set SIGNING_KEY for anything that must last")
 }
 
 // database looks at the server behind the ledger, whose commits its provider may keep.
-func (n *node) database(ctx context.Context, byProvider bool) []finding {
+func (n *node) database(ctx context.Context, byProvider bool) []screen.Finding {
 	var version, user, superuser, checksums, fsync, fullPage string
 	var now time.Time
 	err := n.ledger.Pool().QueryRow(ctx, `select current_setting('server_version'), session_user,
@@ -173,24 +163,24 @@ func (n *node) database(ctx context.Context, byProvider bool) []finding {
 		current_setting('data_checksums'), current_setting('fsync'), current_setting('full_page_writes'), now()`).
 		Scan(&version, &user, &superuser, &checksums, &fsync, &fullPage, &now)
 	if err != nil {
-		return []finding{{"database", "bad", err.Error()}}
+		return []screen.Finding{screen.Bad("database", err.Error())}
 	}
-	found := []finding{{"database", "ok", fmt.Sprintf("PostgreSQL %s, schema %d", version, migrations.Latest())}}
+	found := []screen.Finding{screen.OK("database", fmt.Sprintf("PostgreSQL %s, schema %d", version, migrations.Latest()))}
 	if superuser == "true" {
-		found = append(found, finding{"role", "warning", "the login is a superuser: use one that may only become " + migrations.AppRole})
+		found = append(found, screen.Warning("role", "the login is a superuser: use one that may only become "+migrations.AppRole))
 	}
 	if checksums != "on" {
-		found = append(found, finding{"checksums", "warning", "data checksums are off: pg_checksums --enable"})
+		found = append(found, screen.Warning("checksums", "data checksums are off: pg_checksums --enable"))
 	}
 	switch {
 	case fsync == "on" && fullPage == "on":
 	case byProvider:
-		found = append(found, finding{"durability", "warning", "fsync or full_page_writes is off: its provider keeps commits durable (DURABILITY=provider)"})
+		found = append(found, screen.Warning("durability", "fsync or full_page_writes is off: its provider keeps commits durable (DURABILITY=provider)"))
 	default:
-		found = append(found, finding{"durability", "bad", "fsync or full_page_writes is off: an acknowledged event may be lost, and serve does not start; turn both on"})
+		found = append(found, screen.Bad("durability", "fsync or full_page_writes is off: an acknowledged event may be lost, and serve does not start; turn both on"))
 	}
 	if skew := time.Since(now); skew.Abs() > 2*time.Second {
-		found = append(found, finding{"clock", "warning", fmt.Sprintf("this clock and the database's differ by %s", skew.Round(time.Millisecond))})
+		found = append(found, screen.Warning("clock", fmt.Sprintf("this clock and the database's differ by %s", skew.Round(time.Millisecond))))
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -24,7 +25,7 @@ const (
 type cluster struct{ *pgx.Conn }
 
 // cluster looks at the cluster behind the ledger; nothing where there is none.
-func (c *doctorCmd) cluster(ctx context.Context) []finding {
+func (c *doctorCmd) cluster(ctx context.Context) []screen.Finding {
 	if c.DatabaseURL == "" {
 		return nil
 	}
@@ -39,16 +40,16 @@ func (c *doctorCmd) cluster(ctx context.Context) []finding {
 		_, err = conn.Exec(ctx, `set role `+migrations.AppRole)
 	}
 	if err != nil {
-		return []finding{{"cluster", "bad", err.Error()}}
+		return []screen.Finding{screen.Bad("cluster", err.Error())}
 	}
 	if !installed {
 		return nil
 	}
-	var found []finding
-	for _, look := range []func(cluster, context.Context) ([]finding, error){cluster.spread, cluster.workers, cluster.recovery, cluster.placement, cluster.leftovers} {
+	var found []screen.Finding
+	for _, look := range []func(cluster, context.Context) ([]screen.Finding, error){cluster.spread, cluster.workers, cluster.recovery, cluster.placement, cluster.leftovers} {
 		seen, err := look(cluster{conn}, ctx)
 		if err != nil {
-			seen = []finding{{"cluster", "bad", err.Error()}}
+			seen = []screen.Finding{screen.Bad("cluster", err.Error())}
 		}
 		found = append(found, seen...)
 	}
@@ -56,7 +57,7 @@ func (c *doctorCmd) cluster(ctx context.Context) []finding {
 }
 
 // spread finds tables of the ledger that lie on the coordinator.
-func (c cluster) spread(ctx context.Context) ([]finding, error) {
+func (c cluster) spread(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t where not exists
 		(select from pg_dist_partition d where d.logicalrelid = t::regclass) order by t`, migrations.Distributed())
 	if err != nil {
@@ -67,27 +68,27 @@ func (c cluster) spread(ctx context.Context) ([]finding, error) {
 	case err != nil:
 		return nil, err
 	case len(local) == 0:
-		return []finding{{"cluster", "ok", "the ledger is distributed by partition"}}, nil
+		return []screen.Finding{screen.OK("cluster", "the ledger is distributed by partition")}, nil
 	case len(local) == len(migrations.Distributed()):
-		return []finding{{"cluster", "warning", "the ledger lies on the coordinator alone: countersign migrate distribute spreads an empty one"}}, nil
+		return []screen.Finding{screen.Warning("cluster", "the ledger lies on the coordinator alone: countersign migrate distribute spreads an empty one")}, nil
 	}
-	return []finding{{"cluster", "bad", "not distributed: " + strings.Join(local, ", ") + "; countersign migrate distribute, before the first event"}}, nil
+	return []screen.Finding{screen.Bad("cluster", "not distributed: "+strings.Join(local, ", ")+"; countersign migrate distribute, before the first event")}, nil
 }
 
 // workers logs in on each worker as the service does.
-func (c cluster) workers(ctx context.Context) ([]finding, error) {
+func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select nodename || ':' || nodeport, success, coalesce(result, '') from run_command_on_workers('select 1') order by 1`)
 	if err != nil {
 		return nil, err
 	}
 	var name, said string
 	var success bool
-	var found []finding
+	var found []screen.Finding
 	_, err = pgx.ForEachRow(rows, []any{&name, &success, &said}, func() error {
 		if !success {
-			found = append(found, finding{"worker", "bad", fmt.Sprintf("%s does not let %s in: %s; it needs a login there, and a line for the coordinator in pg_hba.conf", name, migrations.AppRole, said)})
+			found = append(found, screen.Bad("worker", fmt.Sprintf("%s does not let %s in: %s; it needs a login there, and a line for the coordinator in pg_hba.conf", name, migrations.AppRole, said)))
 		} else {
-			found = append(found, finding{"worker", "ok", name + " lets " + migrations.AppRole + " in"})
+			found = append(found, screen.OK("worker", name+" lets "+migrations.AppRole+" in"))
 		}
 		return nil
 	})
@@ -95,20 +96,20 @@ func (c cluster) workers(ctx context.Context) ([]finding, error) {
 }
 
 // recovery looks at how soon commits on two servers are finished after a crash.
-func (c cluster) recovery(ctx context.Context) ([]finding, error) {
+func (c cluster) recovery(ctx context.Context) ([]screen.Finding, error) {
 	var ms int64
 	if err := c.QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
 		return nil, err
 	}
 	every := time.Duration(ms) * time.Millisecond
 	if every < recoverAtLeast || every > recoverAtMost {
-		return []finding{{"recovery", "warning", fmt.Sprintf("citus.recover_2pc_interval is %s: after a crash the head may stay locked so long; set it to %s to %s", every, recoverAtLeast, recoverAtMost)}}, nil
+		return []screen.Finding{screen.Warning("recovery", fmt.Sprintf("citus.recover_2pc_interval is %s: after a crash the head may stay locked so long; set it to %s to %s", every, recoverAtLeast, recoverAtMost))}, nil
 	}
-	return []finding{{"recovery", "ok", fmt.Sprintf("commits on two servers are finished within %s of a crash", every)}}, nil
+	return []screen.Finding{screen.OK("recovery", fmt.Sprintf("commits on two servers are finished within %s of a crash", every))}, nil
 }
 
 // placement says which worker holds which partitions.
-func (c cluster) placement(ctx context.Context) ([]finding, error) {
+func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select p from ledger_head order by p`)
 	if err != nil {
 		return nil, err
@@ -133,21 +134,21 @@ func (c cluster) placement(ctx context.Context) ([]finding, error) {
 	}); err != nil {
 		return nil, err
 	}
-	var found []finding
+	var found []screen.Finding
 	for place, held := range partitions {
 		state, rest := "ok", ""
 		if strings.Contains(place, " and ") { // one commit would need two servers
 			state, rest = "bad", ": bring its tables together with citus_move_shard_placement, and tie them with update_distributed_table_colocation to ledger_head"
 		}
-		found = append(found, finding{"placement", state, fmt.Sprintf("partition %s on %s%s", strings.Join(held, ", "), place, rest)})
+		found = append(found, screen.Finding{"placement", state, fmt.Sprintf("partition %s on %s%s", strings.Join(held, ", "), place, rest)})
 	}
-	slices.SortFunc(found, func(a, b finding) int { return strings.Compare(a.Detail, b.Detail) })
+	slices.SortFunc(found, func(a, b screen.Finding) int { return strings.Compare(a.Detail, b.Detail) })
 	return found, nil
 }
 
 // leftovers finds rows that were there before a table was distributed: Citus shows
 // them to nobody.
-func (c cluster) leftovers(ctx context.Context) ([]finding, error) {
+func (c cluster) leftovers(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
 		where pg_relation_size(t::regclass) > 0 order by t`, migrations.Distributed())
 	if err != nil {
@@ -157,6 +158,6 @@ func (c cluster) leftovers(ctx context.Context) ([]finding, error) {
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	return []finding{{"leftovers", "bad", "rows from before the distribution lie on the coordinator, where nobody sees them: " + strings.Join(left, ", ") +
-		"; look at them in a copy of the coordinator's disk before truncate_local_data_after_distributing_table takes them away"}}, nil
+	return []screen.Finding{screen.Bad("leftovers", "rows from before the distribution lie on the coordinator, where nobody sees them: "+strings.Join(left, ", ")+
+		"; look at them in a copy of the coordinator's disk before truncate_local_data_after_distributing_table takes them away")}, nil
 }

@@ -44,7 +44,7 @@ type listedEntitlements struct {
 	Entitlements []commands.Entitlement `json:"entitlements"`
 }
 
-func (o *output) entitlements(list ...commands.Entitlement) string {
+func entitlementRows(o *screen.Output, list ...commands.Entitlement) string {
 	rows := screen.Table{Heads: []string{"product", "state", "from", "until"}}
 	for _, e := range list {
 		until := ""
@@ -53,13 +53,13 @@ func (o *output) entitlements(list ...commands.Entitlement) string {
 		}
 		rows.Add(e.Product, e.Status, e.Source, until)
 	}
-	return o.table(rows)
+	return o.Table(rows)
 }
 
 type entitlementsListCmd struct{ ofCustomer }
 
 // Run prints one line per product.
-func (c *entitlementsListCmd) Run(ctx context.Context, o *output) error {
+func (c *entitlementsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, id, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (c *entitlementsListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(listedEntitlements{id, list}, id+"\n"+o.entitlements(list...))
+	return o.Result(listedEntitlements{id, list}, id+"\n"+entitlementRows(o, list...))
 }
 
 type entitlementsGrantCmd struct {
@@ -80,7 +80,7 @@ type entitlementsGrantCmd struct {
 }
 
 // Run prints the access as it is now.
-func (c *entitlementsGrantCmd) Run(ctx context.Context, o *output) error {
+func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error {
 	until, err := parseUntil(c.Until)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *entitlementsGrantCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(e, o.entitlements(e))
+	return o.Result(e, entitlementRows(o, e))
 }
 
 // parseUntil reads a day, whose start in UTC it is, or a time; empty is the zero
@@ -118,7 +118,7 @@ type entitlementsRevokeCmd struct {
 }
 
 // Run prints the access as it is now.
-func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *output) error {
+func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, id, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -128,5 +128,5 @@ func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(e, o.entitlements(e))
+	return o.Result(e, entitlementRows(o, e))
 }

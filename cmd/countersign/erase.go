@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 )
@@ -28,7 +29,7 @@ type eraseCmd struct {
 }
 
 // Run erases.
-func (c *eraseCmd) Run(ctx context.Context, o *output) error {
+func (c *eraseCmd) Run(ctx context.Context, o *screen.Output) error {
 	e := commands.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
 	if c.Org != "" {
 		e.Tenant = c.Org
@@ -60,5 +61,5 @@ func (c *eraseCmd) Run(ctx context.Context, o *output) error {
 			text += fmt.Sprintf("NOT erased: letters that were written before, in %s, may name whom they were about; remove the file while nothing serves\n", letters)
 		}
 	}
-	return o.result(map[string]string{"keyId": keyID}, text)
+	return o.Result(map[string]string{"keyId": keyID}, text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -36,13 +37,13 @@ type exportCmd struct {
 }
 
 // Run exports.
-func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
+func (c *exportCmd) Run(ctx context.Context, o *screen.Output) (err error) {
 	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal}
 	if filters.From, filters.To, err = c.span(); err != nil {
 		return err
 	}
 	if c.Out == "-" {
-		_, err := c.export(ctx, o, filters, o.stdout, true)
+		_, err := c.export(ctx, o, filters, o.Stdout, true)
 		return err
 	}
 	file, err := files.Create(c.Out) // before anything is recorded: what cannot be written is found now
@@ -57,7 +58,7 @@ func (c *exportCmd) Run(ctx context.Context, o *output) (err error) {
 	if filters.To != "" && manifest.Filters.To == "" {
 		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
 	}
-	return o.result(manifest, o.wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
+	return o.Result(manifest, o.Wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
 		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.Out, end))
 }
 
@@ -79,7 +80,7 @@ func showing(m commands.Exported) string {
 // export makes the bundle and packs it: before it is recorded, since a disk may be full,
 // but where what is written leaves at once (direct) behind that, so that nothing leaves
 // of which the ledger does not know.
-func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filters, to io.Writer, direct bool) (m commands.Exported, err error) {
+func (c *exportCmd) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m commands.Exported, err error) {
 	n, err := openNode(ctx, &c.data, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
@@ -98,7 +99,7 @@ func (c *exportCmd) export(ctx context.Context, o *output, filters bundle.Filter
 		return m, err
 	}
 	defer os.RemoveAll(folder)
-	progress := func(done, total int64) { o.progress.say("exported %d of %d events", done, total) }
+	progress := func(done, total int64) { o.Progress.Say("exported %d of %d events", done, total) }
 	pace := n.ledger.Pace()
 	if c.FullSpeed {
 		pace = &ledger.Pace{}

@@ -30,7 +30,7 @@ type gateLogPushCmd struct {
 }
 
 // Run sends everything from the last line the ledger has of this machine.
-func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
+func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	log := ownAccount().Log()
 	lines, err := log.Unsent()
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return o.result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
+	return o.Result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
 }
 
 // machineKey signs this machine's reports. It lies beside the log, for its owner alone.

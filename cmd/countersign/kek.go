@@ -3,12 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
@@ -29,7 +28,7 @@ type signerRotateKEKCmd struct {
 const newKEK = "data.kek.new"
 
 // Run rotates.
-func (c *signerRotateKEKCmd) Run(ctx context.Context, o *output) error {
+func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, leave, err := c.database(ctx, migrations.OwnerRole)
 	if err != nil {
 		return err
@@ -64,14 +63,5 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *output) error {
 		}
 		then = "it lies in the data folder"
 	}
-	return o.result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Backups from before need the old key\n", n, then))
-}
-
-// parseKEK reads a key that wraps data keys, as a setting has it.
-func parseKEK(setting, text string) ([]byte, error) {
-	key, err := hex.DecodeString(text)
-	if err != nil || len(key) != 32 {
-		return nil, errors.New(setting + ": want 64 hex digits")
-	}
-	return key, nil
+	return o.Result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Backups from before need the old key\n", n, then))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -19,7 +20,7 @@ type keyIssueCmd struct {
 }
 
 // Run prints the key.
-func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
+func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.begins = true
 	n, err := c.open(ctx)
 	if err != nil {
@@ -30,7 +31,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
+	return o.Result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
 		"callsPerMonth": commands.FreeCallsPerMonth, "resetsAt": commands.Stamp(issued.ResetsAt)},
 		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, commands.FreeCallsPerMonth))
 }
@@ -42,7 +43,7 @@ type keyRevokeCmd struct {
 }
 
 // Run revokes the key or the agent.
-func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
+func (c *keyRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -55,5 +56,5 @@ func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
 	if err := revoke(ctx, c.ID, c.Reason); err != nil {
 		return err
 	}
-	return o.result(map[string]string{"id": c.ID, "state": "revoked"}, "revoked\n")
+	return o.Result(map[string]string{"id": c.ID, "state": "revoked"}, "revoked\n")
 }

@@ -132,3 +132,22 @@ func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.Pu
 	}
 	return key.Public, ""
 }
+
+// keyFor makes the signer of a setting: a seed, or the public key of one that an
+// SSH agent holds. Where a development key is allowed, it is made and kept.
+func (d *data) keyFor(name, text, file string, development bool) (*seal.Signer, error) {
+	if text == "" && development {
+		var err error
+		if text, err = d.developmentKey(file); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	signer, err := parseSigner(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return signer, nil
+}

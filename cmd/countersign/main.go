@@ -48,7 +48,6 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // cli is every flag, environment name and help text of the program.
@@ -114,33 +113,6 @@ func commandNamed(args []string) kong.Option {
 // gateMemory is how much a guard may take before it collects garbage after all.
 const gateMemory = 256 << 20
 
-// errNo is an answer of no: exit code 1, everything is said already.
-var errNo = gate.ErrNo
-
-// output is where a subcommand's result goes.
-type output struct {
-	stdout, stderr io.Writer
-	json           bool
-	terminal       bool // a person looks at stdout
-	width          int  // in columns, of that terminal
-	colour         bool
-	progress       *progressLine
-}
-
-// result prints a value as JSON if that was asked for, else the text.
-func (o *output) result(value any, text string) error {
-	if o.json {
-		body, err := canon.Marshal(value)
-		if err != nil {
-			return err
-		}
-		text = string(body) + "\n"
-	}
-	o.progress.end()
-	_, err := io.WriteString(o.stdout, text)
-	return err
-}
-
 func main() {
 	localpg.DieWithGoRun() // first: "go run" does not pass signals on
 	if isGate(os.Args[1:]) {
@@ -186,16 +158,16 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, progress: progressOn(stderr)}
+	o := &screen.Output{Stdout: stdout, Stderr: stderr, JSON: flags.JSON, Progress: screen.ProgressOn(stderr)}
 	if file, isFile := stdout.(*os.File); isFile && screen.IsTerminal(file) {
-		o.terminal, o.width = true, screen.WidthOf(file)
+		o.Terminal, o.Width = true, screen.WidthOf(file)
 	}
-	o.colour = screen.Coloured(flags.Color, o.terminal)
-	command.Bind(o.gate())
+	o.Colour = screen.Coloured(flags.Color, o.Terminal)
+	command.Bind(&gate.Output{Output: o, Account: ownAccount, Ask: askOnTerminal})
 	err = command.Run(o)
-	o.progress.end()
+	o.Progress.End()
 	switch {
-	case errors.Is(err, errNo):
+	case errors.Is(err, screen.ErrNo):
 		return 1
 	case err != nil:
 		return fail(stderr, err)

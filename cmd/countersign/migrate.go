@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy"
 )
@@ -33,7 +34,7 @@ func (d databaseURL) url() (string, error) {
 type migrateStatusCmd struct{ databaseURL }
 
 // Run prints where the schema is; one that is not current is exit code 1.
-func (c *migrateStatusCmd) Run(ctx context.Context, o *output) error {
+func (c *migrateStatusCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, err := c.url()
 	if err != nil {
 		return err
@@ -42,12 +43,12 @@ func (c *migrateStatusCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	if err := o.result(map[string]any{"current": current, "latest": latest, "dirty": dirty},
+	if err := o.Result(map[string]any{"current": current, "latest": latest, "dirty": dirty},
 		fmt.Sprintf("at %d of %d, dirty %v\n", current, latest, dirty)); err != nil {
 		return err
 	}
 	if dirty || current != latest {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }
@@ -106,8 +107,8 @@ func (c *migrateDistributeCmd) Run(ctx context.Context) error {
 type versionCmd struct{}
 
 // Run prints the version of the interface and of the build.
-func (c *versionCmd) Run(o *output) error {
-	return o.result(map[string]string{"version": policy.Version, "revision": revision()}, versionText()+"\n")
+func (c *versionCmd) Run(o *screen.Output) error {
+	return o.Result(map[string]string{"version": policy.Version, "revision": revision()}, versionText()+"\n")
 }
 
 func versionText() string { return fmt.Sprintf("countersign %s (%s)", policy.Version, revision()) }

@@ -14,12 +14,14 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/projections"
 )
 
 // node is a program's access to the ledger: the database, started for it if need
@@ -329,4 +331,49 @@ type writerFunc func(string, ...any)
 func (f writerFunc) Write(p []byte) (int, error) {
 	f("%s", strings.TrimRight(string(p), "\n"))
 	return len(p), nil
+}
+
+// open gives a subcommand the commands, without a log.
+func (d *data) open(ctx context.Context) (*node, error) {
+	return openNode(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+}
+
+// withProjections runs do beside the read models, which may have to catch up.
+func (d *data) withProjections(ctx context.Context, do func(*node, *projections.Projections) error) error {
+	log := logs.New(slog.LevelWarn)
+	n, err := openNode(ctx, d, false, true, "", log, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	p, err := readModels(ctx, n.ledger, log)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return do(n, p)
+}
+
+// catchUp is how long a command waits for read models. The service answers 503 after two
+// seconds, so that the caller asks again. A command may be the first to look after many
+// events, and whoever typed it can end it.
+const catchUp = 5 * time.Minute
+
+// readModels starts the read models for one command.
+func readModels(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*projections.Projections, error) {
+	p, err := projections.Start(ctx, l, log)
+	if err == nil {
+		p.Patience = catchUp
+	}
+	return p, err
+}
+
+// withNode runs do with the commands of the ledger.
+func (d *data) withNode(ctx context.Context, do func(*commands.App) error) error {
+	n, err := openNode(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	return do(n.app)
 }

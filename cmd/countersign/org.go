@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +24,6 @@ type orgCmd struct {
 	Token  orgTokenCmd  `cmd:"" help:"Bearer tokens."`
 }
 
-// open gives a subcommand the commands, without a log.
-func (d *data) open(ctx context.Context) (*node, error) {
-	return openNode(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
-}
-
 type orgCreateCmd struct {
 	Name  string `required:"" help:"Name of the organization."`
 	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"team or business."`
@@ -38,7 +32,7 @@ type orgCreateCmd struct {
 }
 
 // Run prints the organization.
-func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
+func (c *orgCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.begins = true
 	n, err := c.open(ctx)
 	if err != nil {
@@ -49,7 +43,7 @@ func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(org, fmt.Sprintf("%s\nnext: countersign org token issue --org %[1]s; countersign policy activate --org %[1]s --file FILE --reason TEXT\n", org.OrgID))
+	return o.Result(org, fmt.Sprintf("%s\nnext: countersign org token issue --org %[1]s; countersign policy activate --org %[1]s --file FILE --reason TEXT\n", org.OrgID))
 }
 
 type orgUpdateCmd struct {
@@ -64,7 +58,7 @@ type orgUpdateCmd struct {
 }
 
 // Run prints the organization as it is now.
-func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
+func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -79,22 +73,22 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(org, o.organizations(org))
+	return o.Result(org, organizationRows(o, org))
 }
 
-// organizations are organizations as rows.
-func (o *output) organizations(list ...commands.OrganizationInfo) string {
+// organizationRows renders organizations as a table.
+func organizationRows(o *screen.Output, list ...commands.OrganizationInfo) string {
 	rows := screen.Table{Heads: []string{"organization", "plan", "state", "members", "name"}}
 	for _, org := range list {
 		rows.Add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
 	}
-	return o.table(rows)
+	return o.Table(rows)
 }
 
 type orgListCmd struct{ data }
 
 // Run prints one line per organization.
-func (c *orgListCmd) Run(ctx context.Context, o *output) error {
+func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -104,7 +98,7 @@ func (c *orgListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(list, o.organizations(list...))
+	return o.Result(list, organizationRows(o, list...))
 }
 
 type orgShowCmd struct {
@@ -119,7 +113,7 @@ type shownOrganization struct {
 }
 
 // Run prints the organization and its members.
-func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
+func (c *orgShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Org = cmp.Or(c.Named, c.Org)
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		org, err := app.Organization(ctx, p.OrgID)
@@ -134,7 +128,7 @@ func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
 		for _, m := range members {
 			rows.Add(m.MemberID, m.Role, m.Email)
 		}
-		return o.result(shownOrganization{org, members}, o.organizations(org)+o.table(rows))
+		return o.Result(shownOrganization{org, members}, organizationRows(o, org)+o.Table(rows))
 	})
 }
 
@@ -150,13 +144,13 @@ type memberAddCmd struct {
 }
 
 // Run prints the member.
-func (c *memberAddCmd) Run(ctx context.Context, o *output) error {
+func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		m, err := app.AddMember(ctx, p, c.Email, c.Role)
 		if err != nil {
 			return err
 		}
-		return o.result(m, fmt.Sprintf("%s  %s\n", m.MemberID, m.Role))
+		return o.Result(m, fmt.Sprintf("%s  %s\n", m.MemberID, m.Role))
 	})
 }
 
@@ -166,12 +160,12 @@ type memberRemoveCmd struct {
 }
 
 // Run removes the member.
-func (c *memberRemoveCmd) Run(ctx context.Context, o *output) error {
+func (c *memberRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
 			return err
 		}
-		return o.result(map[string]string{"memberId": c.Member, "state": "removed"}, "removed\n")
+		return o.Result(map[string]string{"memberId": c.Member, "state": "removed"}, "removed\n")
 	})
 }
 
@@ -192,7 +186,7 @@ type tokenIssueCmd struct {
 }
 
 // Run prints the token.
-func (c *tokenIssueCmd) Run(ctx context.Context, o *output) error {
+func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	days, err := parseDays(c.Expires)
 	if err != nil {
 		return err
@@ -203,7 +197,7 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(issued, fmt.Sprintf("%s\n%s until %s; shown this once\n",
+		return o.Result(issued, fmt.Sprintf("%s\n%s until %s; shown this once\n",
 			issued.Token, strings.Join(issued.Scopes, " "), issued.ExpiresAt))
 	})
 }
@@ -229,7 +223,7 @@ func parseDays(text string) (int, error) {
 type tokenListCmd struct{ ofOrganization }
 
 // Run prints one line per token.
-func (c *tokenListCmd) Run(ctx context.Context, o *output) error {
+func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		tokens, err := app.Tokens(ctx, p)
 		if err != nil {
@@ -239,7 +233,7 @@ func (c *tokenListCmd) Run(ctx context.Context, o *output) error {
 		for _, t := range tokens {
 			rows.Add(t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
 		}
-		return o.result(tokens, o.table(rows))
+		return o.Result(tokens, o.Table(rows))
 	})
 }
 
@@ -250,11 +244,11 @@ type tokenRevokeCmd struct {
 }
 
 // Run revokes the token.
-func (c *tokenRevokeCmd) Run(ctx context.Context, o *output) error {
+func (c *tokenRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RevokeToken(ctx, p, strings.TrimPrefix(c.ID, "svco_"), c.Reason); err != nil {
 			return err
 		}
-		return o.result(map[string]string{"tokenId": c.ID, "state": "revoked"}, "revoked\n")
+		return o.Result(map[string]string{"tokenId": c.ID, "state": "revoked"}, "revoked\n")
 	})
 }

@@ -89,7 +89,7 @@ type orgUseCmd struct {
 
 // Run writes it into the user's configuration folder, beside the ledger's name: on
 // another ledger it means nothing.
-func (c *orgUseCmd) Run(ctx context.Context, o *output) error {
+func (c *orgUseCmd) Run(ctx context.Context, o *screen.Output) error {
 	if (c.Named == "") != c.Forget {
 		return errors.New("name an organization, or give --forget")
 	}
@@ -117,7 +117,7 @@ func (c *orgUseCmd) Run(ctx context.Context, o *output) error {
 	if err := writeRemembered(places); err != nil {
 		return err
 	}
-	return o.result(map[string]string{"orgId": id}, text)
+	return o.Result(map[string]string{"orgId": id}, text)
 }
 
 // rememberedFile is in the user's configuration folder: an organization for each

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -44,7 +45,7 @@ type pinnedHead struct {
 const pinTimeout = 10 * time.Second
 
 // Run compares and keeps. ROLLBACK and FORK are exit code 1.
-func (c *pinCmd) Run(ctx context.Context, o *output) error {
+func (c *pinCmd) Run(ctx context.Context, o *screen.Output) error {
 	text, proofs, err := c.read(ctx, o)
 	if err != nil {
 		return err
@@ -96,17 +97,17 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if err := replacePin(c.Pin, text); err != nil {
 		return err
 	}
-	return o.result(found, o.wrapped("%s", said))
+	return o.Result(found, o.Wrapped("%s", said))
 }
 
-func refusePin(o *output, found pinnedHead, no string) error {
+func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	if no == "" {
 		return nil
 	}
-	if err := o.result(map[string]any{"origin": found.Origin, "size": found.Size, "before": found.Before, "refused": no}, o.wrapped("%s", inWords(no))); err != nil {
+	if err := o.Result(map[string]any{"origin": found.Origin, "size": found.Size, "before": found.Before, "refused": no}, o.Wrapped("%s", inWords(no))); err != nil {
 		return err
 	}
-	return errNo
+	return screen.ErrNo
 }
 
 // refuses says in which way a head does not continue the one before it; empty: it
@@ -134,7 +135,7 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
 // read gets the checkpoint, and says where a proof comes from.
-func (c *pinCmd) read(ctx context.Context, o *output) (text []byte, proofs consistencyProofs, err error) {
+func (c *pinCmd) read(ctx context.Context, o *screen.Output) (text []byte, proofs consistencyProofs, err error) {
 	if strings.HasPrefix(c.Source, "https://") || strings.HasPrefix(c.Source, "http://") {
 		base := strings.TrimSuffix(c.Source, "/")
 		text, err = fetch(ctx, base+"/api/ledger/checkpoint")

@@ -41,23 +41,23 @@ type linted struct {
 }
 
 // Run prints what is refused, or what a reader should know.
-func (c *policyLintCmd) Run(o *output) error {
+func (c *policyLintCmd) Run(o *screen.Output) error {
 	text, err := readInput(c.File)
 	if err != nil {
 		return err
 	}
 	draft, err := assurance.Lint(text)
 	if err != nil {
-		if err := o.result(linted{Error: err.Error(), Warnings: []policy.Finding{}}, "refused: "+err.Error()+"\n"); err != nil {
+		if err := o.Result(linted{Error: err.Error(), Warnings: []policy.Finding{}}, "refused: "+err.Error()+"\n"); err != nil {
 			return err
 		}
-		return errNo
+		return screen.ErrNo
 	}
 	said := fmt.Sprintf("accepted, hash %s\n", draft.Hash)
 	for _, w := range draft.Warnings {
 		said += fmt.Sprintf("  %-7s %s %s: %s %s\n", w.Severity, w.ID, w.Path, w.Message, w.Evidence)
 	}
-	return o.result(linted{true, "", draft.PolicyID, draft.Hash, append([]policy.Finding{}, draft.Warnings...)}, said)
+	return o.Result(linted{true, "", draft.PolicyID, draft.Hash, append([]policy.Finding{}, draft.Warnings...)}, said)
 }
 
 type policyDraftCmd struct {
@@ -66,7 +66,7 @@ type policyDraftCmd struct {
 }
 
 // Run prints the draft's id.
-func (c *policyDraftCmd) Run(ctx context.Context, o *output) error {
+func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 	text, err := readInput(c.File)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
+		return o.Result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
 			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, p.OrgID))
 	})
 }
@@ -89,7 +89,7 @@ type policyActivateCmd struct {
 }
 
 // Run prints the version that is in force now.
-func (c *policyActivateCmd) Run(ctx context.Context, o *output) error {
+func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 	var text []byte
 	if c.File != "" {
 		var err error
@@ -108,7 +108,7 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(shownActivation(v), describeActivation(v))
+		return o.Result(shownActivation(v), describeActivation(v))
 	})
 }
 
@@ -130,7 +130,7 @@ func describeActivation(v commands.Activation) string {
 type policyShowCmd struct{ ofOrganization }
 
 // Run prints every version and every draft that waits, and the policy in force.
-func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
+func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
 		if err != nil {
@@ -155,7 +155,7 @@ func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
 		} else {
 			text += "no policy is active: every decision answers 409\n"
 		}
-		return o.result(map[string]any{"active": active, "activations": versions, "drafts": waiting}, text)
+		return o.Result(map[string]any{"active": active, "activations": versions, "drafts": waiting}, text)
 	})
 }
 
@@ -165,13 +165,13 @@ type policyFreezeCmd struct {
 }
 
 // Run prints the version that stops everything.
-func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
+func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
 		if err != nil {
 			return err
 		}
-		return o.result(shownActivation(v), describeActivation(v))
+		return o.Result(shownActivation(v), describeActivation(v))
 	})
 }
 
@@ -182,7 +182,7 @@ type policyPreviewCmd struct {
 }
 
 // Run prints each decision that would be another one.
-func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
+func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 	var text []byte
 	if c.File != "" {
 		var err error
@@ -207,15 +207,15 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 		for _, f := range preview.Flips {
 			rows.Add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
 		}
-		said += o.table(rows)
+		said += o.Table(rows)
 		if preview.NotEvaluated > 0 {
 			said += fmt.Sprintf("%d were made by an engine this program does not have\n", preview.NotEvaluated)
 		}
-		if err := o.result(preview, said); err != nil {
+		if err := o.Result(preview, said); err != nil {
 			return err
 		}
 		if len(preview.Flips) > 0 {
-			return errNo
+			return screen.ErrNo
 		}
 		return nil
 	})
@@ -227,7 +227,7 @@ type policyExplainCmd struct {
 }
 
 // Run prints every rule; a decision that cannot be reproduced is exit code 1.
-func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
+func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)
 		if err != nil {
@@ -242,17 +242,17 @@ func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
 			}
 			rows.Add(string(r.Result), r.RuleID, r.Condition, compared)
 		}
-		said += o.table(rows)
+		said += o.Table(rows)
 		if x.Reproduced {
 			said += "REPRODUCED: the same decision and findings when evaluated again\n"
 		} else {
 			said += "NOT REPRODUCED\n"
 		}
-		if err := o.result(x, said); err != nil {
+		if err := o.Result(x, said); err != nil {
 			return err
 		}
 		if !x.Reproduced {
-			return errNo
+			return screen.ErrNo
 		}
 		return nil
 	})

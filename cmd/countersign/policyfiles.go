@@ -30,7 +30,7 @@ type policyInitCmd struct {
 }
 
 // Run writes the starter.
-func (c *policyInitCmd) Run(o *output) error {
+func (c *policyInitCmd) Run(o *screen.Output) error {
 	text, _ := assurance.Starter{Name: c.For}.Text() // the flag's words are the starters' names
 	head, err := jsontext.AppendQuote([]byte("{\n  \"$schema\": "), strings.TrimSuffix(c.BaseURL, "/")+api.PolicySchemaPath)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *policyInitCmd) Run(o *output) error {
 	}
 	text = string(head) + "," + strings.TrimPrefix(text, "{")
 	if c.Out == "" {
-		_, err := io.WriteString(o.stdout, text)
+		_, err := io.WriteString(o.Stdout, text)
 		return err
 	}
 	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -49,7 +49,7 @@ func (c *policyInitCmd) Run(o *output) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return o.result(map[string]string{"file": c.Out}, fmt.Sprintf("%s is written: name your hosts and servers in it\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT\n", c.Out))
+	return o.Result(map[string]string{"file": c.Out}, fmt.Sprintf("%s is written: name your hosts and servers in it\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT\n", c.Out))
 }
 
 // policySchemaCmd prints the schema of a policy.
@@ -58,12 +58,12 @@ type policySchemaCmd struct {
 }
 
 // Run prints the schema, as the service publishes it.
-func (c *policySchemaCmd) Run(o *output) error {
+func (c *policySchemaCmd) Run(o *screen.Output) error {
 	text, err := api.PolicySchema(strings.TrimSuffix(c.BaseURL, "/"))
 	if err != nil {
 		return err
 	}
-	return o.result(jsontext.Value(text), web.IndentJSON(text)+"\n")
+	return o.Result(jsontext.Value(text), web.IndentJSON(text)+"\n")
 }
 
 // policyDiffCmd compares policies.
@@ -82,7 +82,7 @@ type policyDiff struct {
 }
 
 // Run prints what the file would change; something that differs is exit code 1.
-func (c *policyDiffCmd) Run(ctx context.Context, o *output) error {
+func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	after, err := lintFile(c.File)
 	if err != nil {
 		return err
@@ -92,10 +92,10 @@ func (c *policyDiffCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	d := policyDiff{Before: name, After: c.File, Changed: changedMembers(before, after), Lines: web.Diff(web.IndentJSON(before), web.IndentJSON(after))}
-	if err := o.result(d, d.text(o)); err != nil || len(d.Changed) == 0 {
+	if err := o.Result(d, d.text(o)); err != nil || len(d.Changed) == 0 {
 		return err
 	}
-	return errNo
+	return screen.ErrNo
 }
 
 // before is the policy of the other file, or the one in force; nothing is an empty one.
@@ -147,18 +147,18 @@ func changedMembers(before, after []byte) []string {
 	return changed
 }
 
-func (d policyDiff) text(o *output) string {
+func (d policyDiff) text(o *screen.Output) string {
 	if len(d.Changed) == 0 {
 		return d.After + " is the same policy as " + d.Before + "\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", o.styled(screen.Bold, "--- "+d.Before), o.styled(screen.Bold, "+++ "+d.After))
+	fmt.Fprintf(&b, "%s\n%s\n", o.Styled(screen.Bold, "--- "+d.Before), o.Styled(screen.Bold, "+++ "+d.After))
 	for _, line := range d.Lines {
 		switch line.Kind {
 		case "del":
-			b.WriteString(o.styled(screen.Red, "-"+screen.Printable(line.Text)) + "\n")
+			b.WriteString(o.Styled(screen.Red, "-"+screen.Printable(line.Text)) + "\n")
 		case "ins":
-			b.WriteString(o.styled(screen.Green, "+"+screen.Printable(line.Text)) + "\n")
+			b.WriteString(o.Styled(screen.Green, "+"+screen.Printable(line.Text)) + "\n")
 		default:
 			b.WriteString(" " + screen.Printable(line.Text) + "\n")
 		}

@@ -25,7 +25,7 @@ type refundsListCmd struct {
 }
 
 // Run prints one line per refund.
-func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
+func (c *refundsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
 		list, err := p.Refunds(ctx, c.State, c.Limit)
 		if err == nil {
@@ -38,7 +38,7 @@ func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
 		for _, p := range list {
 			rows.Add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
 		}
-		return o.result(listed(list), o.table(rows))
+		return o.Result(listed(list), o.Table(rows))
 	})
 }
 
@@ -48,20 +48,20 @@ type refundsShowCmd struct {
 }
 
 // Run prints the refund.
-func (c *refundsShowCmd) Run(ctx context.Context, o *output) error {
+func (c *refundsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.withNode(ctx, func(app *commands.App) error {
 		r, err := app.Refund(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		return o.refund(c.ID, r)
+		return writeRefund(o, c.ID, r)
 	})
 }
 
-// refund prints one.
-func (o *output) refund(paymentID string, r commands.Refund) error {
+// writeRefund prints one refund.
+func writeRefund(o *screen.Output, paymentID string, r commands.Refund) error {
 	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
-	return o.result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
+	return o.Result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
 		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")
 }
 
@@ -72,13 +72,13 @@ type refundsApproveCmd struct {
 }
 
 // Run approves the refund.
-func (c *refundsApproveCmd) Run(ctx context.Context, o *output) error {
+func (c *refundsApproveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.withNode(ctx, func(app *commands.App) error {
 		r, err := app.ApproveRefund(ctx, c.ID, c.Reason)
 		if err != nil {
 			return err
 		}
-		return o.refund(c.ID, r)
+		return writeRefund(o, c.ID, r)
 	})
 }
 
@@ -89,7 +89,7 @@ type refundsSentCmd struct {
 }
 
 // Run records the transaction.
-func (c *refundsSentCmd) Run(ctx context.Context, o *output) error {
+func (c *refundsSentCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err := checkTransaction("--transaction", c.Transaction); err != nil {
 		return err
 	}
@@ -98,6 +98,6 @@ func (c *refundsSentCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.refund(c.ID, r)
+		return writeRefund(o, c.ID, r)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -23,8 +24,8 @@ type replayRebuildCmd struct {
 }
 
 // Run rebuilds one read model, beside a running service or without one.
-func (c *replayRebuildCmd) Run(ctx context.Context, o *output) error {
-	say := func(format string, args ...any) { fmt.Fprintf(o.stderr, "countersign: "+format+"\n", args...) }
+func (c *replayRebuildCmd) Run(ctx context.Context, o *screen.Output) error {
+	say := func(format string, args ...any) { fmt.Fprintf(o.Stderr, "countersign: "+format+"\n", args...) }
 	log := logs.New(slog.LevelWarn)
 	n, err := openNode(ctx, &c.data, false, false, "", log, say)
 	if err != nil {
@@ -35,6 +36,6 @@ func (c *replayRebuildCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(map[string]any{"name": c.Name, "position": position},
+	return o.Result(map[string]any{"name": c.Name, "position": position},
 		fmt.Sprintf("%s is rebuilt from the events up to position %d\n", c.Name, position))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
@@ -23,7 +24,7 @@ type replayDiffCmd struct {
 
 // Run compares live read models with what the events give; a difference is exit
 // code 1.
-func (c *replayDiffCmd) Run(ctx context.Context, o *output) error {
+func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
@@ -56,11 +57,11 @@ func (c *replayDiffCmd) Run(ctx context.Context, o *output) error {
 			b.WriteString("  and more\n")
 		}
 	}
-	if err := o.result(found, b.String()); err != nil {
+	if err := o.Result(found, b.String()); err != nil {
 		return err
 	}
 	if differs {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ type replayAtCmd struct {
 }
 
 // Run builds the read models of a moment.
-func (c *replayAtCmd) Run(ctx context.Context, o *output) error {
+func (c *replayAtCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (c *replayAtCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(map[string]any{"schema": schema, "position": positions[0], "positions": positions},
+	return o.Result(map[string]any{"schema": schema, "position": positions[0], "positions": positions},
 		fmt.Sprintf("schema %s holds every read model as it was behind position %s; drop schema %s cascade when you are done\n",
 			schema, strings.Trim(fmt.Sprint(positions), "[]"), schema))
 }
@@ -135,7 +136,7 @@ type replayDecisionsCmd struct {
 }
 
 // Run evaluates decisions again; a difference is exit code 1.
-func (c *replayDecisionsCmd) Run(ctx context.Context, o *output) error {
+func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.unsigned = true
 	n, err := c.open(ctx)
 	if err != nil {
@@ -160,11 +161,11 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	if err := o.result(report, inText(report, c.Policy != "")); err != nil {
+	if err := o.Result(report, inText(report, c.Policy != "")); err != nil {
 		return err
 	}
 	if len(report.Different) > 0 {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }

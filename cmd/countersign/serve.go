@@ -43,7 +43,7 @@ const shutdownWithin = 20 * time.Second
 
 // Run serves until a signal, then stops in the order in which nothing that was
 // begun is lost: readiness, requests, projections, appends, database.
-func (c *serveCmd) Run(ctx context.Context, o *output) error {
+func (c *serveCmd) Run(ctx context.Context, o *screen.Output) error {
 	level := slog.LevelWarn
 	if c.Verbose || !screen.IsTerminal(os.Stderr) {
 		level = slog.LevelInfo
@@ -53,7 +53,7 @@ func (c *serveCmd) Run(ctx context.Context, o *output) error {
 		// collects several times a second under load, a tenth of all work.
 		debug.SetGCPercent(300)
 	}
-	s, err := c.start(ctx, logs.New(level), o.stderr)
+	s, err := c.start(ctx, logs.New(level), o.Stderr)
 	if err != nil {
 		return err
 	}
@@ -185,10 +185,6 @@ func (s *running) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// metricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so
-// that a scrape configuration is right before anybody has looked.
-const metricsAddress = "127.0.0.1:9464"
-
 // listenForMetrics opens the second listener. Only where nobody has chosen its
 // address another one will do: two services on one machine must both start.
 func (c *serveCmd) listenForMetrics(usual string, say func(string, ...any)) (net.Listener, error) {
@@ -258,7 +254,7 @@ func (c *serveCmd) card(config *api.Config) (said string, err error) {
 }
 
 // announce tells where things are and where to go next.
-func (s *running) announce(o *output) error {
+func (s *running) announce(o *screen.Output) error {
 	key := "none: signed services answer 503 (set SIGNING_KEY)"
 	if signer := s.node.app.Signer; signer != nil {
 		key = signer.KeyID()
@@ -290,7 +286,7 @@ next, in another terminal:
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
 `, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.said, s.heads)
-	return o.result(map[string]string{
+	return o.Result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)
 }

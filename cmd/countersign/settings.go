@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"crypto/ed25519"
@@ -20,6 +19,7 @@ import (
 	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -103,33 +103,6 @@ func (s *service) onThisMachine() bool {
 	return err == nil && loopback(s.Listen) && loopback(net.JoinHostPort(base.Hostname(), "0"))
 }
 
-// mayServe refuses to serve others than this machine by what only this machine may
-// use, and names the settings to add.
-func (c *serveCmd) mayServe(proxied bool, log *slog.Logger) error {
-	if c.onThisMachine() {
-		return nil
-	}
-	if c.RateLimit == "off" {
-		return errors.New("RATE_LIMIT=off is for a loopback listener and a loopback base URL only")
-	}
-	var missing []string
-	if c.private() && c.SigningKey == "" {
-		missing = append(missing, "SIGNING_KEY")
-	}
-	base, err := url.Parse(c.BaseURL)
-	public := err != nil || !loopback(net.JoinHostPort(base.Hostname(), "0"))
-	if public && c.ContactEmail == "" {
-		missing = append(missing, "CONTACT_EMAIL")
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("others than this machine can reach the service (LISTEN, BASE_URL): set %s, and SMTP_URL and X402_MODE for sign-in and payments", strings.Join(missing, " and "))
-	}
-	if public && loopback(c.Listen) && !proxied {
-		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
-	}
-	return nil
-}
-
 // reachable refuses a listener on every address of the machine without a name under
 // which callers reach it: documents, letters and payments would name 0.0.0.0.
 func (s *service) reachable() error {
@@ -195,44 +168,6 @@ func (d *data) signer(development bool) (*seal.Signer, error) {
 	return d.keyFor("SIGNING_KEY", d.SigningKey, "signing.key", development)
 }
 
-// tokenKeys are the keys of access tokens. They are other keys than the record
-// key: what one signs must never pass for what the other does.
-func (c *serveCmd) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
-	text := c.TokenKey
-	if text == "" && c.private() && loopback(c.Listen) {
-		var err error
-		if text, err = c.developmentKey("token.key"); err != nil {
-			return nil, err
-		}
-	}
-	if text == "" {
-		return nil, nil
-	}
-	var keys []ed25519.PrivateKey
-	for part := range strings.SplitSeq(text, ",") {
-		seed, err := parseSeed(strings.TrimSpace(part))
-		if err != nil {
-			return nil, fmt.Errorf("TOKEN_KEY: %w", err)
-		}
-		key := ed25519.NewKeyFromSeed(seed)
-		if commands.TokenKeyID(key) == signer.KeyID() {
-			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a key of their own")
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
-// supportClients are checked, since a typing error would grant nothing silently.
-func (c *serveCmd) supportClients() ([]string, error) {
-	for _, id := range c.SupportClients {
-		if !commands.IsAgentID(id) {
-			return nil, errors.New("SUPPORT_CLIENTS must list client ids such as agt_01KAH0000000000000000000000")
-		}
-	}
-	return c.SupportClients, nil
-}
-
 // developmentKey reads a key of the data folder, which the first start makes. What may
 // not begin a ledger goes on without it.
 func (d *data) developmentKey(file string) (string, error) {
@@ -264,3 +199,28 @@ func parseSeed(text string) ([]byte, error) {
 	}
 	return seed, nil
 }
+
+// archive opens the place of the archive; nil where none is named.
+func (d *data) archive() (checkpoint.Files, error) {
+	if d.ArchiveStore == "" {
+		return nil, nil
+	}
+	files, err := checkpoint.ParseFiles(d.ArchiveStore, os.Getenv)
+	if err != nil {
+		return nil, fmt.Errorf("ARCHIVE_STORE: %w", err)
+	}
+	return files, nil
+}
+
+// parseKEK reads a key that wraps data keys, as a setting has it.
+func parseKEK(setting, text string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return nil, errors.New(setting + ": want 64 hex digits")
+	}
+	return key, nil
+}
+
+// metricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so
+// that a scrape configuration is right before anybody has looked.
+const metricsAddress = "127.0.0.1:9464"

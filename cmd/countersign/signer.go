@@ -35,7 +35,7 @@ type listedKey struct {
 }
 
 // Run prints the keys, in the order of their activation.
-func (c *signerListCmd) Run(ctx context.Context, o *output) error {
+func (c *signerListCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.unsigned = true
 	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		}
 		rows.Add(k.KeyID, k.Purpose, from, state)
 	}
-	return o.result(keys, o.table(rows))
+	return o.Result(keys, o.Table(rows))
 }
 
 type signerRotateCmd struct {
@@ -81,7 +81,7 @@ type signerRotateCmd struct {
 
 // Run rotates. Nodes that were started with NEXT_SIGNING_KEY go on with it at once,
 // others answer 503 until they are started with it as SIGNING_KEY.
-func (c *signerRotateCmd) Run(ctx context.Context, o *output) error {
+func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if c.NextKey == "" {
 		return errors.New("NEXT_SIGNING_KEY is not set: give the new key there, or with --next-signing-key")
 	}
@@ -107,6 +107,6 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *output) error {
 		return fmt.Errorf("rotate: %w", err)
 	}
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
-	return o.result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
+	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
 		fmt.Sprintf("%s is retired, %s signs from now on: set it as %s and start the nodes with it\n", from.KeyID(), next.KeyID(), setting))
 }

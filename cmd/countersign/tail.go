@@ -37,7 +37,7 @@ const (
 )
 
 // Run prints until a signal.
-func (c *tailCmd) Run(ctx context.Context, o *output) error {
+func (c *tailCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.unsigned = true
 	n, err := c.open(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 }
 
 // follow prints what there is, and then what comes.
-func (c *tailCmd) follow(ctx context.Context, o *output, l *ledger.Ledger) error {
+func (c *tailCmd) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	after, err := l.Heads(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *tailCmd) follow(ctx context.Context, o *output, l *ledger.Ledger) error
 }
 
 // showWhole prints the data of an event's message, the octets that its datahash is of.
-func (c *tailCmd) showWhole(ctx context.Context, o *output, l *ledger.Ledger) error {
+func (c *tailCmd) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	at, err := parsePlace(c.Position)
 	if err == nil {
 		err = at.in(len(l.Partitions()))
@@ -111,7 +111,7 @@ func (c *tailCmd) showWhole(ctx context.Context, o *output, l *ledger.Ledger) er
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.stdout, "%s\n", text)
+	_, err = fmt.Fprintf(o.Stdout, "%s\n", text)
 	return err
 }
 
@@ -149,7 +149,7 @@ type tailedEvent struct {
 	Payload   jsontext.Value `json:"payload"`
 }
 
-func (c *tailCmd) showAll(o *output, events []ledger.Event) error {
+func (c *tailCmd) showAll(o *screen.Output, events []ledger.Event) error {
 	for _, e := range events {
 		if err := c.show(o, e); err != nil {
 			return err
@@ -159,28 +159,28 @@ func (c *tailCmd) showAll(o *output, events []ledger.Event) error {
 }
 
 // show prints an event that the filters take.
-func (c *tailCmd) show(o *output, e ledger.Event) error {
+func (c *tailCmd) show(o *screen.Output, e ledger.Event) error {
 	said, state := summary(told(e.Payload))
 	if !c.takes(e, said) {
 		return nil
 	}
 	at := commands.Stamp(e.Occurred())
-	if o.json {
+	if o.JSON {
 		line, err := canon.Marshal(tailedEvent{e.Partition, e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.stdout, "%s\n", line)
+		_, err = fmt.Fprintf(o.Stdout, "%s\n", line)
 		return err
 	}
 	cells := []string{at, fmt.Sprint(e.Position), e.Type, e.Tenant, e.Actor, said}
-	if !o.terminal {
+	if !o.Terminal {
 		rows := screen.Table{Rows: [][]string{cells}}
-		_, err := io.WriteString(o.stdout, o.table(rows))
+		_, err := io.WriteString(o.Stdout, o.Table(rows))
 		return err
 	}
-	_, err := fmt.Fprintf(o.stdout, "%s  %6s  %s  %s  %s\n", o.styled(screen.Faint, e.Occurred().Local().Format("15:04:05")), cells[1],
-		o.styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), screen.Printable(said))
+	_, err := fmt.Fprintf(o.Stdout, "%s  %6s  %s  %s  %s\n", o.Styled(screen.Faint, e.Occurred().Local().Format("15:04:05")), cells[1],
+		o.Styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), screen.Printable(said))
 	return err
 }
 

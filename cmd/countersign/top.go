@@ -90,7 +90,7 @@ type topView struct {
 }
 
 // Run looks until a signal, or once.
-func (c *topCmd) Run(ctx context.Context, o *output) error {
+func (c *topCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.unsigned = true
 	n, err := c.open(ctx)
 	if err != nil {
@@ -112,10 +112,10 @@ func (c *topCmd) Run(ctx context.Context, o *output) error {
 			return nil
 		case err != nil:
 			return err
-		case c.Once || o.json || !o.terminal:
-			return o.result(view, view.text(o))
+		case c.Once || o.JSON || !o.Terminal:
+			return o.Result(view, view.text(o))
 		}
-		if _, err := io.WriteString(o.stdout, "\x1b[H\x1b[2J"+view.text(o)+"\nCtrl-C ends\n"); err != nil {
+		if _, err := io.WriteString(o.Stdout, "\x1b[H\x1b[2J"+view.text(o)+"\nCtrl-C ends\n"); err != nil {
 			return err
 		}
 		select {
@@ -203,7 +203,7 @@ func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, e
 	return lags, nil
 }
 
-func (v topView) text(o *output) string {
+func (v topView) text(o *screen.Output) string {
 	counts := screen.Table{Heads: []string{"", "last minute", "15 minutes", "newest"}}
 	for _, c := range v.Counts {
 		counts.Add(c.Name, fmt.Sprint(c.Minute), fmt.Sprint(c.Quarter), c.Newest)
@@ -212,5 +212,5 @@ func (v topView) text(o *output) string {
 	for _, l := range v.Lags {
 		lags.Add(l.Name, fmt.Sprint(l.Position), fmt.Sprint(l.Behind), l.State)
 	}
-	return fmt.Sprintf("%s, head %d\n", v.Origin, v.Head) + o.table(counts) + "\n" + o.table(lags)
+	return fmt.Sprintf("%s, head %d\n", v.Origin, v.Head) + o.Table(counts) + "\n" + o.Table(lags)
 }

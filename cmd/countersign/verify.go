@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -24,7 +25,7 @@ type verifyCmd struct {
 }
 
 // Run prints each check; a false one is exit code 1.
-func (c *verifyCmd) Run(ctx context.Context, o *output) error {
+func (c *verifyCmd) Run(ctx context.Context, o *screen.Output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
 	}
@@ -57,7 +58,7 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 }
 
 // printExamination says first what is valid, then why, then what nothing covers.
-func printExamination(o *output, found seal.Examination) error {
+func printExamination(o *screen.Output, found seal.Examination) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, found.Says)
 	for _, check := range found.Checks {
@@ -66,11 +67,11 @@ func printExamination(o *output, found seal.Examination) error {
 	for _, gap := range found.NotCovered {
 		fmt.Fprintf(&b, "%-11s %-14s %s\n", "not covered", gap.Path, gap.Detail)
 	}
-	if err := o.result(found, o.wrapped("%s", b.String())); err != nil {
+	if err := o.Result(found, o.Wrapped("%s", b.String())); err != nil {
 		return err
 	}
 	if !found.Valid {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -19,8 +20,8 @@ var gzipMagic = []byte{0x1f, 0x8b}
 
 // openNamed opens what the user names: an export (a folder, or something compressed),
 // or a text, which is read whole; - is standard input.
-func openNamed(ctx context.Context, o *output, name string) (export *bundle.Bundle, text []byte, err error) {
-	progress := func(text string) { o.progress.say("%s", text) }
+func openNamed(ctx context.Context, o *screen.Output, name string) (export *bundle.Bundle, text []byte, err error) {
+	progress := func(text string) { o.Progress.Say("%s", text) }
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
 		export, err = bundle.Open(ctx, name, progress)
 		return export, nil, err
@@ -40,8 +41,8 @@ func openNamed(ctx context.Context, o *output, name string) (export *bundle.Bund
 }
 
 // bundle verifies an export, offline.
-func (c *verifyCmd) bundle(ctx context.Context, o *output, opened *bundle.Bundle, trust bundle.Trust) error {
-	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.progress.say("%s", text) })
+func (c *verifyCmd) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, trust bundle.Trust) error {
+	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) })
 	if err != nil {
 		return err
 	}
@@ -68,11 +69,11 @@ func (c *verifyCmd) bundle(ctx context.Context, o *output, opened *bundle.Bundle
 			return err
 		}
 	}
-	if err := o.result(result, o.wrapped("%s", text)); err != nil {
+	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
 		return err
 	}
 	if !result.Valid {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }

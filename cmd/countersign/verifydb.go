@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -21,12 +22,12 @@ import (
 
 // audit is verify of a database: of DATABASE_URL, with whatever role may select, or
 // of the private one.
-func (c *verifyCmd) audit(ctx context.Context, o *output) error {
+func (c *verifyCmd) audit(ctx context.Context, o *screen.Output) error {
 	a, err := c.auditor()
 	if err != nil {
 		return err
 	}
-	a.Progress = func(events, head int64) { o.progress.say("verified %d of %d events", events, head) }
+	a.Progress = func(events, head int64) { o.Progress.Say("verified %d of %d events", events, head) }
 	url, leave, err := c.database(ctx, migrations.AppRole)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func replacePin(path string, note []byte) error {
 	return nil
 }
 
-func printReport(o *output, report ledger.Report) error {
+func printReport(o *screen.Output, report ledger.Report) error {
 	var b bytes.Buffer
 	if len(report.Faults) == 0 {
 		b.WriteString("VALID\n")
@@ -191,11 +192,11 @@ func printReport(o *output, report ledger.Report) error {
 		fmt.Fprintf(&b, "NOT PROVEN  %s\n", text)
 	}
 	b.WriteString("READ MODELS countersign replay diff compares them; sessions and links are not part of the ledger\n")
-	if err := o.result(report, o.wrapped("%s", b.String())); err != nil {
+	if err := o.Result(report, o.Wrapped("%s", b.String())); err != nil {
 		return err
 	}
 	if len(report.Faults) > 0 {
-		return errNo
+		return screen.ErrNo
 	}
 	return nil
 }

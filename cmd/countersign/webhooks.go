@@ -32,7 +32,7 @@ type webhookCreateCmd struct {
 }
 
 // Run prints the webhook with its secret.
-func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	private, err := networks("WEBHOOK_NETWORKS", c.WebhookNets)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(created, fmt.Sprintf("%s\n%s  %s to %s; the secret is shown this once\n",
+		return o.Result(created, fmt.Sprintf("%s\n%s  %s to %s; the secret is shown this once\n",
 			created.Secret, created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
 	})
 }
@@ -51,7 +51,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
 type webhookListCmd struct{ ofOrganization }
 
 // Run prints one line per webhook.
-func (c *webhookListCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		list, err := app.Webhooks(ctx, p)
 		if err != nil {
@@ -61,7 +61,7 @@ func (c *webhookListCmd) Run(ctx context.Context, o *output) error {
 		for _, hook := range list {
 			rows.Add(hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
 		}
-		return o.result(list, o.table(rows))
+		return o.Result(list, o.Table(rows))
 	})
 }
 
@@ -71,13 +71,13 @@ type webhookRotateCmd struct {
 }
 
 // Run prints the new secret.
-func (c *webhookRotateCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
 		if err != nil {
 			return err
 		}
-		return o.result(rotated, fmt.Sprintf("%s\nshown this once; the old secret signs beside it until %s\n", rotated.Secret, rotated.RotatesUntil))
+		return o.Result(rotated, fmt.Sprintf("%s\nshown this once; the old secret signs beside it until %s\n", rotated.Secret, rotated.RotatesUntil))
 	})
 }
 
@@ -88,12 +88,12 @@ type webhookRemoveCmd struct {
 }
 
 // Run removes the webhook.
-func (c *webhookRemoveCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RemoveWebhook(ctx, p, c.Webhook, c.Reason); err != nil {
 			return err
 		}
-		return o.result(map[string]string{"webhookId": c.Webhook, "state": "removed"}, "removed\n")
+		return o.Result(map[string]string{"webhookId": c.Webhook, "state": "removed"}, "removed\n")
 	})
 }
 
@@ -121,7 +121,7 @@ type webhookDeliveriesCmd struct {
 }
 
 // Run prints one line per message, the newest first.
-func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
 		list, err := views.Deliveries(ctx, orgID, c.Webhook, c.State, c.Limit)
 		if err != nil {
@@ -131,7 +131,7 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *output) error {
 		for _, d := range list {
 			rows.Add(d.MessageID, d.State, fmt.Sprint(d.Attempts), d.DueAt, fmt.Sprint(d.Status), d.Error)
 		}
-		return o.result(list, o.table(rows))
+		return o.Result(list, o.Table(rows))
 	})
 }
 
@@ -142,7 +142,7 @@ type webhookResendCmd struct {
 }
 
 // Run prints how many messages the service will send again.
-func (c *webhookResendCmd) Run(ctx context.Context, o *output) error {
+func (c *webhookResendCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
 		n, err := views.SendAgain(ctx, orgID, c.Webhook, c.Message)
 		if err != nil {
@@ -151,6 +151,6 @@ func (c *webhookResendCmd) Run(ctx context.Context, o *output) error {
 		if n == 0 && c.Message != "" {
 			return policy.Refuse(commands.CodeNotFound, "", "message not found")
 		}
-		return o.result(map[string]int{"due": n}, fmt.Sprintf("%d will be sent again\n", n))
+		return o.Result(map[string]int{"due": n}, fmt.Sprintf("%d will be sent again\n", n))
 	})
 }

@@ -70,7 +70,7 @@ func (c *Verdict) batch(o *Output) error {
 	if err != nil || result.Stopped == 0 {
 		return err
 	}
-	return ErrNo
+	return screen.ErrNo
 }
 
 func (c *Verdict) judgeLines(text io.Reader) (batchResult, error) {

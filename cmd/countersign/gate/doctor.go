@@ -4,44 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Finding is one thing that doctor looked at.
-type Finding struct {
-	Name   string `json:"name"`
-	State  string `json:"state"` // ok, warning or bad
-	Detail string `json:"detail"`
-}
-
 // HookFindings are those about the guards of coding agents on this machine, and the rules
 // that this program has.
-func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []Finding) {
+func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []screen.Finding) {
 	for _, f := range o.Account().Try(ctx, guard.Agent(agent), command) {
-		found = append(found, Finding{"hook", f.State, f.Detail})
+		found = append(found, screen.Finding{Name: "hook", State: f.State, Detail: f.Detail})
 	}
 	version, hash := actionrisk.Ruleset()
-	return append(found, Finding{"rules", "ok", fmt.Sprintf("rule set %s, %s", version, hash)})
-}
-
-// Findings shows findings; a bad one is the answer no.
-func (o *Output) Findings(list []Finding) error {
-	rows, bad := screen.Table{Heads: []string{"state", "what", "found"}}, false
-	for _, f := range list {
-		rows.Add(f.State, f.Name, strings.ReplaceAll(strings.TrimSpace(f.Detail), "\n", "; "))
-		bad = bad || f.State == "bad"
-	}
-	if err := o.Result(list, o.Table(rows)); err != nil {
-		return err
-	}
-	if bad {
-		return ErrNo
-	}
-	return nil
+	return append(found, screen.OK("rules", fmt.Sprintf("rule set %s, %s", version, hash)))
 }
 
 // Doctor looks at the guards of coding agents, which is all that the guard's own program

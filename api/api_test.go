@@ -42,7 +42,7 @@ import (
 	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"

@@ -24,7 +24,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -35,9 +35,21 @@ var rooms = map[string][]string{
 	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
 	"cmd/countersign/guard":  {"cmd/countersign/files", "policy"},
 	"cmd/countersign/screen": {"policy/canon"},
+	// The rooms of the command line, in their order: each may use those above it.
+	"cmd/countersign/files":   {},
+	"cmd/countersign/logs":    {"cmd/countersign/screen"},
+	"cmd/countersign/setting": {"cmd/countersign/files", "cmd/countersign/screen", "api/catalog", "api/x402", "commands", "ledger", "policy"},
+	"cmd/countersign/node": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/screen", "cmd/countersign/setting",
+		"commands", "projections", "ledger", "migrations"},
+	"cmd/countersign/proof": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/logs", "cmd/countersign/node",
+		"cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd/countersign/manage": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/node", "cmd/countersign/screen", "cmd/countersign/setting",
+		"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd/countersign/operate": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/logs", "cmd/countersign/manage", "cmd/countersign/node",
+		"cmd/countersign/proof", "cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// The clients of brokers are in a program of their own, so that the service does not
-	// carry them.
-	"cmd/countersign": {"cmd/countersign", "cmd/settling", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	// carry them: only fanout has them.
+	"cmd/countersign": {"cmd/countersign", "api", "commands", "projections", "ledger", "policy", "migrations"},
 }
 
 // file is one Go file of the project.

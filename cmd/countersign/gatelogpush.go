@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
@@ -56,12 +58,12 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 
 // machineKey signs this machine's reports. It lies beside the log, for its owner alone.
 func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
-	d := data{Data: string(log), begins: true}
-	text, err := d.developmentKey(guard.KeyName)
+	d := setting.Ledger{Data: string(log), Begins: true}
+	text, err := d.DevelopmentKey(guard.KeyName)
 	if err != nil {
 		return nil, err
 	}
-	seed, err := parseSeed(text)
+	seed, err := setting.ParseSeed(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.Data, guard.KeyName), err)
 	}

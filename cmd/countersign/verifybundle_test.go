@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
@@ -37,13 +39,13 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		}
 		return in(name)
 	}
-	text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+	text, err := fetched(s.base + "/.well-known/jwks.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, export := keep("jwks.json", text), in("export.tar.gz")
 	a.run(0, "", "export", "--out", export)
-	set, err := readKeySet(text)
+	set, err := setting.ReadKeySet(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +72,11 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := parseSeed(strings.TrimSpace(string(seed)))
+	private, err := setting.ParseSeed(strings.TrimSpace(string(seed)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+	head, err := fetched(s.base + "/api/ledger/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -278,7 +278,7 @@ func (e event) call() string {
 	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
 }
 
-// agent tells who sent an event. What both of two agents might have sent is
+// Agent tells who sent an event. What both of two agents might have sent is
 // taken for the one that knows fewer answers.
 func (e event) Agent() (Agent, bool) {
 	switch e.Name {

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/go-json-experiment/json"
 )
 
 // The rules judge a path as it is written. A link in the working folder, which a cloned

@@ -1,5 +1,6 @@
-// Package setting reads the settings of our programs: secrets come from flags, from
-// environment variables or from files.
+// Package setting holds the settings of our programs, and reads secrets and keys. A
+// setting comes from a flag or from an environment variable; a secret may also come from a
+// file that only its owner can read.
 package setting
 
 import (

@@ -61,7 +61,7 @@ func (l *Ledger) moving(ctx context.Context, ownerURL string, files checkpoint.F
 	if files == nil {
 		return errArchiveNames
 	}
-	conn, err := connect(ctx, ownerURL)
+	conn, err := Connect(ctx, ownerURL)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -39,9 +40,9 @@ const perObject = 4
 func newCold(t *testing.T, files checkpoint.Files) *cold {
 	c := &cold{audited: newAudited(t), files: files}
 	c.audit.Archive = files
-	c.moving = ledger.Archiving{OwnerURL: c.db.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: must(seal.NewSigner(make([]byte, 32))), Events: perObject}
+	c.moving = ledger.Archiving{OwnerURL: c.db.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: fixture.Must(seal.NewSigner(make([]byte, 32))), Events: perObject}
 	c.l = c.node(files)
-	c.all = must(c.l.Partition(0).After(t.Context(), 0, 1000))
+	c.all = fixture.Must(c.l.Partition(0).After(t.Context(), 0, 1000))
 	return c
 }
 
@@ -134,10 +135,10 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			if _, _, err := c.node(nil).CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
 				t.Error(err)
 			}
-			if _, err := c.l.Append(ctx, one("later", ledger.New(), "later")); err != nil {
+			if _, err := c.l.Append(ctx, fixture.One("later", ledger.New(), "later")); err != nil {
 				t.Fatal(err)
 			}
-			c.all, c.events = must(c.l.Partition(0).After(ctx, 0, 1000)), c.events+1
+			c.all, c.events = fixture.Must(c.l.Partition(0).After(ctx, 0, 1000)), c.events+1
 			c.audit.Pins = nil
 			c.same(c.l)
 
@@ -167,7 +168,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	if _, err := c.l.Archive(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	v := must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
+	v := fixture.Must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
 	of := slices.IndexFunc(c.all, func(e ledger.Event) bool { return e.Stream == "decision/org_a_0" })
 	read := func() error {
 		h, err := c.l.Read(ctx, "org_a", "decision/org_a_0")
@@ -337,8 +338,8 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	}
 	// The object comes back from a copy, and the node that missed it goes on.
 	l := c.node(elsewhere)
-	for _, s := range must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
-		if err := elsewhere.Write(ctx, s, must(folder.Read(ctx, s, 1<<30))); err != nil {
+	for _, s := range fixture.Must(pgx.CollectRows(fixture.Must(c.super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
+		if err := elsewhere.Write(ctx, s, fixture.Must(folder.Read(ctx, s, 1<<30))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -354,9 +355,9 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	if _, err := c.l.Archive(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
-	original := must(folder.Read(ctx, objects[1], 1<<30))
-	for name, octets := range map[string][]byte{"another object": must(folder.Read(ctx, objects[0], 1<<30)), "nothing": {}, "cut": original[:len(original)/2]} {
+	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	original := fixture.Must(folder.Read(ctx, objects[1], 1<<30))
+	for name, octets := range map[string][]byte{"another object": fixture.Must(folder.Read(ctx, objects[0], 1<<30)), "nothing": {}, "cut": original[:len(original)/2]} {
 		if err := folder.Write(ctx, objects[1], octets); err != nil {
 			t.Fatal(err)
 		}
@@ -392,7 +393,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	}
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
-	owner := must(pgx.Connect(ctx, c.db.OwnerURL))
+	owner := fixture.Must(pgx.Connect(ctx, c.db.OwnerURL))
 	defer owner.Close(context.WithoutCancel(ctx))
 	refused := func(conn *pgx.Conn, statement string) {
 		t.Helper()
@@ -409,7 +410,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	refused(owner, fmt.Sprintf(`update events set payload = null, actor = 'me' where pos = %d`, cold))
 	refused(owner, `update events set payload = '{}' where pos = 1`)
 	refused(owner, `delete from events`)
-	app := must(pgx.Connect(ctx, c.db.URL))
+	app := fixture.Must(pgx.Connect(ctx, c.db.URL))
 	defer app.Close(context.WithoutCancel(ctx))
 	for _, statement := range []string{`update events set payload = null where pos = 1`, `update archives set complete = true`,
 		`insert into archives (p, first, last, object) values (0, 900, 901, 'x')`, `delete from archives`} {
@@ -446,9 +447,9 @@ func TestAnObjectProvesItself(t *testing.T) {
 	if _, err := c.l.Archive(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
-	packed := must(folder.Read(ctx, objects[1], 1<<30))
-	record, heads := c.moving.Signer.Public(), checkpointSigner(t).Public()
+	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	packed := fixture.Must(folder.Read(ctx, objects[1], 1<<30))
+	record, heads := c.moving.Signer.Public(), fixture.CheckpointSigner(t).Public()
 	r, err := ledger.CheckArchive(packed, keysOf(record), keysOf(heads))
 	if err != nil || r.First != 5 || r.Last != 8 {
 		t.Errorf("%+v, %v", r, err)
@@ -483,7 +484,7 @@ func gunzip(t *testing.T, packed []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must(io.ReadAll(zip))
+	return fixture.Must(io.ReadAll(zip))
 }
 
 func gzipped(t *testing.T, text []byte) []byte {

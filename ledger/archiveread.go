@@ -232,7 +232,7 @@ func (l *Ledger) ArchiveReads() (reads, failures int64) {
 
 // Archived counts what lies in the archive.
 func (l *Ledger) Archived(ctx context.Context) (a Archived, err error) {
-	err = l.row(ctx, `select count(*), coalesce(sum(last - first + 1), 0)::bigint, count(*) filter (where not complete) from archives`, nil, &a.Objects, &a.Events, &a.Incomplete)
+	err = l.Row(ctx, `select count(*), coalesce(sum(last - first + 1), 0)::bigint, count(*) filter (where not complete) from archives`, nil, &a.Objects, &a.Events, &a.Incomplete)
 	return a, err
 }
 

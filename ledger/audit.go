@@ -80,9 +80,9 @@ func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, er
 // hears the number of events now and then.
 func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head int64), outside ...checkpoint.Store) (Report, error) {
 	var report Report
-	err := l.reading(ctx, func() (err error) { // a pool may hold connections to a server that was restarted
+	err := l.Reading(ctx, func() (err error) { // a pool may hold connections to a server that was restarted
 		// Short ranges: this pool's statements end after 5 s.
-		report, err = Audit{Origin: l.base(), Archive: l.archive.files, Outside: outside, Progress: progress, spanEvents: 8 * tree.Width}.all(ctx, l.pool)
+		report, err = Audit{Origin: l.Base(), Archive: l.archive.files, Outside: outside, Progress: progress, spanEvents: 8 * tree.Width}.all(ctx, l.pool)
 		return err
 	})
 	return report, err
@@ -261,7 +261,7 @@ func (r *audit) begin(ctx context.Context) error {
 	}
 	var origin string
 	err = r.pool.QueryRow(ctx, `select origin, epoch, pos, last_hash from ledger_head where p = $1`, r.p).
-		Scan(&origin, &r.head.epoch, &r.head.pos, into(&r.head.hash))
+		Scan(&origin, &r.head.epoch, &r.head.pos, &r.head.hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, "p", "want a row for each partition"})
 		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from events where p = $1`, r.p).Scan(&r.head.pos)
@@ -302,17 +302,17 @@ func (r *audit) headFault(column, format string, args ...any) {
 
 // readKeys folds the signing keys first: every range needs them.
 func (r *audit) readKeys(ctx context.Context) error {
-	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, serviceTenant(r.p), SigningKeyStream, r.head.pos)
+	rows, err := r.pool.Query(ctx, `select p, `+EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, ServiceIn(r.p), SigningKeyStream, r.head.pos)
 	if err == nil {
-		r.keys, err = pgx.CollectRows(rows, scanEvent)
+		r.keys, err = pgx.CollectRows(rows, ScanEvent)
 	}
 	if err != nil {
 		return fmt.Errorf("read signing keys: %w", err)
 	}
 	r.ring = Keyring{}
 	for _, e := range r.keys {
-		if err := r.ring.apply(e); err != nil {
+		if err := r.ring.Apply(e); err != nil {
 			r.fault(eventFault(e.Position, "payload", "%s", err))
 		}
 	}
@@ -356,7 +356,7 @@ func (r *audit) readPins(ctx context.Context) error {
 }
 
 func (r *audit) readPin(ctx context.Context, pin Pin, note []byte) error {
-	c, void, err := r.ring.openNote(note, r.Origin)
+	c, void, err := r.ring.OpenNote(note, r.Origin)
 	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // kept before a rollback that was declared since
 		if declared, err := r.declaredLoss(ctx, c.Size); declared || err != nil {
 			return err
@@ -385,12 +385,12 @@ func (r *audit) readPin(ctx context.Context, pin Pin, note []byte) error {
 // declaredLoss says whether an accepted rollback covers the loss of a size. The walk
 // checks who signed it.
 func (r *audit) declaredLoss(ctx context.Context, size int64) (bool, error) {
-	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, serviceTenant(r.p), CheckpointStream, r.head.pos)
+	rows, err := r.pool.Query(ctx, `select p, `+EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, ServiceIn(r.p), CheckpointStream, r.head.pos)
 	if err != nil {
 		return false, fmt.Errorf("read declared rollbacks: %w", err)
 	}
-	stored, err := pgx.CollectRows(rows, scanEvent)
+	stored, err := pgx.CollectRows(rows, ScanEvent)
 	if err != nil {
 		return false, fmt.Errorf("read declared rollbacks: %w", err)
 	}
@@ -405,7 +405,7 @@ func (r *audit) seenEvents(ctx context.Context) error {
 	for _, seen := range r.seen {
 		var hash Hash
 		var position int64
-		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and tseq = $3`, r.p, seen.tenant, seen.Sequence).Scan(&position, into(&hash))
+		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and tseq = $3`, r.p, seen.tenant, seen.Sequence).Scan(&position, &hash)
 		row := fmt.Sprintf("tenant %s, tseq %d", seen.tenant, seen.Sequence)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -673,7 +673,7 @@ func (r *audit) checkNote(n storedNote) {
 	if !bytes.Equal(n.root, root[:]) {
 		r.fault(Fault{"checkpoints", row, n.size, "root", fmt.Sprintf("the events have the root %x", root)})
 	}
-	c, void, err := r.ring.openNote([]byte(n.note), r.Origin)
+	c, void, err := r.ring.OpenNote([]byte(n.note), r.Origin)
 	if void {
 		r.voidNotes++
 	}

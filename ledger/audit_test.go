@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
@@ -40,17 +41,17 @@ type audited struct {
 
 func newAudited(t *testing.T) *audited {
 	t.Helper()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	kek := bytes.Repeat([]byte{7}, 32)
-	v := must(l.OpenVault(ctx, kek))
-	record := must(seal.NewSigner(make([]byte, 32)))
+	v := fixture.Must(l.OpenVault(ctx, kek))
+	record := fixture.Must(seal.NewSigner(make([]byte, 32)))
 	if err := l.Activate(ctx, record, "evt_record_key"); err != nil {
 		t.Fatal(err)
 	}
 	folder := checkpoint.Folder{Path: t.TempDir()}
-	keep(t, l, folder.Path)
+	fixture.Keep(t, l, folder.Path)
 	n := 0
 	put := func(tenant, stream, eventType, keyID string, payload []byte) ledger.Event {
 		n++
@@ -65,37 +66,37 @@ func newAudited(t *testing.T) *audited {
 	for _, org := range []string{"org_a", "org_b"} {
 		policy := jsontext.Value(`{"policyId":"p","version":1}`)
 		hash := canon.Hash(policy)
-		put(org, "policy", events.TypePolicyActivated, "", must(canon.Marshal(map[string]any{"policy": policy, "policyHash": hash})))
+		put(org, "policy", events.TypePolicyActivated, "", fixture.Must(canon.Marshal(map[string]any{"policy": policy, "policyHash": hash})))
 		for i := range 2 {
 			id := fmt.Sprint(org, "_", i)
-			key := must(v.Subject(ctx, org, "agent:"+id, "sub_"+id))
+			key := fixture.Must(v.Subject(ctx, org, "agent:"+id, "sub_"+id))
 			keys = append(keys, key)
-			envelope := must(record.Sign("application/vnd.svc.decision.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
+			envelope := fixture.Must(record.Sign("application/vnd.svc.decision.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
 				"issuedAt": time.Now().UTC().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z"),
 				"policy":   map[string]any{"policyHash": hash}, "subject": map[string]any{"agentId": id}}))
 			n++
-			payload := must(v.SealRecord(ctx, org, fmt.Sprint("evt_", n), key, record, map[string]jsontext.Value{
-				"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/subject/agentId"))
+			payload := fixture.Must(v.SealRecord(ctx, org, fmt.Sprint("evt_", n), key, record, map[string]jsontext.Value{
+				"record": envelope.Record, "integrity": fixture.Must(canon.Marshal(envelope.Integrity))}, "/subject/agentId"))
 			n--
 			put(org, "decision/"+id, events.TypeDecisionRecorded, record.KeyID(), payload)
 			if i == 0 {
-				receipt := must(record.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
+				receipt := fixture.Must(record.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
 					"decisionRecordHash": envelope.Integrity.RecordHash}))
-				put(org, "decision/"+id, events.TypeReceiptRecorded, record.KeyID(), must(canon.Marshal(map[string]any{"record": receipt.Record, "integrity": receipt.Integrity})))
+				put(org, "decision/"+id, events.TypeReceiptRecorded, record.KeyID(), fixture.Must(canon.Marshal(map[string]any{"record": receipt.Record, "integrity": receipt.Integrity})))
 			}
 		}
 		put(org, "organization_token/1", "organization_token.issued", "", []byte(`{"price":5,"tokenId":"1"}`))
 	}
 	erase(t, v, "org_b", keys[3])
-	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("x", ledger.New(), "x1"), draft("x", ledger.Any(9), "x2")}}); err != nil {
+	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft("x", ledger.New(), "x1"), fixture.Draft("x", ledger.Any(9), "x2")}}); err != nil {
 		t.Fatal(err)
 	}
-	head := must(l.Partition(0).Head(ctx))
-	p := covered(t, l, head)
+	head := fixture.Must(l.Partition(0).Head(ctx))
+	p := fixture.Covered(t, l, head)
 	l.Close()
-	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), folder: folder, events: head,
+	a := &audited{t: t, db: db, super: fixture.Must(pgx.Connect(ctx, db.SuperURL)), pool: fixture.Must(pgxpool.New(ctx, db.SuperURL)), folder: folder, events: head,
 		audit: ledger.Audit{Origin: ledgertest.Origin, KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
-			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
+			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), fixture.CheckpointSigner(t).KeyID(): fixture.CheckpointSigner(t).Public()}}}
 	t.Cleanup(a.pool.Close)
 	t.Cleanup(func() { _ = a.super.Close(context.Background()) })
 	a.exec(`set session_replication_role = replica`)
@@ -125,7 +126,7 @@ func (a *audited) unpack() {
 	stored := map[int64][]byte{}
 	var position int64
 	var payload []byte
-	if _, err := pgx.ForEachRow(must(a.super.Query(context.Background(), `select pos, payload from events`)), []any{&position, &payload}, func() error {
+	if _, err := pgx.ForEachRow(fixture.Must(a.super.Query(context.Background(), `select pos, payload from events`)), []any{&position, &payload}, func() error {
 		stored[position] = payload
 		return nil
 	}); err != nil {
@@ -167,7 +168,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 	changed, found := 0, 0
 	for _, table := range auditedTables {
 		a.exec(`alter table ` + table + ` drop constraint if exists ` + table + `_pkey cascade`)
-		columns, err := pgx.CollectRows(must(a.super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
+		columns, err := pgx.CollectRows(fixture.Must(a.super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
 			where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)), pgx.RowToStructByPos[struct {
 			Name, Type string
 			NotNull    bool
@@ -175,8 +176,8 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		places := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
-		for _, constraint := range must(pgx.CollectRows(must(a.super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
+		places := fixture.Must(pgx.CollectRows(fixture.Must(a.super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
+		for _, constraint := range fixture.Must(pgx.CollectRows(fixture.Must(a.super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
 			a.exec(`alter table ` + table + ` drop constraint ` + constraint)
 		}
 		for _, column := range columns {
@@ -190,7 +191,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 			for n := range places {
 				for _, value := range values {
 					a.exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
-					place := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
+					place := fixture.Must(pgx.CollectRows(fixture.Must(a.super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
 					var differs bool
 					if err := a.super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
 						continue // this row has that value already
@@ -311,7 +312,7 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 // rehash makes sequences, hashes and links good again, as forty lines of Python do.
 func (a *audited) rehash() {
 	a.t.Helper()
-	rows := must(a.super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
+	rows := fixture.Must(a.super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
 		coalesce(idem_key, ''), coalesce(content_hash, ''), payload from events order by pos`))
 	type row struct {
 		Pos                    int64
@@ -324,7 +325,7 @@ func (a *audited) rehash() {
 		Actor, KeyID           string
 		Idem, Content, Payload []byte
 	}
-	events := must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
+	events := fixture.Must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
 	type head struct {
 		seq  int64
 		hash [32]byte
@@ -391,8 +392,8 @@ func placesOf(r ledger.Report) []string {
 func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t)
-	l := open(t, a.db)
-	v := must(l.OpenVault(t.Context(), a.audit.KEK))
+	l := fixture.Open(t, a.db)
+	v := fixture.Must(l.OpenVault(t.Context(), a.audit.KEK))
 	during, erased := a.audit, false
 	during.Progress = func(int64, int64) {
 		if !erased {
@@ -433,8 +434,8 @@ func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t)
-	l := open(t, a.db)
-	keep(t, l, t.TempDir())
+	l := fixture.Open(t, a.db)
+	fixture.Keep(t, l, t.TempDir())
 	home, round := l.Home("org_a"), 0
 	grows := &growing{}
 	grows.grow = func() {
@@ -443,16 +444,16 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 			var drafts []ledger.Draft
 			for j := range ledger.MaxEvents {
 				id := fmt.Sprint("grown", round, "_", i, "_", j)
-				drafts = append(drafts, draft(id, ledger.New(), id))
+				drafts = append(drafts, fixture.Draft(id, ledger.New(), id))
 			}
-			last = must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
+			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
 		}
 		round++
 		home.Covered(context.Background(), last.Events[0].Position)
 	}
-	cfg := must(pgxpool.ParseConfig(a.db.SuperURL))
+	cfg := fixture.Must(pgxpool.ParseConfig(a.db.SuperURL))
 	cfg.ConnConfig.Tracer = grows
-	pool := must(pgxpool.NewWithConfig(t.Context(), cfg))
+	pool := fixture.Must(pgxpool.NewWithConfig(t.Context(), cfg))
 	defer pool.Close()
 	report, err := a.audit.RunOn(t.Context(), pool)
 	if err != nil || len(report.Faults) > 0 || grows.times == 0 {

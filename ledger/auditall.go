@@ -79,7 +79,7 @@ func (r *Report) add(of Report) {
 // NewestNotes reads, for each partition of a database, the newest checkpoint up to a
 // position; a partition without one has none in the list.
 func NewestNotes(ctx context.Context, databaseURL string, upTo []int64) (notes [][]byte, err error) {
-	conn, err := connect(ctx, databaseURL)
+	conn, err := Connect(ctx, databaseURL)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		fault("payload", "want canonical JSON")
 		return
 	}
-	if e.Tenant == serviceTenant(r.p) && e.Stream == SigningKeyStream {
+	if e.Tenant == ServiceIn(r.p) && e.Stream == SigningKeyStream {
 		kept := *e
 		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
 		s.keys = append(s.keys, kept)
@@ -183,12 +183,12 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		fault("payload", "integrity: the algorithms are not ours")
 	}
-	signing, whyNot := r.ring.used(i.KeyID, e.Position)
+	signing, whyNot := r.ring.InUse(i.KeyID, e.Position)
 	if whyNot != "" {
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
-	if signing.void(e.Position) { // as the operator has said: history is what it was
+	if signing.Compromised(e.Position) { // as the operator has said: history is what it was
 		s.void.add(voided{e.Position, 1})
 	}
 	key := signing.Public

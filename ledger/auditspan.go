@@ -71,7 +71,7 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 	if s.err = s.readArchive(ctx, r); s.err != nil { // before the statement, whose time is short
 		return s
 	}
-	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
+	rows, err := r.pool.Query(ctx, `select p, `+EventColumns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
 	if err != nil {
 		s.err = err
 		return s
@@ -117,7 +117,7 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 	if read && e.PayloadHash != sha256.Sum256(e.Payload) {
 		s.fault(eventFault(e.Position, "payload_hash", "the payload hashes to %x", sha256.Sum256(e.Payload)))
 	}
-	preimage = e.preimage(preimage)
+	preimage = e.Preimage(preimage)
 	if e.Hash != sha256.Sum256(preimage) {
 		s.fault(eventFault(e.Position, "hash", "the columns hash to %x", sha256.Sum256(preimage)))
 	}
@@ -147,7 +147,7 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 		}
 		return preimage
 	}
-	if !r.ChainOnly || e.Tenant == serviceTenant(r.p) && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
+	if !r.ChainOnly || e.Tenant == ServiceIn(r.p) && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
 	return preimage

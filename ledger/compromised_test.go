@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -16,10 +17,10 @@ import (
 // signedBy is an event with a record that a key signed.
 func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) int64 {
 	t.Helper()
-	envelope := must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
+	envelope := fixture.Must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
 	result, err := l.Append(t.Context(), ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{{Stream: "signed", Expect: ledger.Any(1000), ID: "evt_" + id,
 		Type: "test.signed", SchemaVersion: 1, Actor: "test", KeyID: signer.KeyID(),
-		Payload: must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity}))}}})
+		Payload: fixture.Must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity}))}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,18 +33,18 @@ func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) in
 func TestACompromisedKey(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	db, folder := onePartition(t), t.TempDir()
-	l := open(t, db)
-	record, next := must(seal.NewSigner(bytes.Repeat([]byte{1}, 32))), must(seal.NewSigner(bytes.Repeat([]byte{2}, 32)))
-	nextCheckpoint := must(seal.NewSigner(bytes.Repeat([]byte{3}, 32)))
+	db, folder := fixture.OnePartition(t), t.TempDir()
+	l := fixture.Open(t, db)
+	record, next := fixture.Must(seal.NewSigner(bytes.Repeat([]byte{1}, 32))), fixture.Must(seal.NewSigner(bytes.Repeat([]byte{2}, 32)))
+	nextCheckpoint := fixture.Must(seal.NewSigner(bytes.Repeat([]byte{3}, 32)))
 	if err := l.Activate(ctx, record, "evt_key"); err != nil {
 		t.Fatal(err)
 	}
-	keep(t, l, folder)
+	fixture.Keep(t, l, folder)
 	var positions []int64
 	for i := range 6 {
 		positions = append(positions, signedBy(t, l, record, fmt.Sprint("old_", i)))
-		covered(t, l, positions[i])
+		fixture.Covered(t, l, positions[i])
 	}
 	from := positions[3]
 	rotate := func(purpose string, old, with *seal.Signer, from int64, id string) error {
@@ -58,7 +59,7 @@ func TestACompromisedKey(t *testing.T) {
 	if err := rotate(ledger.PurposeRecord, record, next, from, "record"); err != nil {
 		t.Fatal(err)
 	}
-	if err := rotate(ledger.PurposeCheckpoint, checkpointSigner(t), nextCheckpoint, from, "heads"); err != nil {
+	if err := rotate(ledger.PurposeCheckpoint, fixture.CheckpointSigner(t), nextCheckpoint, from, "heads"); err != nil {
 		t.Fatal(err)
 	}
 	signedBy(t, l, next, "new")
@@ -88,7 +89,7 @@ func TestACompromisedKey(t *testing.T) {
 	}
 	l.Close()
 	// A start, with the new key for checkpoints and with no note of it yet.
-	again := open(t, db)
+	again := fixture.Open(t, db)
 	if found, _, err := again.CheckOutside(ctx, ledger.Checkpoints{Signer: nextCheckpoint, Folder: checkpoint.Folder{Path: folder}}); err != nil || !found {
 		t.Errorf("the next start: found %v, %v", found, err)
 	}

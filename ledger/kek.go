@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -24,7 +25,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	if err != nil {
 		return 0, fmt.Errorf("the new key: %w", err)
 	}
-	conn, err := connect(ctx, databaseURL)
+	conn, err := Connect(ctx, databaseURL)
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +77,7 @@ func alone(ctx context.Context, conn *pgx.Conn) error {
 		if others == 0 {
 			return nil
 		}
-		sleep(ctx, nil, 100*time.Millisecond)
+		wait.For(ctx, nil, 100*time.Millisecond)
 	}
 	return fmt.Errorf("%d other sessions use the database: stop every node first (those of a cluster itself only a login with pg_read_all_stats can tell from nodes)", others)
 }

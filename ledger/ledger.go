@@ -71,6 +71,7 @@ import (
 
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
@@ -153,9 +154,9 @@ type Ledger struct {
 	resets     atomic.Int64 // of the pool
 	clock      func() time.Time
 	log        *slog.Logger
-	partitions []*Partition // by number
-	wake       broadcast    // after every commit of this node, and on every NOTIFY
-	own        broadcast    // after every commit of this node
+	partitions []*Partition   // by number
+	wake       wait.Broadcast // after every commit of this node, and on every NOTIFY
+	own        wait.Broadcast // after every commit of this node
 	stop       context.CancelFunc
 	done       sync.WaitGroup // listener, notifier and keepers
 	turn       chan struct{}  // of InTurn
@@ -200,8 +201,9 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// connect opens one connection of its own, as whom the URL names.
-func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+// Connect opens one connection, as the role that the URL names, for the commands of an
+// operator that the ledger's own role may not carry out.
+func Connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
 		return nil, err
@@ -274,8 +276,18 @@ func (l *Ledger) Close() {
 	l.pool.Close()
 }
 
-// Pool gives projections their connections: rows and checkpoint of a read model
-// move in one transaction of this pool. It never writes events.
+// Go runs work of another room of the ledger in the background. Close ends its context
+// and waits for it.
+func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
+
+// Log is where the ledger reports what its operator should know.
+func (l *Ledger) Log() *slog.Logger { return l.log }
+
+// Now is the time of the ledger's clock.
+func (l *Ledger) Now() time.Time { return l.clock() }
+
+// Pool has the connections of the read models: their rows and their checkpoint change in
+// one transaction of it. Nothing writes events through it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
 // InTurn asks the database something short for a reader that follows the ledger, and
@@ -291,8 +303,12 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	}
 }
 
-// Stopped says why this node appends no more, or nil. Reading goes on. What stops it
-// in one partition stops it in all: the database is not the one it was.
+// Refuse stops appends on this node, in every partition, until it is started again, and
+// returns the error of each refused append. Reading goes on.
+func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
+
+// Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
+// partition stops all of them: the database is not the one it was.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -42,12 +43,12 @@ type SelfChecks struct {
 // slower while others append, and heeds what it finds. What lies in the archive is not
 // fetched every day. Where something is remembered as false it begins at once.
 func (l *Ledger) CheckItself(c SelfChecks) {
-	wait := selfCheckFirst
-	if remembered, _ := c.Folder.Finding(l.base()); remembered != "" {
-		wait = 0
+	pause := selfCheckFirst
+	if remembered, _ := c.Folder.Finding(l.Base()); remembered != "" {
+		pause = 0
 	}
 	l.done.Go(func() {
-		for ; sleep(l.background, l.suspicion, wait); wait = selfCheckEvery {
+		for ; wait.For(l.background, l.suspicion, pause); pause = selfCheckEvery {
 			l.Heed(c, l.CheckItselfNow(l.background, c.KEK, c.Folder))
 		}
 	})
@@ -62,13 +63,13 @@ func (l *Ledger) Heed(c SelfChecks, check SelfCheck) {
 	var err error
 	switch {
 	case check.False != "":
-		err = c.Folder.KeepFinding(l.base(), check.False)
+		err = c.Folder.KeepFinding(l.Base(), check.False)
 		if !c.GoOn {
 			l.Refuse(fmt.Errorf("%w: %s. countersign verify says all that is false: restore the newest copy that verifies, "+
 				"run countersign verify on it and start again, or go on with it as it is by serve --accept-findings", ErrTampered, check.False))
 		}
 	case check.Read:
-		err = c.Folder.ForgetFinding(l.base())
+		err = c.Folder.ForgetFinding(l.Base())
 	}
 	if err != nil {
 		l.log.Error("what the ledger's verification found could not be remembered", "error", err)
@@ -78,7 +79,7 @@ func (l *Ledger) Heed(c SelfChecks, check SelfCheck) {
 // HeedRemembered stops appends on a node that starts on a ledger which was found false
 // and has not verified since.
 func (l *Ledger) HeedRemembered(c SelfChecks) error {
-	remembered, err := c.Folder.Finding(l.base())
+	remembered, err := c.Folder.Finding(l.Base())
 	if err != nil {
 		return fmt.Errorf("read what the last verification found: %w", err)
 	}
@@ -105,7 +106,7 @@ func (r Report) FalseHistory() string {
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte, outside ...checkpoint.Store) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, Unarchived: true, Outside: outside, spanEvents: selfCheckSpan}
+	audit := Audit{Origin: l.Base(), KEK: kek, Workers: 1, Unarchived: true, Outside: outside, spanEvents: selfCheckSpan}
 	report, err := audit.all(ctx, l.pool)
 	check.Took, check.Events, check.Faults = time.Since(began), report.Events, len(report.Faults)
 	check.Read = err == nil && ctx.Err() == nil

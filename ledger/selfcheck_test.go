@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
 // A verification that finds history false stops appends, and says how to go on; one
@@ -28,7 +29,7 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer a.restore()
-			l := open(t, a.db)
+			l := fixture.Open(t, a.db)
 			a.exec(c.change)
 			check := l.CheckItselfNow(t.Context(), a.audit.KEK)
 			if check.Failed() != (c.name != "nothing") || (check.False != "") != c.stops {
@@ -36,7 +37,7 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 			}
 			checks := ledger.SelfChecks{Folder: checkpoint.Folder{Path: t.TempDir()}}
 			l.Heed(checks, check)
-			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
+			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
 			switch {
 			case !c.stops && err != nil:
 				t.Error(err)
@@ -64,12 +65,12 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 	ids := 0
 	starts := func(c ledger.SelfChecks, name string, appends bool) *ledger.Ledger {
 		t.Helper()
-		l := open(t, a.db)
+		l := fixture.Open(t, a.db)
 		if err := l.HeedRemembered(c); err != nil {
 			t.Fatal(err)
 		}
 		ids++
-		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
+		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
 		if appends != (err == nil) || !appends && (!errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "events, pos 3")) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -97,7 +98,7 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 func TestAReadThatFindsTamperingAsksForAVerification(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t)
-	l := open(t, a.db)
+	l := fixture.Open(t, a.db)
 	if word := l.Condition().Word; word != ledger.Unverified {
 		t.Errorf("before anybody has looked: %s", word)
 	}

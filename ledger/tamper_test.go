@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -38,8 +39,8 @@ var changes = map[string]string{
 // anything in the database; so are removed, inserted and cut-off rows.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	signer, err := seal.NewSigner(make([]byte, 32))
 	if err != nil {
@@ -49,14 +50,14 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		a := one(fmt.Sprint("a/", i), ledger.New(), fmt.Sprint("a", i))
-		a.Drafts = append(a.Drafts, draft("counter", ledger.Any(9), fmt.Sprint("b", i)))
+		a := fixture.One(fmt.Sprint("a/", i), ledger.New(), fmt.Sprint("a", i))
+		a.Drafts = append(a.Drafts, fixture.Draft("counter", ledger.Any(9), fmt.Sprint("b", i)))
 		a.Tenant = fmt.Sprint("org_", i%2)
 		if _, err := l.Append(ctx, a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	clean(t, l, 7)
+	fixture.Clean(t, l, 7)
 	super, err := pgx.Connect(ctx, db.SuperURL)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	if _, err := super.Exec(ctx, `set session_replication_role = replica; create table kept as table events`); err != nil {
 		t.Fatal(err)
 	}
-	columns, err := pgx.CollectRows(must(super.Query(ctx, `select attname from pg_attribute
+	columns, err := pgx.CollectRows(fixture.Must(super.Query(ctx, `select attname from pg_attribute
 		where attrelid = 'events'::regclass and attnum > 0`)), pgx.RowTo[string])
 	if err != nil {
 		t.Fatal(err)
@@ -125,18 +126,11 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	}
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func TestTheApplicationCannotChangeEvents(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
-	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.New(), "a")); err != nil {
 		t.Fatal(err)
 	}
 	roles := map[string]string{"application": db.URL}
@@ -157,20 +151,20 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 		}
 		_ = conn.Close(t.Context())
 	}
-	clean(t, l, 1)
+	fixture.Clean(t, l, 1)
 }
 
 // A record is hashed again before it is served.
 func TestATamperedEventIsNotServed(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
-	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.New(), "a")); err != nil {
 		t.Fatal(err)
 	}
-	super := must(pgx.Connect(t.Context(), db.SuperURL))
+	super := fixture.Must(pgx.Connect(t.Context(), db.SuperURL))
 	defer super.Close(t.Context())
-	must(super.Exec(t.Context(), `set session_replication_role = replica; update events set payload = '{"a":1}'`))
+	fixture.Must(super.Exec(t.Context(), `set session_replication_role = replica; update events set payload = '{"a":1}'`))
 	if _, err := l.Read(t.Context(), "service", "s"); err == nil {
 		t.Error("a tampered event was served")
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/preimage"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -69,7 +70,7 @@ func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
 		if held {
 			return nil
 		}
-		return l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
+		return l.Row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
 	})
 	return held, err
 }
@@ -99,7 +100,7 @@ func kekName(kek []byte) string {
 // wrapping is what a wrapped key is bound to: its tenant, its id and the pseudonym of its subject,
 // so that no row can be given another's.
 func wrapping(tenant, id string, reference []byte) []byte {
-	return appendS(appendS(appendS(nil, tenant), id), reference)
+	return preimage.S(preimage.S(preimage.S(nil, tenant), id), reference)
 }
 
 // wrapKey wraps a data key: nonce, then ciphertext.
@@ -137,7 +138,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 // HMAC-SHA-256 under a key that is wrapped in the vault.
 func (v *Vault) Reference(tenant, subject string) Hash {
 	mac := hmac.New(sha256.New, v.ref)
-	mac.Write(appendS(appendS(nil, tenant), subject))
+	mac.Write(preimage.S(preimage.S(nil, tenant), subject))
 	return Hash(mac.Sum(nil))
 }
 
@@ -151,7 +152,7 @@ func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (str
 // destroyed.
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
-	err = v.ledger.row(ctx, `select key_id from subject_keys
+	err = v.ledger.Row(ctx, `select key_id from subject_keys
 		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
@@ -161,7 +162,7 @@ func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, er
 
 // Holds says whether a data key is a tenant's, destroyed or not.
 func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
-	err = v.ledger.row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
+	err = v.ledger.Row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
 		[]any{v.ledger.Home(tenant).p, tenant, keyID}, &held)
 	return held, err
 }
@@ -191,7 +192,7 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 
 // destroy makes sure that the key an event says is destroyed is.
 func (v *Vault) destroy(ctx context.Context, e Event) error {
-	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
 		return err
 	})
@@ -207,7 +208,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	key := make([]byte, 32)
 	rand.Read(key)
 	wrapped := wrapKey(v.kek, key, tenant, id, reference[:])
-	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).p, tenant, id, reference[:], v.kekID, wrapped)
 		return err
@@ -215,7 +216,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	if err != nil {
 		return "", fmt.Errorf("make a data key: %w", err)
 	}
-	err = v.ledger.row(ctx, `select key_id from subject_keys
+	err = v.ledger.Row(ctx, `select key_id from subject_keys
 		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	return id, err
 }
@@ -225,7 +226,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var erased bool
 	// The event counts as much as the row: a row that was put back from a backup opens
 	// nothing.
-	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
+	err := v.ledger.Row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
 		[]any{v.ledger.Home(tenant).p, tenant, id, events.TypeSubjectErased}, &reference, &wrapped, &erased)
@@ -330,7 +331,7 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 }
 
 func (s sealed) additional(tenant, eventID string) []byte {
-	return appendS(appendS(appendS(nil, tenant), eventID), s.KeyID)
+	return preimage.S(preimage.S(preimage.S(nil, tenant), eventID), s.KeyID)
 }
 
 func (o opening) commitment() string {

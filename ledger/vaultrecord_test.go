@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -18,8 +19,8 @@ import (
 // signature as soon as it is opened, and as stored after an erasure.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -42,7 +43,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload, err := v.SealRecord(ctx, "org_1", "evt_1", id, signer,
-		map[string]jsontext.Value{"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId", "/record/subject/purpose", "/toolArguments")
+		map[string]jsontext.Value{"record": envelope.Record, "integrity": fixture.Must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId", "/record/subject/purpose", "/toolArguments")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 	var opened events.DecisionRecorded
 	if err := v.Open(ctx, result.Events[0], &opened); err != nil || string(opened.Record) != string(record) {
 		t.Fatalf("opened %s, %v", opened.Record, err)
@@ -72,11 +73,11 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, ledger.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
 		t.Errorf("after erasure %s, %v", opened.Record, err)
 	}
-	clean(t, l, 3)
+	fixture.Clean(t, l, 3)
 
 	// A record changed by somebody with the database and no key is found.
 	draft.Stream, draft.Type, draft.ID, draft.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
-	must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
+	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
 	report, err := l.VerifyDatabase(ctx, nil)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 4 || report.Faults[0].Column != "payload" {
 		t.Errorf("a changed record: %v %v", report.Faults, err)

@@ -45,7 +45,7 @@ func (w *walk) next(e Event) {
 	if want := Hash(sha256.Sum256(e.Payload)); e.PayloadHash != want {
 		w.fault(e, "payload_hash", "the payload hashes to %s", want)
 	}
-	if want := e.sum(); e.Hash != want {
+	if want := e.Sum(); e.Hash != want {
 		w.fault(e, "hash", "the columns hash to %s", want)
 	}
 	if f := groupFault(edge(w.last), edge(e)); f != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -23,7 +24,7 @@ import (
 type auditedPayload struct {
 	Record     jsontext.Value
 	Integrity  *seal.Integrity
-	Sealed     *sealed
+	Sealed     *sealing.Sealed
 	Policy     jsontext.Value
 	PolicyHash string
 	KeyID      string
@@ -155,7 +156,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
 		record, openings = r.vault.open(ctx, *e, payload)
 		switch {
-		case errors.Is(openings, ErrErased):
+		case errors.Is(openings, errClosed):
 			s.unopened++
 		case openings != nil:
 			fault("payload", "sealed: %s", openings)
@@ -251,6 +252,13 @@ func (s *spanResult) meaning(r *audit, e *Event, payload auditedPayload, t *tena
 	}
 }
 
+// errClosed is a box without its data key: no key-encryption key was given, or the data
+// key was destroyed.
+var errClosed = errors.New("the personal members are not opened")
+
+// auditDataKeys bounds the memory of unwrapped keys.
+const auditDataKeys = 10_000
+
 // auditVault opens sealed members with keys that it unwraps itself.
 type auditVault struct {
 	pool *pgxpool.Pool
@@ -267,24 +275,24 @@ func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error)
 		return v, nil
 	}
 	var err error
-	if v.kek, err = newAEAD(kek); err != nil {
+	if v.kek, err = sealing.Cipher(kek); err != nil {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
 	return v, nil
 }
 
 // open puts the personal members of a payload back and returns its record, if it
-// has one. Without their key it is ErrErased.
+// has one. Without their key it is errClosed.
 func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) (jsontext.Value, error) {
 	s, record := *payload.Sealed, payload.Record
 	if v.kek == nil {
-		return record, ErrErased
+		return record, errClosed
 	}
 	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
 	if err != nil {
 		return record, err
 	}
-	openings, err := s.open(key, e.Tenant, e.ID)
+	openings, err := s.Open(key, e.Tenant, e.ID)
 	if err != nil {
 		return record, errors.New("the box does not open: it is of another event, or was changed")
 	}
@@ -292,8 +300,8 @@ func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) 
 	if err != nil {
 		return record, err
 	}
-	if err := reopen(e, members, openings); err != nil {
-		return record, err
+	if err := sealing.Reopen(members, openings); err != nil {
+		return record, fmt.Errorf("%w: %w of %s", ErrTampered, err, e.ID)
 	}
 	return members["record"], nil
 }
@@ -305,7 +313,7 @@ func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEA
 	v.mu.Unlock()
 	if hit {
 		if key == nil {
-			return nil, ErrErased
+			return nil, errClosed
 		}
 		return key, nil
 	}
@@ -315,22 +323,22 @@ func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEA
 		return nil, fmt.Errorf("read a data key: %w", err)
 	}
 	if len(wrapped) > 0 {
-		raw, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
+		raw, err := sealing.Unwrap(v.kek, wrapped, tenant, id, reference)
 		if err != nil {
 			return nil, errors.New("its data key does not unwrap")
 		}
-		if key, err = newAEAD(raw); err != nil {
+		if key, err = sealing.Cipher(raw); err != nil {
 			return nil, err
 		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.cache) >= cachedDataKeys {
+	if len(v.cache) >= auditDataKeys {
 		clear(v.cache)
 	}
 	v.cache[name] = key
 	if key == nil {
-		return nil, ErrErased
+		return nil, errClosed
 	}
 	return key, nil
 }
@@ -373,10 +381,10 @@ func (r *audit) dataKeys(ctx context.Context) error {
 			case said:
 				fault("wrapped_key", "the event at %d says that the key was destroyed, and it is here", e.position)
 			case r.vault.kek != nil:
-				if want := kekName(r.KEK); kekID != want {
+				if want := sealing.KEKName(r.KEK); kekID != want {
 					fault("kek_id", "want %s", want)
 				}
-				if _, err := unwrapKey(r.vault.kek, wrapped, tenant, id, reference); err != nil {
+				if _, err := sealing.Unwrap(r.vault.kek, wrapped, tenant, id, reference); err != nil {
 					fault("wrapped_key", "it does not unwrap for this tenant, key_id and subject_ref")
 				}
 			}

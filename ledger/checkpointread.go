@@ -75,9 +75,9 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readTiles reads stored tiles in the order asked for; one that is not stored has
+// ReadTiles reads stored tiles in the order asked for; one that is not stored has
 // no data.
-func readTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]tree.Tile, error) {
+func ReadTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]tree.Tile, error) {
 	levels, numbers := make([]int16, len(wanted)), make([]int64, len(wanted))
 	for i, t := range wanted {
 		levels[i], numbers[i] = int16(t.Level), t.N
@@ -116,7 +116,7 @@ func (p *Partition) Proofs(ctx context.Context) (*tree.Proofs, *Published, error
 func (p *Partition) proofsAt(ctx context.Context, size int64, root tree.Hash) *tree.Proofs {
 	return tree.NewProofs(ctx, size, root, func(ctx context.Context, wanted []tree.Tile) (found []tree.Tile, err error) {
 		err = p.ledger.Reading(ctx, func() (err error) {
-			found, err = readTiles(ctx, p.ledger.pool, p.p, wanted)
+			found, err = ReadTiles(ctx, p.ledger.pool, p.p, wanted)
 			return err
 		})
 		return found, err
@@ -135,7 +135,7 @@ func (p *Partition) Tile(ctx context.Context, level int, n int64, width int) ([]
 	}
 	var found []tree.Tile
 	err = p.ledger.Reading(ctx, func() (err error) {
-		found, err = readTiles(ctx, p.ledger.pool, p.p, []tree.Tile{{Level: level, N: n}})
+		found, err = ReadTiles(ctx, p.ledger.pool, p.p, []tree.Tile{{Level: level, N: n}})
 		return err
 	})
 	if err != nil || len(found[0].Data) < 32*width {

@@ -88,7 +88,7 @@ func lastSize(p *Published) int64 {
 
 // resume reads the right edge, which must have the root that is stored.
 func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root Hash) (*tree.Builder, error) {
-	partial, err := readTiles(ctx, tx, k.partition.p, tree.Partial(size))
+	partial, err := ReadTiles(ctx, tx, k.partition.p, tree.Partial(size))
 	if err != nil {
 		return nil, err
 	}

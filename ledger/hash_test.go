@@ -62,7 +62,7 @@ func TestVerifierFindsEveryChange(t *testing.T) {
 	first.Hash = first.Sum()
 	second.Prev = first.Hash
 	second.Hash = second.Sum()
-	verify := func(events ...Event) []Fault {
+	verify := func(events ...Event) []string {
 		w := newWalk(origin)
 		for _, e := range events {
 			w.next(e)

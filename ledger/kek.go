@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/ledger/internal/wait"
-	"github.com/jackc/pgx/v5"
 )
 
 // RotateKEK wraps every data key anew, under another key-encryption key, in one

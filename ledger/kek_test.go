@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -32,7 +33,7 @@ func TestRotateKEK(t *testing.T) {
 			Type: "key.issued", SchemaVersion: 1, Payload: payload}}}))
 		stored = append(stored, r.Events...)
 	}
-	erase(t, v, "service", "sub_4")
+	fixture.Erase(t, v, "service", "sub_4")
 	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a node: %v", err)
 	}
@@ -78,7 +79,7 @@ func TestRotateKEK(t *testing.T) {
 	if again := fixture.Must(fresh.Subject(ctx, "service", "email:0", "sub_new")); again != "sub_0" {
 		t.Errorf("a subject has another name: %s", again)
 	}
-	report := fixture.Must(ledger.AuditDatabase(ctx, db.URL, ledger.Audit{KEK: next}))
+	report := fixture.Must(audit.Database(ctx, db.URL, audit.Options{KEK: next}))
 	if len(report.Faults) > 0 {
 		t.Errorf("%v", report.Faults)
 	}

@@ -69,7 +69,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
@@ -144,8 +143,15 @@ type Options struct {
 	Partitions int
 	// Tracer sees every statement of this node before and after it runs; nil: none.
 	Tracer pgx.QueryTracer
-	// Archive is where payloads lie that have left the database; nil: none can be read.
-	Archive checkpoint.Files
+	// Archive reads payloads that have left the database; nil: none can be read.
+	Archive Archive
+}
+
+// Archive reads payloads that have left the database. Package archive has its only
+// implementation, which needs this package.
+type Archive interface {
+	// Payload returns the payload of an event whose row has none. db is the ledger's pool.
+	Payload(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error)
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
@@ -160,7 +166,7 @@ type Ledger struct {
 	stop       context.CancelFunc
 	done       sync.WaitGroup // listener, notifier and keepers
 	turn       chan struct{}  // of InTurn
-	archive    *archive
+	archive    Archive        // nil: payloads that have left the database cannot be read
 	stats      Stats
 	broken     atomic.Pointer[error] // why this node appends no more, in any partition
 
@@ -183,7 +189,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: o.Archive, turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()
@@ -275,6 +281,9 @@ func (l *Ledger) Close() {
 	l.done.Wait()
 	l.pool.Close()
 }
+
+// Archive is the one that the ledger was opened with, or nil.
+func (l *Ledger) Archive() Archive { return l.archive }
 
 // Go runs work of another room of the ledger in the background. Close ends its context
 // and waits for it.

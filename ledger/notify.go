@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
 // channel carries "this partition has events up to this position" between the nodes of one

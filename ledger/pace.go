@@ -2,9 +2,10 @@ package ledger
 
 import (
 	"context"
-	"github.com/countersign/countersign/ledger/internal/wait"
 	"io"
 	"time"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
 // Pace lets appends go first. A reader of the whole history, for example an audit or an

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign/countersign/ledger/internal/wait"
@@ -105,7 +106,7 @@ var ErrPartitions = errors.New("the number of partitions of a ledger is fixed wh
 
 // readPartitions reads how many partitions a ledger has, and their origins, which must
 // be those of one ledger. wanted is how many the settings name, 0 for any.
-func readPartitions(ctx context.Context, db querier, wanted int) ([]string, error) {
+func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string, error) {
 	rows, err := db.Query(ctx, `select p, origin from ledger_head order by p`)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)

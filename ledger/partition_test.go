@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -202,7 +203,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	if _, _, err := l.CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
 		t.Errorf("the start: %v", err)
 	}
-	report, err := l.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +345,7 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 			t.Errorf("partition %d: %v", p, err)
 		}
 	}
-	report, err := second.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), second, nil)
 	if err != nil || len(report.Faults) > 0 || len(report.Partitions) != n {
 		t.Errorf("verify: %v, %+v", err, report)
 	}

@@ -70,6 +70,25 @@ func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Eve
 	return events, nil
 }
 
+// fill reads the payloads that are in the archive.
+func (p *Partition) fill(ctx context.Context, events []Event) error {
+	for i := range events {
+		e := &events[i]
+		if e.Payload != nil {
+			continue
+		}
+		if p.ledger.archive == nil {
+			return fmt.Errorf("%w: the payload of position %d is archived, and this ledger was opened without an archive", ErrUnavailable, e.Position)
+		}
+		payload, err := p.ledger.archive.Payload(ctx, p.ledger.pool, e)
+		if err != nil {
+			return err
+		}
+		e.Payload = payload
+	}
+	return nil
+}
+
 // rows is query, except that the payloads of archived events stay nil.
 func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Event, error) {
 	l := p.ledger

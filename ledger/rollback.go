@@ -166,15 +166,15 @@ func (p *Partition) declared(ctx context.Context, size int64) (bool, error) {
 		return false, err
 	}
 	for _, e := range history.Events {
-		if r, ok := declaration(e); ok && r.LostFrom <= size && size <= r.LostTo {
+		if r, ok := Declaration(e); ok && r.LostFrom <= size && size <= r.LostTo {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// declaration reads the record of a ledger.rollback_declared.
-func declaration(e Event) (events.Rollback, bool) {
+// Declaration reads the record of a ledger.rollback_declared.
+func Declaration(e Event) (events.Rollback, bool) {
 	var stored events.RollbackDeclared
 	var record events.Rollback
 	ok := e.Type == events.TypeRollbackDeclared && e.Read(&stored) == nil && canon.Decode(stored.Record, &record) == nil
@@ -213,7 +213,7 @@ func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
 		for n := from / tree.Width; n <= (size-1)/tree.Width && n <= (from+feedBatch)/tree.Width; n++ {
 			wanted = append(wanted, tree.Tile{N: n})
 		}
-		tiles, err := readTiles(ctx, p.ledger.pool, p.p, wanted)
+		tiles, err := ReadTiles(ctx, p.ledger.pool, p.p, wanted)
 		if err != nil {
 			return err
 		}

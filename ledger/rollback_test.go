@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
@@ -92,7 +93,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 			if _, err := l.Append(t.Context(), fixture.One("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
 				t.Errorf("an append: %v", err)
 			}
-			if check := l.CheckItselfNow(t.Context(), nil, folder); check.False == "" || l.Condition().Sentence != ledger.SaysReadOnly {
+			if check := audit.SelfCheck(t.Context(), l, nil, folder); check.False == "" || l.Condition().Sentence != ledger.SaysReadOnly {
 				t.Errorf("it verified itself: %+v, %+v", check, l.Condition())
 			}
 			if _, err := l.Partition(0).After(t.Context(), 0, 10); err != nil {
@@ -132,16 +133,16 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if !errors.As(err, &rollback) {
 		t.Fatal(err)
 	}
-	if report := fixture.Must(l.VerifyDatabase(t.Context(), nil, folder)); !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") {
+	if report := fixture.Must(audit.Ledger(t.Context(), l, nil, folder)); !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") {
 		t.Errorf("verified before: %v", report.Faults)
 	}
-	if check := l.CheckItselfNow(t.Context(), nil, folder); !strings.Contains(check.False, "ROLLBACK") {
+	if check := audit.SelfCheck(t.Context(), l, nil, folder); !strings.Contains(check.False, "ROLLBACK") {
 		t.Errorf("it verified itself before: %+v", check)
 	}
 	if err := l.AcceptRollback(t.Context(), rollback, record, "evt_back"); err != nil {
 		t.Fatal(err)
 	}
-	if report := fixture.Must(l.VerifyDatabase(t.Context(), nil, folder)); len(report.Faults) > 0 {
+	if report := fixture.Must(audit.Ledger(t.Context(), l, nil, folder)); len(report.Faults) > 0 {
 		t.Errorf("verified behind it: %v", report.Faults)
 	}
 	if _, err := other.Append(t.Context(), fixture.One("y", ledger.New(), "y")); !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "start this node again") {

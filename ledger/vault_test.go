@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if _, err := l.OpenVault(ctx, bytes.Repeat([]byte{8}, 32)); !errors.Is(err, ledger.ErrWrongKEK) {
 		t.Errorf("another KEK: %v", err)
 	}
-	erase(t, v, "service", id)
+	fixture.Erase(t, v, "service", id)
 	fresh, err := l.OpenVault(ctx, kek)
 	if err != nil {
 		t.Fatal(err)
@@ -120,18 +119,6 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 	}
 }
 
-// erase destroys a data key, twice: the second time it is the same answer.
-func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
-	t.Helper()
-	payload := []byte(fmt.Sprintf(`{"approvedBy":"cus_2","keyId":%q,"reason":"asked for","requestedBy":"cus_1"}`, id))
-	for n := range 2 {
-		result, err := v.Erase(t.Context(), tenant, id, ledger.Draft{ID: fmt.Sprint("evt_erased_", id, n), Actor: "operator", Payload: payload})
-		if err != nil || result.Replayed != (n == 1) {
-			t.Fatalf("erase: %+v, %v", result, err)
-		}
-	}
-}
-
 // The service can make data keys, and destroy one only together with the event that
 // says so.
 func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
@@ -165,7 +152,7 @@ func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	if _, err := v.Erase(t.Context(), ledger.ServiceTenant, "subject_ref", ledger.Draft{ID: "evt_x", Payload: []byte(`{}`)}); err == nil {
 		t.Error("the key that names subjects was erased")
 	}
-	erase(t, v, "org_1", id)
+	fixture.Erase(t, v, "org_1", id)
 	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != "" {
 		t.Errorf("after erasure: %q", found)
 	}

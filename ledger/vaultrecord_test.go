@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
@@ -65,7 +66,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Errorf("the opened record does not verify: %v", err)
 	}
 
-	erase(t, v, "org_1", id)
+	fixture.Erase(t, v, "org_1", id)
 	fresh, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	// A record changed by somebody with the database and no key is found.
 	draft.Stream, draft.Type, draft.ID, draft.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
 	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
-	report, err := l.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, l, nil)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 4 || report.Faults[0].Column != "payload" {
 		t.Errorf("a changed record: %v %v", report.Faults, err)
 	}

@@ -53,7 +53,7 @@ func (c *archiveMoveCmd) Run(ctx context.Context, o *output) error {
 			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
 		}
 		a.Signer, a.Before = n.app.Signer, time.Now().Add(-c.OlderThan)
-		return n.ledger.Archive(ctx, a)
+		return n.ledger.Move(ctx, a)
 	})
 }
 

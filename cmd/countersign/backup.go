@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/backup"
 	"github.com/countersign/countersign/migrations"
 )
@@ -249,9 +250,9 @@ type restoreCmd struct {
 
 // restored is what restore says.
 type restored struct {
-	Position int64         `json:"position"`
-	Report   ledger.Report `json:"report"`
-	Notes    string        `json:"notes"` // what the checkpoints outside the database say
+	Position int64        `json:"position"`
+	Report   audit.Report `json:"report"`
+	Notes    string       `json:"notes"` // what the checkpoints outside the database say
 }
 
 // Run restores, verifies every event and compares with the checkpoints that lie
@@ -276,7 +277,7 @@ func (c *restoreCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	report, err := n.ledger.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, n.ledger, nil)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) 
 	var rollback *ledger.Rollback
 	switch {
 	case errors.As(err, &rollback) && !d.acceptRollback:
-		n.ledger.Refuse(rollback)
+		_ = n.ledger.Refuse(rollback)
 		return nil
 	case errors.As(err, &rollback):
 		if n.app.Signer == nil {
@@ -121,7 +121,7 @@ func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) 
 		}
 		return n.acceptRollbacks(ctx, c, rollback)
 	case errors.Is(err, ledger.ErrTampered):
-		n.ledger.Refuse(err)
+		_ = n.ledger.Refuse(err)
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at the checkpoints outside the database: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -63,7 +64,7 @@ func (c *demoCmd) Run(ctx context.Context, o *output) (err error) {
 		return err
 	}
 	t.say("Verify the whole ledger: every hash, link, signature and position")
-	report, err := s.node.ledger.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, s.node.ledger, nil)
 	if err != nil {
 		return err
 	}

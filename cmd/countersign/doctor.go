@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -105,7 +106,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	if text := n.readOnly(); text != "" {
 		found = append(found, finding{"ledger", "bad", text})
 	}
-	report, err := n.ledger.VerifyDatabase(ctx, nil, n.checkpoints.Stores()...)
+	report, err := audit.Ledger(ctx, n.ledger, nil, n.checkpoints.Stores()...)
 	switch {
 	case err != nil:
 		found = append(found, finding{"ledger", "bad", err.Error()})

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -67,7 +68,7 @@ func (n *node) begin(ctx context.Context, d *data, development bool) error {
 	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
 		return err
 	}
-	if err := n.ledger.HeedRemembered(n.selfChecks(d)); err != nil {
+	if err := audit.HeedRemembered(n.ledger, n.selfChecks(d)); err != nil {
 		return err
 	}
 	if err := n.openVault(ctx, d, development && d.private()); err != nil {
@@ -133,7 +134,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
-	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: files}); err != nil {
+	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions, Archive: ledger.NewArchiveReader(files)}); err != nil {
 		return err
 	}
 	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.ledger.Origin(), "/0") {
@@ -165,8 +166,8 @@ func (n *node) lasting(ctx context.Context) error {
 }
 
 // selfChecks is how this node verifies its ledger, and where it remembers what it found.
-func (n *node) selfChecks(d *data) ledger.SelfChecks {
-	return ledger.SelfChecks{KEK: n.kek, Folder: n.checkpoints.Folder, GoOn: d.acceptFindings}
+func (n *node) selfChecks(d *data) audit.SelfChecks {
+	return audit.SelfChecks{KEK: n.kek, Folder: n.checkpoints.Folder, GoOn: d.acceptFindings}
 }
 
 // activate makes the signer's key a key of this ledger, or checks that it, or the

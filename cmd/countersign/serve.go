@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -171,7 +172,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
-	s.node.ledger.CheckItself(s.node.selfChecks(&c.data))
+	audit.Daily(s.node.ledger, s.node.selfChecks(&c.data))
 	return s, nil
 }
 

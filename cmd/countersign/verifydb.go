@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -32,7 +33,7 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 		return err
 	}
 	defer leave()
-	report, err := ledger.AuditDatabase(ctx, url, a)
+	report, err := audit.Database(ctx, url, a)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 
 // forgetFinding lets nodes append again that have found this ledger false, and keep
 // their checkpoints where this command is told to look.
-func (c *verifyCmd) forgetFinding(report ledger.Report) error {
+func (c *verifyCmd) forgetFinding(report audit.Report) error {
 	outside, err := c.checkpoints(false)
 	if err != nil || c.ChainOnly {
 		return err
@@ -58,8 +59,8 @@ func (c *verifyCmd) forgetFinding(report ledger.Report) error {
 }
 
 // auditor collects what is brought from outside.
-func (c *verifyCmd) auditor() (ledger.Audit, error) {
-	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
+func (c *verifyCmd) auditor() (audit.Options, error) {
+	a := audit.Options{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
 	var err error
 	if a.Archive, err = c.archive(); err != nil {
 		return a, err
@@ -95,7 +96,7 @@ func (c *verifyCmd) auditor() (ledger.Audit, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Pins = append(a.Pins, ledger.Pin{Name: pinOf(c.Pin, p), Note: text})
+		a.Pins = append(a.Pins, audit.Pin{Name: pinOf(c.Pin, p), Note: text})
 	}
 	outside, err := c.checkpoints(false)
 	a.Outside = outside.Stores()
@@ -125,11 +126,11 @@ func (c *verifyCmd) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error
 
 // keepPin writes the newest checkpoint of a ledger that verified into the pin file:
 // whoever has it can tell next time whether history was taken back.
-func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Report) error {
+func (c *verifyCmd) keepPin(ctx context.Context, url string, report audit.Report) error {
 	if c.Pin == "" || report.Checkpoints == 0 {
 		return nil
 	}
-	notes, err := ledger.NewestNotes(ctx, url, report.Heads())
+	notes, err := audit.NewestNotes(ctx, url, report.Heads())
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func replacePin(path string, note []byte) error {
 	return nil
 }
 
-func printReport(o *output, report ledger.Report) error {
+func printReport(o *output, report audit.Report) error {
 	var b bytes.Buffer
 	if len(report.Faults) == 0 {
 		b.WriteString("VALID\n")

@@ -1,4 +1,4 @@
-package ledger_test
+package audit_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
@@ -73,7 +74,7 @@ func TestACompromisedKey(t *testing.T) {
 			t.Errorf("at %d: %q, want %q", position, why, want)
 		}
 	}
-	report, err := l.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Fatalf("%v, %v", report.Faults, err)
 	}
@@ -84,7 +85,7 @@ func TestACompromisedKey(t *testing.T) {
 	if !strings.Contains(gaps, "checkpoints, which a compromised key signed") {
 		t.Error(gaps)
 	}
-	if check := l.CheckItselfNow(ctx, nil); check.Failed() || check.False != "" {
+	if check := audit.SelfCheck(ctx, l, nil); check.Failed() || check.False != "" {
 		t.Errorf("the service's own verification: %+v", check)
 	}
 	l.Close()

@@ -45,6 +45,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -131,7 +132,7 @@ func startNode(t *testing.T, s setup) *node {
 			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
-	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: s.archive})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: ledger.NewArchiveReader(s.archive)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func (n *node) keys(s setup) {
 // verify checks the whole chain, as every test of an append does at its end.
 func (n *node) verify() {
 	n.t.Helper()
-	report, err := n.app.Ledger.VerifyDatabase(context.Background(), nil)
+	report, err := audit.Ledger(context.Background(), n.app.Ledger, nil)
 	if err != nil {
 		n.t.Errorf("verify: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -142,7 +143,7 @@ func (s *site) valid(t testing.TB, envelope string) bool {
 
 func clean(t *testing.T, s *site) {
 	t.Helper()
-	report, err := s.app.Ledger.VerifyDatabase(t.Context(), nil)
+	report, err := audit.Ledger(t.Context(), s.app.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy"
 )
@@ -173,7 +174,7 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	if _, err := n.app.ExportAgain(t.Context(), o.OrgID, asked.ExportID, t.TempDir()); !errors.As(err, &refused) || refused.Code != commands.CodeConflict {
 		t.Errorf("made again after the erasure: %v", err)
 	}
-	if report, err := n.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
+	if report, err := audit.Ledger(t.Context(), n.app.Ledger, nil); err != nil || len(report.Faults) > 0 {
 		t.Errorf("%v, %v", report.Faults, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -62,7 +63,7 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 		return seal.Examination{}, err
 	}
 	ctx := r.Context()
-	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) })
+	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
 // formOf is the form that calls a service; nil: there is no such service.

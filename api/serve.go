@@ -14,10 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gorilla/mux"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"

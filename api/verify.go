@@ -9,6 +9,7 @@ import (
 	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -65,7 +66,7 @@ var verifyRecord = &operation{
 		ctx := c.request.Context()
 		var place *seal.Place // of the first record that stands in the ledger
 		found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
-			check := s.app.Ledger.Locate(ctx, e)
+			check := audit.Locate(ctx, s.app.Ledger, e)
 			if check.Result == seal.Pass && place == nil {
 				place = e.Ledger
 			}

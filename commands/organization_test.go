@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -45,7 +46,7 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 // clean verifies the whole chain, as every test of an append does at its end.
 func clean(t *testing.T, a *commands.App) {
 	t.Helper()
-	report, err := a.Ledger.VerifyDatabase(t.Context(), nil)
+	report, err := audit.Ledger(t.Context(), a.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
@@ -122,7 +123,7 @@ func paidApp(t *testing.T, b *bank) *commands.App {
 // clean2 is clean for a cleanup, when the test's context has ended.
 func clean2(t *testing.T, a *commands.App) {
 	t.Helper()
-	report, err := a.Ledger.VerifyDatabase(context.Background(), nil)
+	report, err := audit.Ledger(context.Background(), a.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -159,7 +160,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 	if gone == 0 || readable < callers*each/2 || gone+readable != callers*each {
 		t.Errorf("%d decisions can be read, %d were erased", readable, gone)
 	}
-	report, err := ledger.AuditDatabase(ctx, db.URL, ledger.Audit{KEK: kek})
+	report, err := audit.Database(ctx, db.URL, audit.Options{KEK: kek})
 	if err != nil || len(report.Faults) > 0 || report.Records < callers*each {
 		t.Errorf("verify: %+v, %v", report, err)
 	}

@@ -45,7 +45,7 @@ var (
 // those hold. Each step is finished before the next begins, and any may be repeated
 // after a crash: the object is written, read back and checked; the database notes that
 // it holds the events; small transactions take the payloads out.
-func (l *Ledger) Archive(ctx context.Context, a Archiving) (moved int64, err error) {
+func (l *Ledger) Move(ctx context.Context, a Archiving) (moved int64, err error) {
 	err = l.moving(ctx, a.OwnerURL, a.Files, func(conn *pgx.Conn) error {
 		return l.each(func(p *Partition) error {
 			n, err := p.archiveOld(ctx, conn, a)
@@ -61,7 +61,7 @@ func (l *Ledger) moving(ctx context.Context, ownerURL string, files checkpoint.F
 	if files == nil {
 		return errArchiveNames
 	}
-	conn, err := connect(ctx, ownerURL)
+	conn, err := Connect(ctx, ownerURL)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (l *Ledger) moving(ctx context.Context, ownerURL string, files checkpoint.F
 }
 
 func (p *Partition) archiveOld(ctx context.Context, conn *pgx.Conn, a Archiving) (moved int64, err error) {
-	left, err := p.ledger.archive.spans(ctx, p.p, `and not complete order by first`)
+	left, err := spans(ctx, p.ledger.pool, p.p, `and not complete order by first`)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +104,7 @@ func (p *Partition) archiveOld(ctx context.Context, conn *pgx.Conn, a Archiving)
 		if err != nil || len(next) == 0 {
 			return moved, err
 		}
-		s := span{First: last + 1, Last: next[len(next)-1].Position}
+		s := ArchiveSpan{First: last + 1, Last: next[len(next)-1].Position}
 		if s.Object, err = p.keepObject(ctx, a, next); err != nil {
 			return moved, err
 		}
@@ -179,7 +179,7 @@ func (p *Partition) keepObject(ctx context.Context, a Archiving, next []Event) (
 }
 
 // thin takes the payloads of an object's events out of the database.
-func (p *Partition) thin(ctx context.Context, conn *pgx.Conn, s span) error {
+func (p *Partition) thin(ctx context.Context, conn *pgx.Conn, s ArchiveSpan) error {
 	for from := s.First; from <= s.Last; from += archiveStep {
 		_, err := conn.Exec(ctx, `update events set payload = null where p = $1 and pos between $2 and $3 and payload is not null and type = any($4)`,
 			p.p, from, min(from+archiveStep-1, s.Last), events.Archived)
@@ -197,7 +197,7 @@ func (p *Partition) thin(ctx context.Context, conn *pgx.Conn, s span) error {
 func (l *Ledger) BringBack(ctx context.Context, a Archiving, from int64) (brought int64, err error) {
 	err = l.moving(ctx, a.OwnerURL, a.Files, func(conn *pgx.Conn) error {
 		return l.each(func(p *Partition) error {
-			newest, err := l.archive.spans(ctx, p.p, `and last >= $2 order by first desc`, from)
+			newest, err := spans(ctx, l.pool, p.p, `and last >= $2 order by first desc`, from)
 			for _, s := range newest {
 				if err == nil {
 					err = p.bringBack(ctx, conn, a, s)
@@ -215,8 +215,8 @@ func (l *Ledger) BringBack(ctx context.Context, a Archiving, from int64) (brough
 	return brought, err
 }
 
-func (p *Partition) bringBack(ctx context.Context, conn *pgx.Conn, a Archiving, s span) error {
-	payloads, err := newArchive(a.Files, conn).read(ctx, s.Object)
+func (p *Partition) bringBack(ctx context.Context, conn *pgx.Conn, a Archiving, s ArchiveSpan) error {
+	payloads, err := NewArchiveReader(a.Files).read(ctx, s.Object)
 	if err != nil {
 		return err
 	}

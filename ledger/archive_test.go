@@ -19,15 +19,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
 // cold is the small ledger of audited, and a node on it with an archive.
 type cold struct {
-	*audited
+	*fixture.Audited
 	l      *ledger.Ledger
 	files  checkpoint.Files
 	all    []ledger.Event // as they were before
@@ -37,42 +39,42 @@ type cold struct {
 const perObject = 4
 
 func newCold(t *testing.T, files checkpoint.Files) *cold {
-	c := &cold{audited: newAudited(t), files: files}
-	c.audit.Archive = files
-	c.moving = ledger.Archiving{OwnerURL: c.db.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: must(seal.NewSigner(make([]byte, 32))), Events: perObject}
+	c := &cold{Audited: fixture.NewAudited(t), files: files}
+	c.Audit.Archive = files
+	c.moving = ledger.Archiving{OwnerURL: c.DB.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: fixture.Must(seal.NewSigner(make([]byte, 32))), Events: perObject}
 	c.l = c.node(files)
-	c.all = must(c.l.Partition(0).After(t.Context(), 0, 1000))
+	c.all = fixture.Must(c.l.Partition(0).After(t.Context(), 0, 1000))
 	return c
 }
 
 // node is another one on the same database.
 func (c *cold) node(files checkpoint.Files) *ledger.Ledger {
-	c.t.Helper()
-	l, err := ledger.Open(c.t.Context(), c.db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: files})
+	c.T.Helper()
+	l, err := ledger.Open(c.T.Context(), c.DB.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: ledger.NewArchiveReader(files)})
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	c.t.Cleanup(l.Close)
+	c.T.Cleanup(l.Close)
 	return l
 }
 
 func (c *cold) ask(query string, args ...any) (n int) {
-	c.t.Helper()
-	if err := c.super.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
-		c.t.Fatal(err)
+	c.T.Helper()
+	if err := c.Super.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
+		c.T.Fatal(err)
 	}
 	return n
 }
 
 // same wants every event to be read as it was, and the whole ledger to verify.
 func (c *cold) same(l *ledger.Ledger) {
-	c.t.Helper()
-	got, err := l.Partition(0).After(c.t.Context(), 0, 1000)
+	c.T.Helper()
+	got, err := l.Partition(0).After(c.T.Context(), 0, 1000)
 	if diff := cmp.Diff(c.all, got); diff != "" || err != nil {
-		c.t.Errorf("events are not as they were, %v: %s", err, diff)
+		c.T.Errorf("events are not as they were, %v: %s", err, diff)
 	}
-	if report, err := c.audit.RunOn(c.t.Context(), c.pool); err != nil || len(report.Faults) > 0 || report.Events != c.events {
-		c.t.Errorf("%+v, %v", report, err)
+	if report, err := audit.On(c.T.Context(), c.Pool, c.Audit); err != nil || len(report.Faults) > 0 || report.Events != c.Events {
+		c.T.Errorf("%+v, %v", report, err)
 	}
 }
 
@@ -93,12 +95,12 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			ctx := t.Context()
 			young := c.moving
 			young.Before = time.Now().Add(-time.Hour)
-			if moved, err := c.l.Archive(ctx, young); moved != 0 || err != nil {
+			if moved, err := c.l.Move(ctx, young); moved != 0 || err != nil {
 				t.Errorf("%d events moved that are younger, %v", moved, err)
 			}
-			full := c.events / perObject * perObject
+			full := c.Events / perObject * perObject
 			for _, want := range []int64{full, 0} { // what fills no object yet stays
-				if moved, err := c.l.Archive(ctx, c.moving); moved != want || err != nil {
+				if moved, err := c.l.Move(ctx, c.moving); moved != want || err != nil {
 					t.Fatalf("%d events moved, want %d, %v", moved, want, err)
 				}
 			}
@@ -116,7 +118,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			if err := c.l.ReadArchive(ctx); err != nil {
 				t.Error(err)
 			}
-			if reads, failures := c.l.ArchiveReads(); reads == 0 || failures != 0 {
+			if reads, failures := ledger.ArchiveOf(c.l).Reads(); reads == 0 || failures != 0 {
 				t.Errorf("%d objects were read, %d could not be", reads, failures)
 			}
 			for _, e := range c.all {
@@ -134,11 +136,11 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			if _, _, err := c.node(nil).CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
 				t.Error(err)
 			}
-			if _, err := c.l.Append(ctx, one("later", ledger.New(), "later")); err != nil {
+			if _, err := c.l.Append(ctx, fixture.One("later", ledger.New(), "later")); err != nil {
 				t.Fatal(err)
 			}
-			c.all, c.events = must(c.l.Partition(0).After(ctx, 0, 1000)), c.events+1
-			c.audit.Pins = nil
+			c.all, c.Events = fixture.Must(c.l.Partition(0).After(ctx, 0, 1000)), c.Events+1
+			c.Audit.Pins = nil
 			c.same(c.l)
 
 			if brought, err := c.l.BringBack(ctx, c.moving, full); brought != perObject || err != nil {
@@ -152,7 +154,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			if n := c.ask(`select (select count(*) from archives) + (select count(*) from events where payload is null)`); n != 0 {
 				t.Errorf("%d rows are still archived", n)
 			}
-			c.audit.Archive = nil
+			c.Audit.Archive = nil
 			c.same(c.l)
 		})
 	}
@@ -164,10 +166,10 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	v := must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
+	v := fixture.Must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
 	of := slices.IndexFunc(c.all, func(e ledger.Event) bool { return e.Stream == "decision/org_a_0" })
 	read := func() error {
 		h, err := c.l.Read(ctx, "org_a", "decision/org_a_0")
@@ -183,11 +185,11 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	if err := read(); err != nil {
 		t.Errorf("before: %v", err)
 	}
-	erase(t, v, "org_a", "sub_org_a_0")
+	fixture.Erase(t, v, "org_a", "sub_org_a_0")
 	if err := read(); !errors.Is(err, ledger.ErrErased) {
 		t.Errorf("after: %v", err)
 	}
-	if report := c.run(c.audit); len(report.Faults) > 0 {
+	if report := c.Run(c.Audit); len(report.Faults) > 0 {
 		t.Errorf("%+v", report.Faults)
 	}
 }
@@ -228,7 +230,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
-	full := int(c.events / perObject * perObject)
+	full := int(c.Events / perObject * perObject)
 	back := func() {
 		if _, err := c.l.BringBack(ctx, c.moving, 1); err != nil {
 			t.Fatal(err)
@@ -237,7 +239,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	finish := func(what string) {
 		t.Helper()
 		c.same(c.l)
-		if _, err := c.l.Archive(ctx, c.moving); err != nil {
+		if _, err := c.l.Move(ctx, c.moving); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if n := c.ask(`select count(*) from archives where complete`); n != full/perObject {
@@ -254,7 +256,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			}
 			broken := c.moving
 			broken.Files = f
-			if _, err := c.l.Archive(ctx, broken); !errors.Is(err, errPlace) {
+			if _, err := c.l.Move(ctx, broken); !errors.Is(err, errPlace) {
 				t.Fatalf("call %d, after %v: %v", call, after, err)
 			}
 			finish(fmt.Sprintf("call %d, after %v", call, after))
@@ -267,20 +269,20 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 				if table+operation == "eventsinsert" {
 					continue
 				}
-				c.exec(`create sequence steps; grant all on sequence steps to public;
+				c.Exec(`create sequence steps; grant all on sequence steps to public;
 					create function stop() returns trigger language plpgsql as $$ begin
 						if nextval('public.steps') > ` + fmt.Sprint(n) + ` then raise exception 'the machine stops'; end if; return null; end $$;
 					create trigger stop after ` + operation + ` on ` + table + ` for each statement execute function stop()`)
-				if _, err := c.l.Archive(ctx, c.moving); err == nil || !strings.Contains(err.Error(), "the machine stops") {
+				if _, err := c.l.Move(ctx, c.moving); err == nil || !strings.Contains(err.Error(), "the machine stops") {
 					t.Errorf("%s of %s, %d: %v", operation, table, n, err)
 				}
-				c.exec(`drop trigger stop on ` + table + `; drop function stop; drop sequence steps`)
+				c.Exec(`drop trigger stop on ` + table + `; drop function stop; drop sequence steps`)
 				finish(fmt.Sprintf("%s of %s, %d", operation, table, n))
 			}
 		}
 	}
 	// Coming back ends half-way, too.
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	broken := c.moving
@@ -298,7 +300,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	const object = "ledger.example.com_countersign_0/0000000000000000005-0000000000000000008.jsonl.gz"
@@ -316,29 +318,29 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 		if err := l.ReadArchive(ctx); !errors.As(err, &away) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, failures := l.ArchiveReads(); failures == 0 {
+		if _, failures := ledger.ArchiveOf(l).Reads(); failures == 0 {
 			t.Errorf("%s: no failure was counted", name)
 		}
 		if h, err := l.Read(ctx, "org_a", "policy"); err != nil || len(h.Events) == 0 {
 			t.Errorf("%s: a policy: %v", name, err)
 		}
-		audit := c.audit
-		audit.Archive = files
-		if _, err := audit.RunOn(ctx, c.pool); !errors.As(err, &away) {
+		o := c.Audit
+		o.Archive = files
+		if _, err := audit.On(ctx, c.Pool, o); !errors.As(err, &away) {
 			t.Errorf("%s: audit: %v", name, err)
 		}
-		audit.Unarchived = true
-		if report, err := audit.RunOn(ctx, c.pool); err != nil || len(report.Faults) > 0 || !strings.Contains(strings.Join(report.Gaps, "\n"), "archived events") {
+		o.Unarchived = true
+		if report, err := audit.On(ctx, c.Pool, o); err != nil || len(report.Faults) > 0 || !strings.Contains(strings.Join(report.Gaps, "\n"), "archived events") {
 			t.Errorf("%s: without the archive: %+v, %v", name, report, err)
 		}
-		if check := l.CheckItselfNow(ctx, nil); check.Failed() {
+		if check := audit.SelfCheck(ctx, l, nil); check.Failed() {
 			t.Errorf("%s: %+v", name, check)
 		}
 	}
 	// The object comes back from a copy, and the node that missed it goes on.
 	l := c.node(elsewhere)
-	for _, s := range must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
-		if err := elsewhere.Write(ctx, s, must(folder.Read(ctx, s, 1<<30))); err != nil {
+	for _, s := range fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
+		if err := elsewhere.Write(ctx, s, fixture.Must(folder.Read(ctx, s, 1<<30))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -351,16 +353,16 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
-	original := must(folder.Read(ctx, objects[1], 1<<30))
-	for name, octets := range map[string][]byte{"another object": must(folder.Read(ctx, objects[0], 1<<30)), "nothing": {}, "cut": original[:len(original)/2]} {
+	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	original := fixture.Must(folder.Read(ctx, objects[1], 1<<30))
+	for name, octets := range map[string][]byte{"another object": fixture.Must(folder.Read(ctx, objects[0], 1<<30)), "nothing": {}, "cut": original[:len(original)/2]} {
 		if err := folder.Write(ctx, objects[1], octets); err != nil {
 			t.Fatal(err)
 		}
-		report := c.run(c.audit)
+		report := c.Run(c.Audit)
 		if len(report.Faults) == 0 || report.Faults[0].Table != "archives" || !strings.Contains(report.Faults[0].Row, objects[1]) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
@@ -371,9 +373,9 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	if err := folder.Write(ctx, objects[1], original); err != nil {
 		t.Fatal(err)
 	}
-	c.exec(`delete from archives where first = 5`)
-	for _, audit := range []ledger.Audit{c.audit, {Origin: c.audit.Origin, Unarchived: true}} {
-		report := c.run(audit)
+	c.Exec(`delete from archives where first = 5`)
+	for _, audit := range []audit.Options{c.Audit, {Origin: c.Audit.Origin, Unarchived: true}} {
+		report := c.Run(audit)
 		if len(report.Faults) == 0 || report.Faults[0].Table != "events" || report.Faults[0].Column != "payload" {
 			t.Errorf("a payload without an archive: %+v", report.Faults)
 		}
@@ -392,7 +394,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	}
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
-	owner := must(pgx.Connect(ctx, c.db.OwnerURL))
+	owner := fixture.Must(pgx.Connect(ctx, c.DB.OwnerURL))
 	defer owner.Close(context.WithoutCancel(ctx))
 	refused := func(conn *pgx.Conn, statement string) {
 		t.Helper()
@@ -401,7 +403,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 		}
 	}
 	refused(owner, `update events set payload = null where pos = 2`)
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	cold := c.ask(`select min(pos) from events where payload is null`)
@@ -409,7 +411,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	refused(owner, fmt.Sprintf(`update events set payload = null, actor = 'me' where pos = %d`, cold))
 	refused(owner, `update events set payload = '{}' where pos = 1`)
 	refused(owner, `delete from events`)
-	app := must(pgx.Connect(ctx, c.db.URL))
+	app := fixture.Must(pgx.Connect(ctx, c.DB.URL))
 	defer app.Close(context.WithoutCancel(ctx))
 	for _, statement := range []string{`update events set payload = null where pos = 1`, `update archives set complete = true`,
 		`insert into archives (p, first, last, object) values (0, 900, 901, 'x')`, `delete from archives`} {
@@ -428,11 +430,11 @@ func TestOneArchivesAtATime(t *testing.T) {
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	asked := c.moving
 	asked.Progress = func(string, int64) {
-		if _, err := c.l.Archive(t.Context(), c.moving); !errors.Is(err, ledger.ErrArchiving) {
+		if _, err := c.l.Move(t.Context(), c.moving); !errors.Is(err, ledger.ErrArchiving) {
 			t.Errorf("beside another one: %v", err)
 		}
 	}
-	if _, err := c.l.Archive(t.Context(), asked); err != nil {
+	if _, err := c.l.Move(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -443,12 +445,12 @@ func TestAnObjectProvesItself(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Archive(ctx, c.moving); err != nil {
+	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	objects := must(pgx.CollectRows(must(c.super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
-	packed := must(folder.Read(ctx, objects[1], 1<<30))
-	record, heads := c.moving.Signer.Public(), checkpointSigner(t).Public()
+	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
+	packed := fixture.Must(folder.Read(ctx, objects[1], 1<<30))
+	record, heads := c.moving.Signer.Public(), fixture.CheckpointSigner(t).Public()
 	r, err := ledger.CheckArchive(packed, keysOf(record), keysOf(heads))
 	if err != nil || r.First != 5 || r.Last != 8 {
 		t.Errorf("%+v, %v", r, err)
@@ -483,7 +485,7 @@ func gunzip(t *testing.T, packed []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must(io.ReadAll(zip))
+	return fixture.Must(io.ReadAll(zip))
 }
 
 func gzipped(t *testing.T, text []byte) []byte {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
 )
@@ -39,17 +40,17 @@ func (e *ArchiveError) Unwrap() []error { return []error{ErrUnavailable, e.Cause
 
 var errNoArchive = errors.New("its place is not named: set ARCHIVE_STORE to the folder or bucket that archive wrote to")
 
-// archive finds the payloads that are no longer in the database.
-type archive struct {
+// ArchiveReader reads payloads that are no longer in the database, for the ledger and for an
+// audit. It keeps the last objects that it has read.
+type ArchiveReader struct {
 	files checkpoint.Files // nil: not named
-	db    querier
 
 	reads, failures atomic.Int64 // of objects
 
 	mu   sync.Mutex // guards the rest
 	held map[string]*archived
-	used []string // objects that are held, the one that was read first in front
-	size int      // octets that are held
+	used []string // objects that are held, the first that was read in front
+	size int      // bytes that are held
 }
 
 // archived are the payloads of an object, by position, once ready is closed.
@@ -60,59 +61,88 @@ type archived struct {
 	err      error
 }
 
-func newArchive(files checkpoint.Files, db querier) *archive {
-	return &archive{files: files, db: db, held: map[string]*archived{}}
+// NewArchiveReader returns a reader of the objects in files. If files is nil it reads none,
+// and its errors say how to name them.
+func NewArchiveReader(files checkpoint.Files) *ArchiveReader {
+	return &ArchiveReader{files: files, held: map[string]*archived{}}
 }
 
-// span is a row of the table archives.
-type span struct {
+// ArchiveOf returns the reader that a ledger was opened with, or nil.
+func ArchiveOf(l *Ledger) *ArchiveReader {
+	r, _ := l.Archive().(*ArchiveReader)
+	return r
+}
+
+// Files are where the objects are, nil where that is not named.
+func (r *ArchiveReader) Files() checkpoint.Files {
+	if r == nil {
+		return nil
+	}
+	return r.files
+}
+
+// Reads are the number of objects that this node has read or tried to read since it
+// started, and the number of those that it could not read.
+func (r *ArchiveReader) Reads() (reads, failures int64) {
+	if r == nil {
+		return 0, 0
+	}
+	return r.reads.Load(), r.failures.Load()
+}
+
+// ArchiveSpan is a row of the table archives: an object and the positions that it holds.
+type ArchiveSpan struct {
 	First, Last int64
 	Object      string
-	Complete    bool
+	Complete    bool // the payloads are out of the database
 }
 
-func (s span) holds(position int64) bool { return s.First <= position && position <= s.Last }
+// Holds says whether the object has the event of a position.
+func (s ArchiveSpan) Holds(position int64) bool { return s.First <= position && position <= s.Last }
 
-const selectArchives = `select first, last, object, complete from archives where p = $1 `
+// ArchiveSpans lists the objects of a partition in order.
+func ArchiveSpans(ctx context.Context, db *pgxpool.Pool, p int16) ([]ArchiveSpan, error) {
+	return spans(ctx, db, p, `order by first`)
+}
 
 // spans reads rows of the table. In the condition $1 is the partition.
-func (a *archive) spans(ctx context.Context, p int16, where string, args ...any) ([]span, error) {
-	rows, err := a.db.Query(ctx, selectArchives+where, append([]any{p}, args...)...)
+func spans(ctx context.Context, db *pgxpool.Pool, p int16, where string, args ...any) ([]ArchiveSpan, error) {
+	rows, err := db.Query(ctx, `select first, last, object, complete from archives where p = $1 `+where, append([]any{p}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[span])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[ArchiveSpan])
 }
 
-// payload is that of an event whose row has none.
-func (a *archive) payload(ctx context.Context, e *Event) ([]byte, error) {
-	of, err := a.holder(ctx, e)
+// ArchiveHolder returns the object that holds an event's payload, nil if none does.
+func ArchiveHolder(ctx context.Context, db *pgxpool.Pool, e *Event) (*ArchiveSpan, error) {
+	found, err := spans(ctx, db, e.Partition, `and first <= $2 order by first desc limit 1`, e.Position)
+	if err != nil || len(found) == 0 || !found[0].Holds(e.Position) {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Payload implements ledger.Archive.
+func (r *ArchiveReader) Payload(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error) {
+	of, err := ArchiveHolder(ctx, db, e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: look for the archive of position %d: %w", ErrUnavailable, e.Position, err)
 	}
 	if of == nil {
-		return a.returned(ctx, e)
+		return returned(ctx, db, e)
 	}
-	payloads, err := a.load(ctx, of.Object)
+	payloads, err := r.Load(ctx, of.Object)
 	if err != nil {
 		return nil, err
 	}
 	return payloadIn(payloads, of.Object, e)
 }
 
-// holder is the object that has an event's payload; nil: none has.
-func (a *archive) holder(ctx context.Context, e *Event) (*span, error) {
-	found, err := a.spans(ctx, e.Partition, `and first <= $2 order by first desc limit 1`, e.Position)
-	if err != nil || len(found) == 0 || !found[0].holds(e.Position) {
-		return nil, err
-	}
-	return &found[0], nil
-}
-
-// returned is the payload of an event that no archive holds: it came back after the
-// row was read.
-func (a *archive) returned(ctx context.Context, e *Event) ([]byte, error) {
-	rows, err := a.db.Query(ctx, `select payload from events where p = $1 and pos = $2 and payload is not null`, e.Partition, e.Position)
+// returned reads the payload of an event that no archive holds: it came back into the
+// database after its row was read.
+func returned(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error) {
+	rows, err := db.Query(ctx, `select payload from events where p = $1 and pos = $2 and payload is not null`, e.Partition, e.Position)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -126,8 +156,7 @@ func (a *archive) returned(ctx context.Context, e *Event) ([]byte, error) {
 	return Payload(payloads[0]), nil
 }
 
-// payloadIn takes an event's payload out of those of an object, if it is the one that
-// was hashed.
+// payloadIn finds an event's payload among those of an object and checks its hash.
 func payloadIn(payloads map[int64][]byte, object string, e *Event) ([]byte, error) {
 	payload := payloads[e.Position]
 	if e.PayloadHash != sha256.Sum256(payload) {
@@ -136,17 +165,18 @@ func payloadIn(payloads map[int64][]byte, object string, e *Event) ([]byte, erro
 	return payload, nil
 }
 
-// load reads an object, once for all who ask for it at a time.
-func (a *archive) load(ctx context.Context, object string) (map[int64][]byte, error) {
-	a.mu.Lock()
-	o, known := a.held[object]
+// Load reads the payloads of an object, by position. Callers that ask for one object at the
+// same time share one read.
+func (r *ArchiveReader) Load(ctx context.Context, object string) (map[int64][]byte, error) {
+	r.mu.Lock()
+	o, known := r.held[object]
 	if !known {
 		o = &archived{ready: make(chan struct{})}
-		a.held[object] = o
+		r.held[object] = o
 	}
-	a.mu.Unlock()
+	r.mu.Unlock()
 	if !known {
-		go a.fetch(context.WithoutCancel(ctx), object, o) // ends with its time-out; others may wait for it, too
+		go r.fetch(context.WithoutCancel(ctx), object, o) // ends with its time-out, since other callers may wait for it
 	}
 	select {
 	case <-o.ready:
@@ -156,65 +186,51 @@ func (a *archive) load(ctx context.Context, object string) (map[int64][]byte, er
 	}
 }
 
-func (a *archive) fetch(ctx context.Context, object string, o *archived) {
+func (r *ArchiveReader) fetch(ctx context.Context, object string, o *archived) {
 	ctx, cancel := context.WithTimeout(ctx, archiveWithin)
 	defer cancel()
 	defer close(o.ready)
-	a.reads.Add(1)
-	if o.payloads, o.err = a.read(ctx, object); o.err != nil {
-		a.failures.Add(1)
+	r.reads.Add(1)
+	if o.payloads, o.err = r.read(ctx, object); o.err != nil {
+		r.failures.Add(1)
 	}
 	for _, payload := range o.payloads {
 		o.size += len(payload)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if o.err != nil {
-		delete(a.held, object) // whoever asks next tries again
+		delete(r.held, object) // the next caller tries again
 		return
 	}
-	a.used, a.size = append(a.used, object), a.size+o.size
-	for a.size > archiveMemory && len(a.used) > 1 {
-		a.size -= a.held[a.used[0]].size
-		delete(a.held, a.used[0])
-		a.used = slices.Delete(a.used, 0, 1)
+	r.used, r.size = append(r.used, object), r.size+o.size
+	for r.size > archiveMemory && len(r.used) > 1 {
+		r.size -= r.held[r.used[0]].size
+		delete(r.held, r.used[0])
+		r.used = slices.Delete(r.used, 0, 1)
 	}
 }
 
-func (a *archive) read(ctx context.Context, object string) (map[int64][]byte, error) {
-	if a.files == nil {
+func (r *ArchiveReader) read(ctx context.Context, object string) (map[int64][]byte, error) {
+	if r.files == nil {
 		return nil, &ArchiveError{object, errNoArchive}
 	}
-	packed, err := a.files.Read(ctx, object, maxObject)
+	packed, err := r.files.Read(ctx, object, maxObject)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("it is not in %s; bring it back there from a copy", a.files)
+		err = fmt.Errorf("it is not in %s; bring it back there from a copy", r.files)
 	}
 	if err != nil {
 		return nil, &ArchiveError{object, err}
 	}
 	o, err := unpackObject(packed)
 	if err != nil {
-		return nil, fmt.Errorf("%w: object %s of the archive in %s is damaged: %w", ErrTampered, object, a.files, err)
+		return nil, fmt.Errorf("%w: object %s of the archive in %s is damaged: %w", ErrTampered, object, r.files, err)
 	}
 	payloads := make(map[int64][]byte, len(o.events))
 	for _, e := range o.events {
 		payloads[e.Position] = e.Payload
 	}
 	return payloads, nil
-}
-
-// fill puts payloads back that lie in the archive.
-func (p *Partition) fill(ctx context.Context, events []Event) error {
-	for i := range events {
-		if e := &events[i]; e.Payload == nil {
-			payload, err := p.ledger.archive.payload(ctx, e)
-			if err != nil {
-				return err
-			}
-			e.Payload = payload
-		}
-	}
-	return nil
 }
 
 // Archived is what lies in the archive.
@@ -224,15 +240,9 @@ type Archived struct {
 	Incomplete int64 `json:"incomplete"` // objects whose payloads are still in the database, too: archive goes on with them
 }
 
-// ArchiveReads is how many objects this node has read since it started, or tried to,
-// and how many of them it could not.
-func (l *Ledger) ArchiveReads() (reads, failures int64) {
-	return l.archive.reads.Load(), l.archive.failures.Load()
-}
-
 // Archived counts what lies in the archive.
 func (l *Ledger) Archived(ctx context.Context) (a Archived, err error) {
-	err = l.row(ctx, `select count(*), coalesce(sum(last - first + 1), 0)::bigint, count(*) filter (where not complete) from archives`, nil, &a.Objects, &a.Events, &a.Incomplete)
+	err = l.Row(ctx, `select count(*), coalesce(sum(last - first + 1), 0)::bigint, count(*) filter (where not complete) from archives`, nil, &a.Objects, &a.Events, &a.Incomplete)
 	return a, err
 }
 
@@ -240,11 +250,11 @@ func (l *Ledger) Archived(ctx context.Context) (a Archived, err error) {
 // and holds it.
 func (l *Ledger) ReadArchive(ctx context.Context) error {
 	return l.each(func(p *Partition) error {
-		newest, err := l.archive.spans(ctx, p.p, `order by first desc limit 1`)
+		newest, err := spans(ctx, l.pool, p.p, `order by first desc limit 1`)
 		if err != nil || len(newest) == 0 {
 			return err
 		}
-		_, err = l.archive.read(ctx, newest[0].Object)
+		_, err = ArchiveOf(l).read(ctx, newest[0].Object)
 		return err
 	})
 }

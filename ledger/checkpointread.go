@@ -18,9 +18,9 @@ func (p *Partition) NewestCheckpoint(ctx context.Context) (*Published, error) {
 	var size, epoch int64
 	var root Hash
 	var note string
-	err := p.ledger.row(ctx, `select c.size, c.root, c.note, h.epoch from ledger_head h, lateral (
+	err := p.ledger.Row(ctx, `select c.size, c.root, c.note, h.epoch from ledger_head h, lateral (
 		select size, root, note from checkpoints c where c.p = h.p order by size desc limit 1) c where h.p = $1`,
-		[]any{p.p}, &size, into(&root), &note, &epoch)
+		[]any{p.p}, &size, &root, &note, &epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func (p *Partition) newest(ctx context.Context) (*Published, error) {
 func (p *Partition) CheckpointAt(ctx context.Context, size int64) (*Published, error) {
 	var root Hash
 	var note string
-	err := p.ledger.row(ctx, `select root, note from checkpoints where p = $1 and size = $2`, []any{p.p, size}, into(&root), &note)
+	err := p.ledger.Row(ctx, `select root, note from checkpoints where p = $1 and size = $2`, []any{p.p, size}, &root, &note)
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
 	}
@@ -52,7 +52,7 @@ func (p *Partition) CheckpointAt(ctx context.Context, size int64) (*Published, e
 
 // CheckpointSizes lists the sizes of the newest checkpoints below one, ascending.
 func (p *Partition) CheckpointSizes(ctx context.Context, below int64, limit int) (sizes []int64, err error) {
-	err = p.ledger.reading(ctx, func() error {
+	err = p.ledger.Reading(ctx, func() error {
 		rows, err := p.ledger.pool.Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, p.p, below, limit)
 		if err == nil {
 			sizes, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -75,9 +75,9 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readTiles reads stored tiles in the order asked for; one that is not stored has
+// ReadTiles reads stored tiles in the order asked for; one that is not stored has
 // no data.
-func readTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]tree.Tile, error) {
+func ReadTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]tree.Tile, error) {
 	levels, numbers := make([]int16, len(wanted)), make([]int64, len(wanted))
 	for i, t := range wanted {
 		levels[i], numbers[i] = int16(t.Level), t.N
@@ -115,8 +115,8 @@ func (p *Partition) Proofs(ctx context.Context) (*tree.Proofs, *Published, error
 // proofsAt makes proofs in the tree of a size and root.
 func (p *Partition) proofsAt(ctx context.Context, size int64, root tree.Hash) *tree.Proofs {
 	return tree.NewProofs(ctx, size, root, func(ctx context.Context, wanted []tree.Tile) (found []tree.Tile, err error) {
-		err = p.ledger.reading(ctx, func() (err error) {
-			found, err = readTiles(ctx, p.ledger.pool, p.p, wanted)
+		err = p.ledger.Reading(ctx, func() (err error) {
+			found, err = ReadTiles(ctx, p.ledger.pool, p.p, wanted)
 			return err
 		})
 		return found, err
@@ -134,8 +134,8 @@ func (p *Partition) Tile(ctx context.Context, level int, n int64, width int) ([]
 		return nil, nil
 	}
 	var found []tree.Tile
-	err = p.ledger.reading(ctx, func() (err error) {
-		found, err = readTiles(ctx, p.ledger.pool, p.p, []tree.Tile{{Level: level, N: n}})
+	err = p.ledger.Reading(ctx, func() (err error) {
+		found, err = ReadTiles(ctx, p.ledger.pool, p.p, []tree.Tile{{Level: level, N: n}})
 		return err
 	})
 	if err != nil || len(found[0].Data) < 32*width {

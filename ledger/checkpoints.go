@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
@@ -72,8 +73,8 @@ type keeper struct {
 	mirrored  chan *Published
 	beginning atomic.Bool // the tree is brought to the head, since a start that did not wait for it
 	published atomic.Pointer[Published]
-	news      broadcast    // after each new checkpoint
-	current   atomic.Int64 // unix microseconds when the newest checkpoint last covered the head
+	news      wait.Broadcast // after each new checkpoint
+	current   atomic.Int64   // unix microseconds when the newest checkpoint last covered the head
 }
 
 // KeepCheckpoints signs a checkpoint about every second in which there are new
@@ -117,11 +118,11 @@ func (k *keeper) farBehind(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := ring.mayActivate(PurposeCheckpoint, k.options.Signer); err != nil {
+	if _, err := ring.MayActivate(PurposeCheckpoint, k.options.Signer); err != nil {
 		return false, err
 	}
 	var behind int64
-	err = k.ledger.row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.partition.p}, &behind)
+	err = k.ledger.Row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.partition.p}, &behind)
 	if err != nil {
 		return false, fmt.Errorf("read tree head: %w", err)
 	}
@@ -150,7 +151,7 @@ func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
 			k.ledger.log.Error("checkpoints do not begin yet; appends go on", "error", err)
 		}
 		k.builder = nil
-		sleep(ctx, nil, k.options.Every)
+		wait.For(ctx, nil, k.options.Every)
 	}
 	return false
 }
@@ -181,11 +182,11 @@ func (p *Partition) Covered(ctx context.Context, position int64) *Published {
 		return nil
 	}
 	for {
-		news := k.news.wait() // before looking: what comes later wakes us
+		news := k.news.Wait() // before looking: what comes later wakes us
 		if newest := k.published.Load(); newest != nil && newest.Size >= position {
 			return newest
 		}
-		if !sleep(ctx, news, 0) {
+		if !wait.For(ctx, news, 0) {
 			return nil
 		}
 	}
@@ -218,7 +219,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 		return err
 	}
 	var also []Draft
-	if ring.active(PurposeCheckpoint) == "" {
+	if ring.Active(PurposeCheckpoint) == "" {
 		if err := k.grow(ctx, math.MaxInt64); err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 		also = []Draft{{Stream: CheckpointStream, Expect: Any(1), ID: newID(), Type: events.TypeCheckpointsBegun,
 			SchemaVersion: 1, Actor: "system", Payload: payload}}
 	}
-	return k.partition.activateFirst(ctx, PurposeCheckpoint, k.options.Signer, newID(), also)
+	return k.partition.ActivateFirst(ctx, PurposeCheckpoint, k.options.Signer, newID(), also)
 }
 
 // grow brings the tree to a size, or else to the head, in steps and without signing
@@ -243,7 +244,7 @@ func (k *keeper) grow(ctx context.Context, size int64) error { return k.here(ctx
 func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
 	for {
 		var grown int64
-		if err := k.ledger.row(ctx, `select size from tree_head where p = $1`, []any{k.partition.p}, &grown); err != nil {
+		if err := k.ledger.Row(ctx, `select size from tree_head where p = $1`, []any{k.partition.p}, &grown); err != nil {
 			return fmt.Errorf("read tree head: %w", err)
 		}
 		if grown >= size {
@@ -253,7 +254,7 @@ func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
 		switch {
 		case err != nil || now == atHead:
 			return err
-		case now == elsewhere && !sleep(ctx, nil, growAgain):
+		case now == elsewhere && !wait.For(ctx, nil, growAgain):
 			return ctx.Err()
 		}
 	}
@@ -295,8 +296,8 @@ func (k *keeper) run(ctx context.Context) {
 			pruned = time.Now()
 			k.prune()
 		}
-		sleep(ctx, nil, k.options.Every)
-		sleep(ctx, changed, k.options.Every)
+		wait.For(ctx, nil, k.options.Every)
+		wait.For(ctx, changed, k.options.Every)
 	}
 }
 
@@ -321,7 +322,7 @@ func (k *keeper) publish(made *Published) {
 		return
 	}
 	k.published.Store(made)
-	k.news.signal()
+	k.news.Signal()
 	select {
 	case <-k.mirrored: // an older one that nobody has taken yet
 	default:
@@ -337,7 +338,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	newest, err := k.partition.NewestCheckpoint(ctx)
 	if err == nil && newest != nil {
 		k.published.Store(newest)
-		k.news.signal()
+		k.news.Signal()
 	}
 	return err
 }

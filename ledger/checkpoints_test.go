@@ -15,47 +15,10 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
-
-// numbered makes event ids.
-func numbered(prefix string) func() string {
-	n := 0
-	return func() string { n++; return fmt.Sprint("evt_", prefix, n) }
-}
-
-func checkpointSigner(t *testing.T) *seal.Signer {
-	t.Helper()
-	seed := make([]byte, 32)
-	seed[0] = 0xc4
-	signer, err := seal.NewSigner(seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer
-}
-
-// keep starts checkpoints in a folder.
-func keep(t *testing.T, l *ledger.Ledger, folder string, mirrors ...checkpoint.Store) {
-	t.Helper()
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: folder},
-		Mirrors: mirrors, Every: 10 * time.Millisecond}, numbered("checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// covered waits until a checkpoint covers a position.
-func covered(t *testing.T, l *ledger.Ledger, position int64) *ledger.Published {
-	t.Helper()
-	p := l.Partition(0).Covered(t.Context(), position)
-	if p == nil {
-		t.Fatal("no checkpoint")
-	}
-	return p
-}
 
 // telling is a store that says what it was given.
 type telling struct {
@@ -75,17 +38,17 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 // and proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	for i := range 300 {
-		if _, err := l.Append(ctx, one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+		if _, err := l.Append(ctx, fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	folder, mirror := filepath.Join(t.TempDir(), "notes"), telling{checkpoint.Folder{Path: t.TempDir()}, make(chan int64, 99)}
-	keep(t, l, folder, mirror)
-	p := covered(t, l, 302)
+	fixture.Keep(t, l, folder, mirror)
+	p := fixture.Covered(t, l, 302)
 	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
 	if err != nil || history.Version() != 1 {
 		t.Fatalf("%d events, %v", history.Version(), err)
@@ -136,27 +99,27 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if _, text, err := mirror.Newest(ctx, l.Partition(0).Origin()); err != nil || len(text) == 0 {
 		t.Errorf("mirrored: %s, %v", text, err)
 	}
-	clean(t, l, 302)
+	fixture.Clean(t, l, 302)
 }
 
 // The tree goes on where another node stopped, through every width of a tile.
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	t.Parallel()
-	db, folder := onePartition(t), t.TempDir()
+	db, folder := fixture.OnePartition(t), t.TempDir()
 	var last *ledger.Published
 	for round := range 4 {
 		l, err := ledger.Open(t.Context(), db.URL, ledger.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		keep(t, l, folder)
+		fixture.Keep(t, l, folder)
 		for i := range 90 {
-			result, err := l.Append(t.Context(), one(fmt.Sprint("s/", round, "/", i), ledger.New(), fmt.Sprint("r", round, "a", i)))
+			result, err := l.Append(t.Context(), fixture.One(fmt.Sprint("s/", round, "/", i), ledger.New(), fmt.Sprint("r", round, "a", i)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if i == 89 {
-				p := covered(t, l, result.Events[0].Position)
+				p := fixture.Covered(t, l, result.Events[0].Position)
 				proofs, newest, err := l.Partition(0).Proofs(t.Context())
 				if err == nil && last != nil {
 					var proof []tree.Hash
@@ -172,18 +135,18 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 		}
 		l.Close()
 	}
-	l := open(t, db)
-	clean(t, l, 4*90+2)
+	l := fixture.Open(t, db)
+	fixture.Clean(t, l, 4*90+2)
 }
 
 // appendUnsigned appends an event long before the next checkpoint and says where.
 func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) int64 {
 	t.Helper()
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder, Every: time.Hour}, fixture.Numbered("checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := l.Append(t.Context(), one("s/1", ledger.New(), "a1"))
+	last, err := l.Append(t.Context(), fixture.One("s/1", ledger.New(), "a1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +169,7 @@ func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 // put back while nothing runs cannot pass for it.
 func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	t.Parallel()
-	l, folder := open(t, onePartition(t)), checkpoint.Folder{Path: t.TempDir()}
+	l, folder := fixture.Open(t, fixture.OnePartition(t)), checkpoint.Folder{Path: t.TempDir()}
 	last := appendUnsigned(t, l, folder)
 	l.Close()
 	newestIs(t, folder, last)
@@ -216,8 +179,8 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 // cut off or by another node: it waits for that one and does not trust it to sign.
 func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
+	db := fixture.OnePartition(t)
+	l, folder := fixture.Open(t, db), checkpoint.Folder{Path: t.TempDir()}
 	last := appendUnsigned(t, l, folder)
 	super, err := pgx.Connect(t.Context(), db.SuperURL)
 	if err != nil {
@@ -254,20 +217,20 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 // No checkpoint counts that is not outside of the database first.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	file := filepath.Join(t.TempDir(), "not a folder")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: file}}, numbered("c"))
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: file}}, fixture.Numbered("c"))
 	if err == nil {
 		t.Fatal("checkpoints without a place for them")
 	}
 	if newest, err := l.Partition(0).NewestCheckpoint(t.Context()); err != nil || newest != nil {
 		t.Errorf("a checkpoint counts: %v, %v", newest, err)
 	}
-	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.New(), "a")); err != nil {
 		t.Errorf("appends go on: %v", err)
 	}
 }
@@ -277,11 +240,11 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 // before there is one.
 func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	for i := range 100 {
-		if _, err := l.Append(ctx, one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+		if _, err := l.Append(ctx, fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,22 +258,22 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	defer func() { _ = held.Rollback(context.WithoutCancel(ctx)) }()
 	checking, cancel := context.WithTimeout(ctx, time.Minute) // one that waits for the tree waits for ever
 	defer cancel()
-	found, _, err := l.CheckOutside(checking, ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
+	found, _, err := l.CheckOutside(checking, ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
 	if found || err != nil {
 		t.Fatalf("nothing lies outside, and there is nothing to compare: %v, %v", found, err)
 	}
-	err = l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
-		Every: 10 * time.Millisecond, Step: 10}, numbered("checkpoint"))
+	err = l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
+		Every: 10 * time.Millisecond, Step: 10}, fixture.Numbered("checkpoint"))
 	if err != nil || !l.CheckpointsBegin() {
 		t.Fatalf("begins %v, %v", l.CheckpointsBegin(), err)
 	}
-	if _, err := l.Append(ctx, one("meanwhile", ledger.New(), "b")); err != nil {
+	if _, err := l.Append(ctx, fixture.One("meanwhile", ledger.New(), "b")); err != nil {
 		t.Errorf("appends do not go on: %v", err)
 	}
 	if err := held.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	covered(t, l, 103)
+	fixture.Covered(t, l, 103)
 	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
 	if err != nil || history.Version() != 1 {
 		t.Fatalf("%d events, %v", history.Version(), err)
@@ -323,23 +286,23 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	if err != nil || sizes[0] < history.Events[0].Position {
 		t.Errorf("checkpoints of %v before the event at %d, %v", sizes, history.Events[0].Position, err)
 	}
-	clean(t, l, 103)
+	fixture.Clean(t, l, 103)
 }
 
 // A key for records signs no checkpoint, and the other way round.
 func TestKeysHaveOnePurpose(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
-	keep(t, l, t.TempDir())
-	if err := l.Activate(t.Context(), checkpointSigner(t), "evt_x"); !errors.Is(err, ledger.ErrForeignKey) {
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
+	fixture.Keep(t, l, t.TempDir())
+	if err := l.Activate(t.Context(), fixture.CheckpointSigner(t), "evt_x"); !errors.Is(err, ledger.ErrForeignKey) {
 		t.Errorf("the checkpoint key for records: %v", err)
 	}
 	ring, _, err := l.Partition(0).Keyring(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, whyNot := ring.Find(checkpointSigner(t).KeyID(), 0, 0); whyNot == "" {
+	if _, whyNot := ring.Find(fixture.CheckpointSigner(t).KeyID(), 0, 0); whyNot == "" {
 		t.Error("a checkpoint key is taken for records")
 	}
 }
@@ -348,21 +311,21 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 // more.
 func TestADatabasePutBackStopsANode(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
-	keep(t, l, t.TempDir())
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
+	fixture.Keep(t, l, t.TempDir())
 	for i := range 5 {
-		if _, err := l.Append(t.Context(), one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+		if _, err := l.Append(t.Context(), fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	covered(t, l, 7)
-	super := must(pgx.Connect(context.WithoutCancel(t.Context()), db.SuperURL))
+	fixture.Covered(t, l, 7)
+	super := fixture.Must(pgx.Connect(context.WithoutCancel(t.Context()), db.SuperURL))
 	defer super.Close(t.Context())
-	must(super.Exec(t.Context(), fmt.Sprintf(putBack, 4)+`; notify countersign_events, '99'`))
+	fixture.Must(super.Exec(t.Context(), fmt.Sprintf(putBack, 4)+`; notify countersign_events, '99'`))
 	var err error
 	for n := 0; !errors.Is(err, ledger.ErrStopped); n++ {
-		if _, err = l.Append(t.Context(), one(fmt.Sprint("t/", n), ledger.New(), fmt.Sprint("b", n))); err == nil {
+		if _, err = l.Append(t.Context(), fixture.One(fmt.Sprint("t/", n), ledger.New(), fmt.Sprint("b", n))); err == nil {
 			t.Fatal("an append on a ledger that was put back")
 		}
 	}

@@ -36,7 +36,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	}()
 	var size int64
 	var root Hash
-	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.p).Scan(&size, into(&root))
+	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.p).Scan(&size, &root)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return elsewhere, k.follow(ctx)
 	}
@@ -88,7 +88,7 @@ func lastSize(p *Published) int64 {
 
 // resume reads the right edge, which must have the root that is stored.
 func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root Hash) (*tree.Builder, error) {
-	partial, err := readTiles(ctx, tx, k.partition.p, tree.Partial(size))
+	partial, err := ReadTiles(ctx, tx, k.partition.p, tree.Partial(size))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 		}
 		var position int64
 		var hash Hash
-		_, err = pgx.ForEachRow(rows, []any{&position, into(&hash)}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&position, &hash}, func() error {
 			if size++; position != size {
 				return fmt.Errorf("%w: position %d is missing", ErrTampered, size)
 			}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Condition is what a node knows of its ledger, in one word and, where something is
@@ -27,6 +28,41 @@ const (
 	SaysReadOnly   = "the ledger is read only: this node appends nothing"
 	SaysUnverified = "the ledger could not be verified"
 )
+
+// SelfCheck is what a verification of a node's own ledger has found (package audit).
+type SelfCheck struct {
+	At     time.Time // when it began; zero: there was none yet
+	Took   time.Duration
+	Events int64
+	Read   bool   // every event was read
+	Faults int    // 0: the ledger verifies
+	First  string // of the faults; or why the ledger could not be read
+	False  string // the first fault of history itself; empty if there is none
+}
+
+// Failed says whether there is a fault, or the ledger could not be read.
+func (c SelfCheck) Failed() bool { return c.First != "" }
+
+// Verified records what a verification of this ledger has found. One that found no fault
+// takes back what reads have found before it.
+func (l *Ledger) Verified(check SelfCheck) {
+	if check.Read && check.Faults == 0 {
+		l.found.Store(nil)
+	}
+	l.checked.Store(&check)
+}
+
+// LastCheck is what Verified has recorded last.
+func (l *Ledger) LastCheck() SelfCheck {
+	if check := l.checked.Load(); check != nil {
+		return *check
+	}
+	return SelfCheck{}
+}
+
+// Suspected receives when a read has found the ledger altered and a verification should
+// begin at once.
+func (l *Ledger) Suspected() <-chan struct{} { return l.suspicion }
 
 // Condition is the worst of what the last verification found, what a read has found
 // since, and why appends are stopped.

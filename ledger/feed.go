@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
 // Subscriber is a partition as a Watermill message.Subscriber: the table is the
@@ -88,13 +90,13 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 				told = time.Now()
 				s.partition.ledger.log.Warn("feed: read events", "error", err)
 			}
-			sleep(ctx, nil, pause)
+			wait.For(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		case len(events) == 0:
 			// Who has nothing to do looks again where its reader stands: another node or
 			// a crash may have put the checkpoint back.
 			idle := time.Now()
-			sleep(ctx, changed, pollInterval)
+			wait.For(ctx, changed, pollInterval)
 			if time.Since(idle) >= pollInterval {
 				at.known, at.looked = false, false
 			}
@@ -107,7 +109,7 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			}
 		default:
 			at.known = false // another node may have moved the checkpoint
-			sleep(ctx, nil, pause)
+			wait.For(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		}
 	}
@@ -115,16 +117,16 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 
 // patience waits for more events, unless somebody waits for those that are there.
 func (p *Partition) patience(ctx context.Context, d time.Duration) {
-	asked := p.asked.wait()
+	asked := p.asked.Wait()
 	if p.awaited.Load() == 0 {
-		sleep(ctx, asked, d)
+		wait.For(ctx, asked, d)
 	}
 }
 
 // Await lets the partition's readers hurry until done is called.
 func (p *Partition) Await() (done func()) {
 	p.awaited.Add(1)
-	p.asked.signal()
+	p.asked.Signal()
 	return func() { p.awaited.Add(-1) }
 }
 
@@ -200,6 +202,11 @@ func (t *tail) lastPosition() int64 {
 	block := t.blocks[len(t.blocks)-1]
 	return block[len(block)-1].Position
 }
+
+// Recent returns events above a position that this node has committed itself and still
+// has in memory, or none if it does not have the next one. The caller must not change
+// them.
+func (p *Partition) Recent(position int64) []Event { return p.tail.after(position) }
 
 // after returns events above a position up to the end of their block, none if it does
 // not hold the next one.

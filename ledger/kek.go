@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/internal/sealing"
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
 // RotateKEK wraps every data key anew, under another key-encryption key, in one
@@ -16,15 +19,15 @@ import (
 // be connected: a node with the old key would go on making data keys under it. It
 // returns how many keys were wrapped.
 func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapped int, err error) {
-	from, err := newAEAD(old)
+	from, err := sealing.Cipher(old)
 	if err != nil {
 		return 0, fmt.Errorf("the old key: %w", err)
 	}
-	to, err := newAEAD(next)
+	to, err := sealing.Cipher(next)
 	if err != nil {
 		return 0, fmt.Errorf("the new key: %w", err)
 	}
-	conn, err := connect(ctx, databaseURL)
+	conn, err := Connect(ctx, databaseURL)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +40,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 			return fmt.Errorf("lock the data keys (a login that owns the tables is needed): %w", err)
 		}
 		rows, err := tx.Query(ctx, `select p, tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
-			where destroyed_us is null and kek_id <> $1`, kekName(next))
+			where destroyed_us is null and kek_id <> $1`, sealing.KEKName(next))
 		if err != nil {
 			return err
 		}
@@ -47,12 +50,12 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 		}
 		var batch pgx.Batch
 		for _, k := range keys {
-			again, err := k.rewrap(from, to, kekName(old))
+			again, err := k.rewrap(from, to, sealing.KEKName(old))
 			if err != nil {
 				return err
 			}
 			batch.Queue(`update subject_keys set kek_id = $4, wrapped_key = $5 where p = $1 and tenant = $2 and key_id = $3`,
-				k.Partition, k.Tenant, k.ID, kekName(next), again)
+				k.Partition, k.Tenant, k.ID, sealing.KEKName(next), again)
 		}
 		wrapped = len(keys)
 		return tx.SendBatch(ctx, &batch).Close()
@@ -76,7 +79,7 @@ func alone(ctx context.Context, conn *pgx.Conn) error {
 		if others == 0 {
 			return nil
 		}
-		sleep(ctx, nil, 100*time.Millisecond)
+		wait.For(ctx, nil, 100*time.Millisecond)
 	}
 	return fmt.Errorf("%d other sessions use the database: stop every node first (those of a cluster itself only a login with pg_read_all_stats can tell from nodes)", others)
 }
@@ -91,9 +94,9 @@ type wrappedKey struct {
 }
 
 func (k wrappedKey) rewrap(from, to cipher.AEAD, old string) ([]byte, error) {
-	key, err := unwrapKey(from, k.Wrapped, k.Tenant, k.ID, k.Reference)
+	key, err := sealing.Unwrap(from, k.Wrapped, k.Tenant, k.ID, k.Reference)
 	if err != nil || k.KEK != old {
 		return nil, fmt.Errorf("%w: the data key %s of tenant %s is wrapped under key %s, not %s", ErrWrongKEK, k.ID, k.Tenant, k.KEK, old)
 	}
-	return wrapKey(to, key, k.Tenant, k.ID, k.Reference), nil
+	return sealing.Wrap(to, key, k.Tenant, k.ID, k.Reference), nil
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -19,19 +21,19 @@ import (
 func TestRotateKEK(t *testing.T) {
 	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	old, next := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
-	v := must(l.OpenVault(ctx, old))
+	v := fixture.Must(l.OpenVault(ctx, old))
 	var stored []ledger.Event
 	for i := range 5 {
-		id := must(v.Subject(ctx, "service", fmt.Sprint("email:", i), fmt.Sprint("sub_", i)))
+		id := fixture.Must(v.Subject(ctx, "service", fmt.Sprint("email:", i), fmt.Sprint("sub_", i)))
 		eventID := fmt.Sprint("evt_", i)
-		payload := must(v.Seal(ctx, "service", eventID, id, events.KeyIssued{Plan: "free", Email: fmt.Sprint(i, "@example.com")}))
-		r := must(l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{Stream: fmt.Sprint("key/", i), Expect: ledger.New(), ID: eventID,
+		payload := fixture.Must(v.Seal(ctx, "service", eventID, id, events.KeyIssued{Plan: "free", Email: fmt.Sprint(i, "@example.com")}))
+		r := fixture.Must(l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{Stream: fmt.Sprint("key/", i), Expect: ledger.New(), ID: eventID,
 			Type: "key.issued", SchemaVersion: 1, Payload: payload}}}))
 		stored = append(stored, r.Events...)
 	}
-	erase(t, v, "service", "sub_4")
+	fixture.Erase(t, v, "service", "sub_4")
 	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a node: %v", err)
 	}
@@ -40,7 +42,7 @@ func TestRotateKEK(t *testing.T) {
 	if ledgertest.OnCluster() { // which has sessions of its own, that only a superuser sees through
 		owner = db.SuperURL
 	}
-	stranger := must(pgx.Connect(ctx, db.SuperURL)) // of whose sessions the owner sees next to nothing
+	stranger := fixture.Must(pgx.Connect(ctx, db.SuperURL)) // of whose sessions the owner sees next to nothing
 	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a session of another login: %v", err)
 	}
@@ -54,8 +56,8 @@ func TestRotateKEK(t *testing.T) {
 	if _, err := ledger.RotateKEK(ctx, db.URL, old, next); err == nil {
 		t.Error("the service's login wraps keys")
 	}
-	l = open(t, db)
-	must(l.OpenVault(ctx, old))
+	l = fixture.Open(t, db)
+	fixture.Must(l.OpenVault(ctx, old))
 	l.Close()
 	if n, err := ledger.RotateKEK(ctx, owner, old, next); err != nil || n != 5 { // four, and the one that names subjects
 		t.Fatalf("%d, %v", n, err)
@@ -63,21 +65,21 @@ func TestRotateKEK(t *testing.T) {
 	if n, err := ledger.RotateKEK(ctx, owner, old, next); err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	l = open(t, db)
+	l = fixture.Open(t, db)
 	if _, err := l.OpenVault(ctx, old); !errors.Is(err, ledger.ErrWrongKEK) {
 		t.Errorf("the old key opens the vault: %v", err)
 	}
-	fresh := must(l.OpenVault(ctx, next))
+	fresh := fixture.Must(l.OpenVault(ctx, next))
 	for i, e := range stored {
 		var p events.KeyIssued
 		if err := fresh.Open(ctx, e, &p); i < 4 && (err != nil || p.Email != fmt.Sprint(i, "@example.com")) || i == 4 && !errors.Is(err, ledger.ErrErased) {
 			t.Errorf("%d: %+v, %v", i, p, err)
 		}
 	}
-	if again := must(fresh.Subject(ctx, "service", "email:0", "sub_new")); again != "sub_0" {
+	if again := fixture.Must(fresh.Subject(ctx, "service", "email:0", "sub_new")); again != "sub_0" {
 		t.Errorf("a subject has another name: %s", again)
 	}
-	report := must(ledger.AuditDatabase(ctx, db.URL, ledger.Audit{KEK: next}))
+	report := fixture.Must(audit.Database(ctx, db.URL, audit.Options{KEK: next}))
 	if len(report.Faults) > 0 {
 		t.Errorf("%v", report.Faults)
 	}

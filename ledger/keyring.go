@@ -41,7 +41,7 @@ type SigningKey struct {
 
 // void says whether a signature counts for nothing, since somebody else has the key. A
 // position of 0 is unknown: it may be any.
-func (k SigningKey) void(position int64) bool {
+func (k SigningKey) Compromised(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
 
@@ -71,8 +71,8 @@ func (l *Ledger) Keyrings(ctx context.Context) (Keyrings, error) {
 // Find implements seal.Keys: a record key that the ring's partition has activated,
 // valid at the position.
 func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, string) {
-	key, whyNot := k.used(id, position)
-	if whyNot == "" && key.void(position) {
+	key, whyNot := k.InUse(id, position)
+	if whyNot == "" && key.Compromised(position) {
 		return nil, "the key is compromised"
 	}
 	return key.Public, whyNot
@@ -80,7 +80,7 @@ func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, st
 
 // used finds a record key that was in use at a position, whether or not what it signed
 // there counts.
-func (k Keyring) used(id string, position int64) (_ SigningKey, whyNot string) {
+func (k Keyring) InUse(id string, position int64) (_ SigningKey, whyNot string) {
 	key, known := k[id]
 	switch {
 	case !known:
@@ -114,9 +114,9 @@ func (k Keyring) public(wanted func(SigningKey) bool) []ed25519.PublicKey {
 
 // openNote reads a note that a checkpoint key of the ring signed. It is void if none of
 // those did whose signatures count at its size.
-func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
+func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
 	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
-	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.void(claimed.Size) })
+	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.Compromised(claimed.Size) })
 	if c, err = checkpoint.Open(text, origin, sound...); err == nil {
 		return c, false, nil
 	}
@@ -126,7 +126,7 @@ func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, 
 
 // apply folds one event of the stream into the ring. An activation must be
 // signed by the key it follows, the first by itself, and confirmed by its own.
-func (k Keyring) apply(e Event) error {
+func (k Keyring) Apply(e Event) error {
 	switch e.Type {
 	case events.TypeSigningKeyActivated:
 		return k.activate(e)
@@ -219,7 +219,7 @@ func (o onlyKey) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
 }
 
 // active is the id of a purpose's newest key that is not retired, or empty.
-func (k Keyring) active(purpose string) string {
+func (k Keyring) Active(purpose string) string {
 	id, from := "", int64(0)
 	for _, key := range k {
 		if key.Purpose == purpose && key.To == 0 && key.From > from {
@@ -238,7 +238,7 @@ func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	}
 	ring := Keyring{}
 	for _, e := range history.Events {
-		if err := ring.apply(e); err != nil {
+		if err := ring.Apply(e); err != nil {
 			return nil, History{}, fmt.Errorf("%w: %w", ErrTampered, err)
 		}
 	}
@@ -254,7 +254,7 @@ var ErrForeignKey = errors.New("the signing key is not an active key of this led
 // partition has an event of its own for it.
 func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID string) error {
 	return l.each(func(p *Partition) error {
-		return p.activateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
+		return p.ActivateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
 	})
 }
 
@@ -268,12 +268,12 @@ func (p *Partition) eventID(id string) string {
 
 // activateFirst activates the first key of a purpose; also may give a draft that
 // belongs into the same append.
-func (p *Partition) activateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
+func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {
 		return err
 	}
-	if active, err := ring.mayActivate(purpose, signer); active || err != nil {
+	if active, err := ring.MayActivate(purpose, signer); active || err != nil {
 		return err
 	}
 	draft, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
@@ -283,14 +283,14 @@ func (p *Partition) activateFirst(ctx context.Context, purpose string, signer *s
 	draft.Expect, draft.ID = history.At(), eventID
 	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: append([]Draft{draft}, also...)})
 	if errors.Is(err, ErrMoved) { // another node was first: with the same key that is as good
-		return p.activateFirst(ctx, purpose, signer, eventID, also)
+		return p.ActivateFirst(ctx, purpose, signer, eventID, also)
 	}
 	return err
 }
 
 // mayActivate says whether a key is the active one of a purpose already; an error if it
 // cannot be the first.
-func (k Keyring) mayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
+func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
 	if key, known := k[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
 		return true, nil
 	}
@@ -345,7 +345,7 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 		if err != nil {
 			return err
 		}
-		if key, known := ring[r.To.KeyID()]; known && key.To == 0 && ring.active(r.Purpose) == key.ID && rotated+1 < len(l.partitions) {
+		if key, known := ring[r.To.KeyID()]; known && key.To == 0 && ring.Active(r.Purpose) == key.ID && rotated+1 < len(l.partitions) {
 			rotated++
 			continue
 		}

@@ -69,8 +69,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
@@ -143,8 +143,15 @@ type Options struct {
 	Partitions int
 	// Tracer sees every statement of this node before and after it runs; nil: none.
 	Tracer pgx.QueryTracer
-	// Archive is where payloads lie that have left the database; nil: none can be read.
-	Archive checkpoint.Files
+	// Archive reads payloads that have left the database; nil: none can be read.
+	Archive Archive
+}
+
+// Archive reads payloads that have left the database. Package archive has its only
+// implementation, which needs this package.
+type Archive interface {
+	// Payload returns the payload of an event whose row has none. db is the ledger's pool.
+	Payload(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error)
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
@@ -153,13 +160,13 @@ type Ledger struct {
 	resets     atomic.Int64 // of the pool
 	clock      func() time.Time
 	log        *slog.Logger
-	partitions []*Partition // by number
-	wake       broadcast    // after every commit of this node, and on every NOTIFY
-	own        broadcast    // after every commit of this node
+	partitions []*Partition   // by number
+	wake       wait.Broadcast // after every commit of this node, and on every NOTIFY
+	own        wait.Broadcast // after every commit of this node
 	stop       context.CancelFunc
 	done       sync.WaitGroup // listener, notifier and keepers
 	turn       chan struct{}  // of InTurn
-	archive    *archive
+	archive    Archive        // nil: payloads that have left the database cannot be read
 	stats      Stats
 	broken     atomic.Pointer[error] // why this node appends no more, in any partition
 
@@ -182,7 +189,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: o.Archive, turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()
@@ -200,8 +207,9 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// connect opens one connection of its own, as whom the URL names.
-func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+// Connect opens one connection, as the role that the URL names, for the commands of an
+// operator that the ledger's own role may not carry out.
+func Connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
 		return nil, err
@@ -274,8 +282,21 @@ func (l *Ledger) Close() {
 	l.pool.Close()
 }
 
-// Pool gives projections their connections: rows and checkpoint of a read model
-// move in one transaction of this pool. It never writes events.
+// Archive is the one that the ledger was opened with, or nil.
+func (l *Ledger) Archive() Archive { return l.archive }
+
+// Go runs work of another room of the ledger in the background. Close ends its context
+// and waits for it.
+func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
+
+// Log is where the ledger reports what its operator should know.
+func (l *Ledger) Log() *slog.Logger { return l.log }
+
+// Now is the time of the ledger's clock.
+func (l *Ledger) Now() time.Time { return l.clock() }
+
+// Pool has the connections of the read models: their rows and their checkpoint change in
+// one transaction of it. Nothing writes events through it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
 // InTurn asks the database something short for a reader that follows the ledger, and
@@ -291,8 +312,12 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	}
 }
 
-// Stopped says why this node appends no more, or nil. Reading goes on. What stops it
-// in one partition stops it in all: the database is not the one it was.
+// Refuse stops appends on this node, in every partition, until it is started again, and
+// returns the error of each refused append. Reading goes on.
+func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
+
+// Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
+// partition stops all of them: the database is not the one it was.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

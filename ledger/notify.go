@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
 // channel carries "this partition has events up to this position" between the nodes of one
@@ -20,40 +21,15 @@ const channel = "countersign_events"
 // there learn of a commit so much later, at the most.
 const coalesce = 20 * time.Millisecond
 
-// broadcast wakes everybody who waits. The zero value is ready.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// wait returns a channel that is closed by the next signal.
-func (b *broadcast) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) signal() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
-}
-
 // Changed returns a channel that is closed when events are likely to have been
 // added, by this node or another. It is a hint: whoever needs certainty reads
 // at least once a second, too.
-func (p *Partition) Changed() <-chan struct{} { return p.wake.wait() }
+func (p *Partition) Changed() <-chan struct{} { return p.wake.Wait() }
 
 // committed tells whoever waits of what this node has appended.
 func (p *Partition) committed(events []Event) {
 	p.tail.add(events)
-	p.ledger.own.signal()
+	p.ledger.own.Signal()
 	p.changed()
 }
 
@@ -64,8 +40,8 @@ func (p *Partition) elsewhere() {
 }
 
 func (p *Partition) changed() {
-	p.wake.signal()
-	p.ledger.wake.signal()
+	p.wake.Signal()
+	p.ledger.wake.Signal()
 }
 
 // told takes note of a notification, "partition:position" and more of them after
@@ -122,7 +98,7 @@ func (l *Ledger) listen(ctx context.Context) {
 		if ctx.Err() == nil {
 			l.log.Warn("notification connection lost; polling goes on", "error", err)
 		}
-		sleep(ctx, nil, pause)
+		wait.For(ctx, nil, pause)
 	}
 }
 
@@ -146,9 +122,9 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 func (l *Ledger) notify(ctx context.Context) {
 	told := make([]int64, len(l.partitions))
 	for {
-		own := l.own.wait() // before the news: what comes later wakes us
+		own := l.own.Wait() // before the news: what comes later wakes us
 		if news := l.news(told); news != "" {
-			err := l.reading(ctx, func() error {
+			err := l.Reading(ctx, func() error {
 				_, err := l.pool.Exec(ctx, `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, channel, news)
 				return err
 			})
@@ -156,26 +132,8 @@ func (l *Ledger) notify(ctx context.Context) {
 				clear(told)
 			}
 		}
-		if !sleep(ctx, own, 0) || !sleep(ctx, nil, coalesce) {
+		if !wait.For(ctx, own, 0) || !wait.For(ctx, nil, coalesce) {
 			return
 		}
 	}
-}
-
-// sleep waits for the channel or, if d is positive, for at most d. It is false
-// when the context ended.
-func sleep(ctx context.Context, ch <-chan struct{}, d time.Duration) bool {
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-ch:
-	case <-timer:
-	}
-	return true
 }

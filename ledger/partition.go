@@ -12,8 +12,10 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -29,7 +31,7 @@ func Home(tenant string, n int) int16 {
 		return 0
 	}
 	if number, ok := strings.CutPrefix(tenant, ServiceTenant+"/"); ok {
-		if p, err := strconv.Atoi(number); err == nil && p > 0 && p < n && tenant == serviceTenant(int16(p)) {
+		if p, err := strconv.Atoi(number); err == nil && p > 0 && p < n && tenant == ServiceIn(int16(p)) {
 			return int16(p)
 		}
 	}
@@ -37,9 +39,9 @@ func Home(tenant string, n int) int16 {
 	return int16(binary.BigEndian.Uint32(sum[:4]) % uint32(n))
 }
 
-// serviceTenant is the tenant of a partition's signing keys and of what belongs to no
-// organization there.
-func serviceTenant(p int16) string {
+// ServiceIn is the tenant of a partition's signing keys and of everything there that
+// belongs to no organization.
+func ServiceIn(p int16) string {
 	if p == 0 {
 		return ServiceTenant
 	}
@@ -58,9 +60,9 @@ type Partition struct {
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    broadcast          // after every commit of this node here, and on every NOTIFY
+	wake    wait.Broadcast     // after every commit of this node here, and on every NOTIFY
 	reads   singleflight.Group // of the readers, by place
-	asked   broadcast          // when somebody begins to wait for what the readers make of it
+	asked   wait.Broadcast     // when somebody begins to wait for what the readers make of it
 	awaited atomic.Int32       // how many wait
 	tail    tail               // what this node has committed last
 	foreign atomic.Uint64      // grows when others may have committed something
@@ -88,9 +90,12 @@ func (l *Ledger) Home(tenant string) *Partition {
 func (l *Ledger) Service(name string) string { return l.Home(name).Service() }
 
 // Service is the partition's tenant of what belongs to no organization.
-func (p *Partition) Service() string { return serviceTenant(p.p) }
+func (p *Partition) Service() string { return ServiceIn(p.p) }
 
-// Number is the partition's, from 0.
+// Ledger is the ledger that the partition is part of.
+func (p *Partition) Ledger() *Ledger { return p.ledger }
+
+// Number is the partition's number, from 0.
 func (p *Partition) Number() int16 { return p.p }
 
 // Origin names this partition for ever, for example "ledger.example.com/countersign/0".
@@ -101,7 +106,7 @@ var ErrPartitions = errors.New("the number of partitions of a ledger is fixed wh
 
 // readPartitions reads how many partitions a ledger has, and their origins, which must
 // be those of one ledger. wanted is how many the settings name, 0 for any.
-func readPartitions(ctx context.Context, db querier, wanted int) ([]string, error) {
+func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string, error) {
 	rows, err := db.Query(ctx, `select p, origin from ledger_head order by p`)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
@@ -145,20 +150,20 @@ func (l *Ledger) Origin() string {
 	if len(l.partitions) == 1 {
 		return l.partitions[0].origin
 	}
-	return l.base()
+	return l.Base()
 }
 
-// base is the origin without a partition.
-func (l *Ledger) base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
+// Base is the origin without the number of a partition.
+func (l *Ledger) Base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
 
 // Changed returns a channel that is closed when events are likely to have been added
 // to any partition, by this node or another.
-func (l *Ledger) Changed() <-chan struct{} { return l.wake.wait() }
+func (l *Ledger) Changed() <-chan struct{} { return l.wake.Wait() }
 
 // Heads are the positions of the last events of all partitions, by number.
 func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
 	heads := make([]int64, len(l.partitions))
-	err := l.reading(ctx, func() error {
+	err := l.Reading(ctx, func() error {
 		rows, err := l.pool.Query(ctx, `select p, pos from ledger_head order by p`)
 		if err != nil {
 			return err
@@ -195,7 +200,7 @@ func (l *Ledger) Tenants(ctx context.Context, types ...string) ([]string, error)
 	var all []string
 	err := l.each(func(p *Partition) error {
 		var here []string
-		err := l.reading(ctx, func() error {
+		err := l.Reading(ctx, func() error {
 			rows, err := l.pool.Query(ctx, `select distinct tenant from events where p = $1 and type = any($2)`, p.p, types)
 			if err == nil {
 				here, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
 // heads is what planning needs to know of the table. The sequencer owns its
@@ -232,7 +233,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			// Copies: events are held for readers, and parts of the append would hold all of it.
 			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
-		e.Hash = e.sum()
+		e.Hash = e.Sum()
 		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 		head.position, head.hash = e.Position, e.Hash
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
@@ -301,7 +302,7 @@ func newRecent() *recent { return &recent{hits: map[Hash]keyHit{}} }
 
 func (k keyName) hash() Hash {
 	var buffer [128]byte // longer than most
-	return sha256.Sum256(append(appendS(buffer[:0], k.tenant), k.key[:]...))
+	return sha256.Sum256(append(preimage.S(buffer[:0], k.tenant), k.key[:]...))
 }
 
 func (r *recent) find(k keyName) (keyHit, bool) {

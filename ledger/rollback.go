@@ -85,7 +85,7 @@ func (p *Partition) checkOutside(ctx context.Context, c Checkpoints) (found bool
 		}
 	}
 	var head, epoch, size int64
-	err = l.row(ctx, `select h.pos, h.epoch, t.size from ledger_head h join tree_head t on t.p = h.p where h.p = $1`, []any{p.p}, &head, &epoch, &size)
+	err = l.Row(ctx, `select h.pos, h.epoch, t.size from ledger_head h join tree_head t on t.p = h.p where h.p = $1`, []any{p.p}, &head, &epoch, &size)
 	if err != nil {
 		return false, nil, fmt.Errorf("read ledger head: %w", err)
 	}
@@ -151,7 +151,7 @@ func (k *keeper) rootAt(ctx context.Context, size int64) (tree.Hash, error) {
 	var root Hash
 	err := k.grow(ctx, size)
 	if err == nil {
-		err = k.ledger.row(ctx, `select size, root from tree_head where p = $1`, []any{k.partition.p}, &grown, into(&root))
+		err = k.ledger.Row(ctx, `select size, root from tree_head where p = $1`, []any{k.partition.p}, &grown, &root)
 	}
 	if err != nil {
 		return tree.Hash{}, err
@@ -166,15 +166,15 @@ func (p *Partition) declared(ctx context.Context, size int64) (bool, error) {
 		return false, err
 	}
 	for _, e := range history.Events {
-		if r, ok := declaration(e); ok && r.LostFrom <= size && size <= r.LostTo {
+		if r, ok := Declaration(e); ok && r.LostFrom <= size && size <= r.LostTo {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// declaration reads the record of a ledger.rollback_declared.
-func declaration(e Event) (events.Rollback, bool) {
+// Declaration reads the record of a ledger.rollback_declared.
+func Declaration(e Event) (events.Rollback, bool) {
 	var stored events.RollbackDeclared
 	var record events.Rollback
 	ok := e.Type == events.TypeRollbackDeclared && e.Read(&stored) == nil && canon.Decode(stored.Record, &record) == nil
@@ -185,11 +185,11 @@ func declaration(e Event) (events.Rollback, bool) {
 func (p *Partition) checkEnd(ctx context.Context) error {
 	var head int64
 	var hash Hash
-	if err := p.ledger.row(ctx, `select pos, last_hash from ledger_head where p = $1`, []any{p.p}, &head, into(&hash)); err != nil {
+	if err := p.ledger.Row(ctx, `select pos, last_hash from ledger_head where p = $1`, []any{p.p}, &head, &hash); err != nil {
 		return fmt.Errorf("read ledger head: %w", err)
 	}
 	last, want := int64(0), Genesis(p.origin, "")
-	err := p.ledger.row(ctx, `select pos, hash from events where p = $1 order by pos desc limit 1`, []any{p.p}, &last, into(&want))
+	err := p.ledger.Row(ctx, `select pos, hash from events where p = $1 order by pos desc limit 1`, []any{p.p}, &last, &want)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read events: %w", err)
 	}
@@ -205,7 +205,7 @@ func (p *Partition) checkEnd(ctx context.Context) error {
 // another number of partitions.
 func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
 	for from := max(0, head-recentLeaves); from < head; {
-		stored, err := p.rows(ctx, `pos > $2 order by pos limit $3`, from, min(feedBatch, head-from))
+		stored, err := p.StoredAfter(ctx, from, int(min(feedBatch, head-from)))
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
 		for n := from / tree.Width; n <= (size-1)/tree.Width && n <= (from+feedBatch)/tree.Width; n++ {
 			wanted = append(wanted, tree.Tile{N: n})
 		}
-		tiles, err := readTiles(ctx, p.ledger.pool, p.p, wanted)
+		tiles, err := ReadTiles(ctx, p.ledger.pool, p.p, wanted)
 		if err != nil {
 			return err
 		}
@@ -240,17 +240,13 @@ func (p *Partition) checkLast(ctx context.Context, head, size int64) error {
 	return nil
 }
 
-// Refuse stops appends on this node for a reason found at its start; reading goes
-// on.
-func (l *Ledger) Refuse(reason error) { _ = l.partitions[0].seq.halt(reason) }
-
 // AcceptRollback goes on with a database that lacks events: the epoch is raised,
 // which stops every other node, and a signed event says for ever what was lost. It
 // comes before this node's first append and after Activate.
 func (l *Ledger) AcceptRollback(ctx context.Context, r *Rollback, signer *seal.Signer, eventID string) error {
 	p := l.Partition(r.Partition)
 	var epoch int64
-	err := l.row(ctx, `update ledger_head set epoch = epoch + 1 where p = $1 returning epoch`, []any{p.p}, &epoch)
+	err := l.Row(ctx, `update ledger_head set epoch = epoch + 1 where p = $1 returning epoch`, []any{p.p}, &epoch)
 	if err != nil {
 		return fmt.Errorf("raise the epoch: %w", err)
 	}
@@ -259,7 +255,7 @@ func (l *Ledger) AcceptRollback(ctx context.Context, r *Rollback, signer *seal.S
 		return err
 	}
 	if _, known := ring[signer.KeyID()]; !known {
-		if err := p.activateFirst(ctx, PurposeRecord, signer, eventID+"_key", nil); err != nil {
+		if err := p.ActivateFirst(ctx, PurposeRecord, signer, eventID+"_key", nil); err != nil {
 			return err
 		}
 		if _, keys, err = p.Keyring(ctx); err != nil {

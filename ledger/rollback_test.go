@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -30,30 +32,30 @@ const putBack = `set session_replication_role = replica;
 // somebody did something to its database.
 func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgertest.DB, *ledger.Ledger, *seal.Signer) {
 	t.Helper()
-	db := onePartition(t)
-	record := must(seal.NewSigner(make([]byte, 32)))
-	first := must(ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
+	db := fixture.OnePartition(t)
+	record := fixture.Must(seal.NewSigner(make([]byte, 32)))
+	first := fixture.Must(ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
 	if err := first.Activate(t.Context(), record, "evt_key"); err != nil {
 		t.Fatal(err)
 	}
-	keep(t, first, folder.Path)
+	fixture.Keep(t, first, folder.Path)
 	for i := range 6 {
-		if _, err := first.Append(t.Context(), one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+		if _, err := first.Append(t.Context(), fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	covered(t, first, 9)
+	fixture.Covered(t, first, 9)
 	first.Close()
-	super := must(pgx.Connect(t.Context(), db.SuperURL))
-	must(super.Exec(t.Context(), tamper))
+	super := fixture.Must(pgx.Connect(t.Context(), db.SuperURL))
+	fixture.Must(super.Exec(t.Context(), tamper))
 	if err := super.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return db, open(t, db), record
+	return db, fixture.Open(t, db), record
 }
 
 func outside(t *testing.T, folder checkpoint.Folder) ledger.Checkpoints {
-	return ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder}
+	return ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder}
 }
 
 // A restored older database, a cut tail and a rewritten history are refused at the
@@ -88,10 +90,10 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			l.Refuse(err)
-			if _, err := l.Append(t.Context(), one("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
+			if _, err := l.Append(t.Context(), fixture.One("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
 				t.Errorf("an append: %v", err)
 			}
-			if check := l.CheckItselfNow(t.Context(), nil, folder); check.False == "" || l.Condition().Sentence != ledger.SaysReadOnly {
+			if check := audit.SelfCheck(t.Context(), l, nil, folder); check.False == "" || l.Condition().Sentence != ledger.SaysReadOnly {
 				t.Errorf("it verified itself: %+v, %+v", check, l.Condition())
 			}
 			if _, err := l.Partition(0).After(t.Context(), 0, 10); err != nil {
@@ -118,8 +120,8 @@ func TestAnAcceptedRollback(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	db, l, record := restarted(t, folder, fmt.Sprintf(putBack, 5))
-	other := open(t, db)
-	if _, err := other.Append(t.Context(), one("x", ledger.New(), "x")); err != nil { // position 6: it knows of no note
+	other := fixture.Open(t, db)
+	if _, err := other.Append(t.Context(), fixture.One("x", ledger.New(), "x")); err != nil { // position 6: it knows of no note
 		t.Fatal(err)
 	}
 	_, old, err := folder.Newest(t.Context(), l.Partition(0).Origin())
@@ -131,29 +133,29 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if !errors.As(err, &rollback) {
 		t.Fatal(err)
 	}
-	if report := must(l.VerifyDatabase(t.Context(), nil, folder)); !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") {
+	if report := fixture.Must(audit.Ledger(t.Context(), l, nil, folder)); !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") {
 		t.Errorf("verified before: %v", report.Faults)
 	}
-	if check := l.CheckItselfNow(t.Context(), nil, folder); !strings.Contains(check.False, "ROLLBACK") {
+	if check := audit.SelfCheck(t.Context(), l, nil, folder); !strings.Contains(check.False, "ROLLBACK") {
 		t.Errorf("it verified itself before: %+v", check)
 	}
 	if err := l.AcceptRollback(t.Context(), rollback, record, "evt_back"); err != nil {
 		t.Fatal(err)
 	}
-	if report := must(l.VerifyDatabase(t.Context(), nil, folder)); len(report.Faults) > 0 {
+	if report := fixture.Must(audit.Ledger(t.Context(), l, nil, folder)); len(report.Faults) > 0 {
 		t.Errorf("verified behind it: %v", report.Faults)
 	}
-	if _, err := other.Append(t.Context(), one("y", ledger.New(), "y")); !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "start this node again") {
+	if _, err := other.Append(t.Context(), fixture.One("y", ledger.New(), "y")); !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "start this node again") {
 		t.Errorf("the other node: %v", err)
 	}
-	keep(t, l, folder.Path)
-	covered(t, l, 7)
+	fixture.Keep(t, l, folder.Path)
+	fixture.Covered(t, l, 7)
 	history, err := l.Read(t.Context(), ledger.ServiceTenant, ledger.CheckpointStream)
 	if err != nil || history.Events[history.Version()-1].Type != events.TypeRollbackDeclared {
 		t.Fatalf("%+v, %v", history, err)
 	}
-	clean(t, l, 7)
-	if _, _, err := open(t, db).CheckOutside(t.Context(), outside(t, folder)); err != nil {
+	fixture.Clean(t, l, 7)
+	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), outside(t, folder)); err != nil {
 		t.Errorf("the next start: %v", err)
 	}
 	// A mirror that has only the old note is no reason to refuse.
@@ -161,14 +163,14 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Partition(0).Origin(), Size: 9}, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, db).CheckOutside(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {
+	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {
 		t.Errorf("with an old note on a mirror: %v", err)
 	}
 	l.Close()
-	super := must(pgx.Connect(t.Context(), db.SuperURL))
+	super := fixture.Must(pgx.Connect(t.Context(), db.SuperURL))
 	defer super.Close(context.WithoutCancel(t.Context()))
-	must(super.Exec(t.Context(), fmt.Sprintf(putBack, 6)))
-	if _, _, err := open(t, db).CheckOutside(t.Context(), outside(t, folder)); !errors.Is(err, ledger.ErrRollback) {
+	fixture.Must(super.Exec(t.Context(), fmt.Sprintf(putBack, 6)))
+	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), outside(t, folder)); !errors.Is(err, ledger.ErrRollback) {
 		t.Errorf("a second rollback: %v", err)
 	}
 }
@@ -189,20 +191,20 @@ func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, 
 // A node that starts while another writes is told of no lost positions.
 func TestANodeStartsBesideOneThatWrites(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	writing, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
-	keep(t, writing, folder.Path)
+	db := fixture.OnePartition(t)
+	writing, folder := fixture.Open(t, db), checkpoint.Folder{Path: t.TempDir()}
+	fixture.Keep(t, writing, folder.Path)
 	n := 0
 	move := func() {
 		n++
-		result, err := writing.Append(t.Context(), one(fmt.Sprint("s/", n), ledger.New(), fmt.Sprint("a", n)))
+		result, err := writing.Append(t.Context(), fixture.One(fmt.Sprint("s/", n), ledger.New(), fmt.Sprint("a", n)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		covered(t, writing, result.Events[0].Position)
+		fixture.Covered(t, writing, result.Events[0].Position)
 	}
-	starting := open(t, db)
-	found, _, err := starting.CheckOutside(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t),
+	starting := fixture.Open(t, db)
+	found, _, err := starting.CheckOutside(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t),
 		Folder: checkpoint.Folder{Path: t.TempDir()}, Mirrors: []checkpoint.Store{movingStore{folder, move}}})
 	if err != nil || !found || n == 0 {
 		t.Errorf("found %v, moved %d times: %v", found, n, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-const columns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
+// EventColumns are the columns of the table events in the order of the hash, after p.
+const EventColumns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 	actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash`
 
 // columnTypes are those of columns, in their order.
@@ -64,7 +65,7 @@ const (
 	guardParameters = 3
 
 	swapInsert = ` returning p)
-	insert into events (p, ` + columns + `) select {p}, r.* from head, {rows} r`
+	insert into events (p, ` + EventColumns + `) select {p}, r.* from head, {rows} r`
 )
 
 const (
@@ -78,7 +79,7 @@ const (
 	findTenants = `select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
-	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from {rows} r`
+	insertRows = `insert into events (p, ` + EventColumns + `) select {p}, r.* from {rows} r`
 	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
@@ -219,10 +220,10 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch := &pgx.Batch{}
 	batch.Queue(`begin`)
 	batch.Queue(s.sql.lockHead).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&origin, &h.epoch, &h.position, into(&h.hash))
+		return row.Scan(&origin, &h.epoch, &h.position, &h.hash)
 	})
 	batch.Queue(s.sql.lastRow).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&last.position, into(&last.hash)); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&last.position, &last.hash); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		last.hash = Genesis(s.origin, "")
@@ -231,7 +232,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch.Queue(s.sql.findKeys, want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
 		var k keyName
 		var hit keyHit
-		_, err := pgx.ForEachRow(rows, []any{&k.tenant, into(&k.key), &hit.position, into(&hit.content)}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.tenant, &k.key, &hit.position, &hit.content}, func() error {
 			keys[k] = hit
 			return nil
 		})
@@ -249,7 +250,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch.Queue(s.sql.findTenants, want.tenants).Query(func(rows pgx.Rows) error {
 		var tenant string
 		var head tenantHead
-		_, err := pgx.ForEachRow(rows, []any{&tenant, &head.sequence, into(&head.hash), &head.occurredUS}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&tenant, &head.sequence, &head.hash, &head.occurredUS}, func() error {
 			h.tenants[tenant] = head
 			return nil
 		})

@@ -2,12 +2,10 @@ package ledger
 
 import (
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/preimage"
+	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -55,13 +55,11 @@ const cacheFor = 60 * time.Second
 // cachedDataKeys bounds the memory of unwrapped keys.
 const cachedDataKeys = 10_000
 
-const commitmentDomain = "svc-commitment-v1\n"
-
 // ErrErased is a value whose data key was destroyed.
 var ErrErased = errors.New("ledger: the personal members of this event are erased")
 
 // ErrWrongKEK is a vault whose keys were wrapped under another key.
-var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
+var ErrWrongKEK = sealing.ErrWrongKEK
 
 // HoldsDataKeys says whether anything is wrapped under a key-encryption key.
 func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
@@ -69,7 +67,7 @@ func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
 		if held {
 			return nil
 		}
-		return l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
+		return l.Row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
 	})
 	return held, err
 }
@@ -77,11 +75,11 @@ func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
 // OpenVault opens the ledger's vault with a key-encryption key of 32 octets. A
 // key that did not wrap what is there is ErrWrongKEK.
 func (l *Ledger) OpenVault(ctx context.Context, kek []byte) (*Vault, error) {
-	aead, err := newAEAD(kek)
+	aead, err := sealing.Cipher(kek)
 	if err != nil {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
-	v := &Vault{ledger: l, kek: aead, kekID: kekName(kek), cache: map[string]cachedKey{}}
+	v := &Vault{ledger: l, kek: aead, kekID: sealing.KEKName(kek), cache: map[string]cachedKey{}}
 	// The key that names subjects is itself a row, of a subject nobody can be.
 	if _, err := v.ensure(ctx, ServiceTenant, "subject_ref", Hash{}); err != nil {
 		return nil, err
@@ -90,54 +88,11 @@ func (l *Ledger) OpenVault(ctx context.Context, kek []byte) (*Vault, error) {
 	return v, err
 }
 
-// kekName tells key-encryption keys apart: the first 16 hex digits of their SHA-256.
-func kekName(kek []byte) string {
-	sum := sha256.Sum256(kek)
-	return hex.EncodeToString(sum[:8])
-}
-
-// wrapping is what a wrapped key is bound to: its tenant, its id and the pseudonym of its subject,
-// so that no row can be given another's.
-func wrapping(tenant, id string, reference []byte) []byte {
-	return appendS(appendS(appendS(nil, tenant), id), reference)
-}
-
-// wrapKey wraps a data key: nonce, then ciphertext.
-func wrapKey(kek cipher.AEAD, key []byte, tenant, id string, reference []byte) []byte {
-	nonce := make([]byte, kek.NonceSize())
-	rand.Read(nonce)
-	return kek.Seal(nonce, nonce, key, wrapping(tenant, id, reference))
-}
-
-// unwrapKey opens what wrapKey has made.
-func unwrapKey(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) ([]byte, error) {
-	n := kek.NonceSize()
-	if len(wrapped) < n {
-		return nil, ErrWrongKEK
-	}
-	key, err := kek.Open(nil, wrapped[:n], wrapped[n:], wrapping(tenant, id, reference))
-	if err != nil {
-		return nil, ErrWrongKEK
-	}
-	return key, nil
-}
-
-func newAEAD(key []byte) (cipher.AEAD, error) {
-	if len(key) != 32 {
-		return nil, errors.New("a key of 32 octets is needed")
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
-}
-
 // Reference is the pseudonym of a subject (an e-mail address, for example):
 // HMAC-SHA-256 under a key that is wrapped in the vault.
 func (v *Vault) Reference(tenant, subject string) Hash {
 	mac := hmac.New(sha256.New, v.ref)
-	mac.Write(appendS(appendS(nil, tenant), subject))
+	mac.Write(preimage.S(preimage.S(nil, tenant), subject))
 	return Hash(mac.Sum(nil))
 }
 
@@ -151,7 +106,7 @@ func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (str
 // destroyed.
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
-	err = v.ledger.row(ctx, `select key_id from subject_keys
+	err = v.ledger.Row(ctx, `select key_id from subject_keys
 		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
@@ -161,7 +116,7 @@ func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, er
 
 // Holds says whether a data key is a tenant's, destroyed or not.
 func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
-	err = v.ledger.row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
+	err = v.ledger.Row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
 		[]any{v.ledger.Home(tenant).p, tenant, keyID}, &held)
 	return held, err
 }
@@ -191,7 +146,7 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 
 // destroy makes sure that the key an event says is destroyed is.
 func (v *Vault) destroy(ctx context.Context, e Event) error {
-	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
 		return err
 	})
@@ -206,8 +161,8 @@ func (v *Vault) destroy(ctx context.Context, e Event) error {
 func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (string, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
-	wrapped := wrapKey(v.kek, key, tenant, id, reference[:])
-	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+	wrapped := sealing.Wrap(v.kek, key, tenant, id, reference[:])
+	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).p, tenant, id, reference[:], v.kekID, wrapped)
 		return err
@@ -215,7 +170,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	if err != nil {
 		return "", fmt.Errorf("make a data key: %w", err)
 	}
-	err = v.ledger.row(ctx, `select key_id from subject_keys
+	err = v.ledger.Row(ctx, `select key_id from subject_keys
 		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	return id, err
 }
@@ -225,7 +180,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var erased bool
 	// The event counts as much as the row: a row that was put back from a backup opens
 	// nothing.
-	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
+	err := v.ledger.Row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
 		[]any{v.ledger.Home(tenant).p, tenant, id, events.TypeSubjectErased}, &reference, &wrapped, &erased)
@@ -235,7 +190,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read a data key: %w", err)
 	}
-	return unwrapKey(v.kek, wrapped, tenant, id, reference)
+	return sealing.Unwrap(v.kek, wrapped, tenant, id, reference)
 }
 
 // dataKey is the cipher of a data key, cached for at most a minute.
@@ -251,7 +206,7 @@ func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, er
 	if err != nil {
 		return nil, err
 	}
-	key, err := newAEAD(raw)
+	key, err := sealing.Cipher(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -264,29 +219,11 @@ func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, er
 	return key, nil
 }
 
-// sealed is the member of a payload that holds the openings.
-type sealed struct {
-	KeyID     string `json:"keyId"`
-	Nonce     []byte `json:"nonce"`
-	Box       []byte `json:"box"`
-	Signature string `json:"signature,omitempty"` // over the record with commitments in place, if there is a record
-}
-
-type opening struct {
-	Pointer string      `json:"pointer"`
-	Salt    []byte      `json:"salt"`
-	Value   canon.Value `json:"value"`
-}
-
-type committed struct {
-	Commitment string `json:"$committed"`
-}
-
 // DataKey is the id of the data key under which personal members of an event are
 // sealed; empty where none are.
 func (e Event) DataKey() string {
 	var payload struct {
-		Sealed sealed `json:"sealed"`
+		Sealed sealing.Sealed `json:"sealed"`
 	}
 	_ = json.Unmarshal(e.Payload, &payload) // a payload of another form has no sealed members
 	return payload.Sealed.KeyID
@@ -308,37 +245,24 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 	if err != nil {
 		return nil, err
 	}
-	var openings []opening
+	var openings []sealing.Opening
 	for _, name := range personal(reflect.TypeOf(stored)) {
 		value, present := members[name]
 		if !present {
 			continue
 		}
-		o := opening{Pointer: "/" + name, Salt: make([]byte, 32), Value: canon.Value(value)}
-		rand.Read(o.Salt)
+		o := sealing.NewOpening("/"+name, value)
 		openings = append(openings, o)
-		members[name] = jsontext.Value(`{"$committed":"` + o.commitment() + `"}`)
+		members[name] = o.Committed()
 	}
-	s := sealed{KeyID: keyID}
-	if err := s.seal(key, tenant, eventID, openings); err != nil {
+	s := sealing.Sealed{KeyID: keyID}
+	if err := s.Seal(key, tenant, eventID, openings); err != nil {
 		return nil, err
 	}
 	if members["sealed"], err = canon.Marshal(s); err != nil {
 		return nil, err
 	}
 	return canon.Object(members), nil
-}
-
-func (s sealed) additional(tenant, eventID string) []byte {
-	return appendS(appendS(appendS(nil, tenant), eventID), s.KeyID)
-}
-
-func (o opening) commitment() string {
-	h := sha256.New()
-	h.Write([]byte(commitmentDomain))
-	h.Write(o.Salt)
-	h.Write(o.Value)
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // personalOf remembers what personal found: types are few, and never change.
@@ -418,11 +342,14 @@ func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members m
 	if err != nil {
 		return err
 	}
-	return reopen(e, members, openings)
+	if err := sealing.Reopen(members, openings); err != nil {
+		return fmt.Errorf("%w: %w of %s", ErrTampered, err, e.ID)
+	}
+	return nil
 }
 
-func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]opening, error) {
-	var s sealed
+func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]sealing.Opening, error) {
+	var s sealing.Sealed
 	if err := json.Unmarshal(box, &s); err != nil {
 		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
 	}
@@ -430,7 +357,7 @@ func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]ope
 	if err != nil {
 		return nil, err
 	}
-	openings, err := s.open(key, e.Tenant, e.ID)
+	openings, err := s.Open(key, e.Tenant, e.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -20,7 +20,7 @@ import (
 func TestVaultSealsAndOpens(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	kek := bytes.Repeat([]byte{7}, 32)
 	v, err := l.OpenVault(ctx, kek)
@@ -63,7 +63,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if _, err := l.OpenVault(ctx, bytes.Repeat([]byte{8}, 32)); !errors.Is(err, ledger.ErrWrongKEK) {
 		t.Errorf("another KEK: %v", err)
 	}
-	erase(t, v, "service", id)
+	fixture.Erase(t, v, "service", id)
 	fresh, err := l.OpenVault(ctx, kek)
 	if err != nil {
 		t.Fatal(err)
@@ -72,14 +72,14 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err := fresh.Open(ctx, e, &erased); !errors.Is(err, ledger.ErrErased) || erased.Plan != "free" {
 		t.Errorf("after erasure: %+v, %v", erased, err)
 	}
-	clean(t, l, 2) // the chain still verifies
+	fixture.Clean(t, l, 2) // the chain still verifies
 }
 
 // A body of a megabyte is sealed in a few copies of it, none of which is read as JSON
 // again, and a body as deep as one may be is sealed, too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {
 	db := ledgertest.New(t)
-	v, err := open(t, db).OpenVault(t.Context(), make([]byte, 32))
+	v, err := fixture.Open(t, db).OpenVault(t.Context(), make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,33 +119,21 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 	}
 }
 
-// erase destroys a data key, twice: the second time it is the same answer.
-func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
-	t.Helper()
-	payload := []byte(fmt.Sprintf(`{"approvedBy":"cus_2","keyId":%q,"reason":"asked for","requestedBy":"cus_1"}`, id))
-	for n := range 2 {
-		result, err := v.Erase(t.Context(), tenant, id, ledger.Draft{ID: fmt.Sprint("evt_erased_", id, n), Actor: "operator", Payload: payload})
-		if err != nil || result.Replayed != (n == 1) {
-			t.Fatalf("erase: %+v, %v", result, err)
-		}
-	}
-}
-
 // The service can make data keys, and destroy one only together with the event that
 // says so.
 func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	v, err := l.OpenVault(t.Context(), bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := must(v.Subject(t.Context(), "org_1", "agent:ada", "sub_1"))
-	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
+	id := fixture.Must(v.Subject(t.Context(), "org_1", "agent:ada", "sub_1"))
+	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
 		t.Errorf("found %q", found)
 	}
-	conn := must(pgx.Connect(t.Context(), db.URL))
+	conn := fixture.Must(pgx.Connect(t.Context(), db.URL))
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for _, statement := range []string{
 		`update subject_keys set wrapped_key = '' where key_id = 'sub_1'`,
@@ -156,17 +144,17 @@ func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 		}
 	}
 	// The function without such an event does nothing.
-	must(l.Append(t.Context(), one("s", ledger.New(), "a")))
-	must(conn.Exec(t.Context(), `select erase_subject(0::smallint, 1)`))
-	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
+	fixture.Must(l.Append(t.Context(), fixture.One("s", ledger.New(), "a")))
+	fixture.Must(conn.Exec(t.Context(), `select erase_subject(0::smallint, 1)`))
+	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
 		t.Error("the key is gone without an event")
 	}
 	if _, err := v.Erase(t.Context(), ledger.ServiceTenant, "subject_ref", ledger.Draft{ID: "evt_x", Payload: []byte(`{}`)}); err == nil {
 		t.Error("the key that names subjects was erased")
 	}
-	erase(t, v, "org_1", id)
-	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != "" {
+	fixture.Erase(t, v, "org_1", id)
+	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != "" {
 		t.Errorf("after erasure: %q", found)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 }

@@ -2,15 +2,12 @@ package ledger
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -29,46 +26,28 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 		return nil, err
 	}
 	members := maps.Clone(stored)
-	var openings []opening
+	var openings []sealing.Opening
 	for _, pointer := range pointers {
-		path := parts(pointer)
+		path := sealing.Path(pointer)
 		whole := members[path[0]]
 		start, end, present := canon.Find(whole, path[1:]...)
 		if whole == nil || !present && len(path) > 1 {
 			continue
 		}
-		o := opening{Pointer: pointer, Salt: make([]byte, 32), Value: canon.Value(whole[start:end])}
-		rand.Read(o.Salt)
+		o := sealing.NewOpening(pointer, whole[start:end])
 		openings = append(openings, o)
-		members[path[0]] = slices.Concat(whole[:start], []byte(`{"$committed":"`+o.commitment()+`"}`), whole[end:])
+		members[path[0]] = slices.Concat(whole[:start], o.Committed(), whole[end:])
 	}
 	signed, err := signer.SignCanonical(seal.TypeCommitted, members["record"])
 	if err != nil {
 		return nil, err
 	}
-	s := sealed{KeyID: keyID, Signature: signed.Integrity.Signature}
-	if err := s.seal(key, tenant, eventID, openings); err != nil {
+	s := sealing.Sealed{KeyID: keyID, Signature: signed.Integrity.Signature}
+	if err := s.Seal(key, tenant, eventID, openings); err != nil {
 		return nil, err
 	}
 	if members["sealed"], err = canon.Marshal(s); err != nil {
 		return nil, err
 	}
 	return canon.Object(members), nil
-}
-
-func parts(pointer string) []string { return strings.Split(strings.TrimPrefix(pointer, "/"), "/") }
-
-// reopen puts the values of openings back in the place of their commitments.
-func reopen(e Event, members map[string]jsontext.Value, openings []opening) error {
-	for _, o := range openings {
-		path := parts(o.Pointer)
-		name, inner := path[0], path[1:]
-		start, end, found := canon.Find(members[name], inner...)
-		var c committed
-		if !found || json.Unmarshal(members[name][start:end], &c) != nil || c.Commitment != o.commitment() {
-			return fmt.Errorf("%w: commitment %s of %s", ErrTampered, o.Pointer, e.ID)
-		}
-		members[name] = canon.Put(members[name], jsontext.Value(o.Value), inner...)
-	}
-	return nil
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -18,8 +20,8 @@ import (
 // signature as soon as it is opened, and as stored after an erasure.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	t.Parallel()
-	db := onePartition(t)
-	l := open(t, db)
+	db := fixture.OnePartition(t)
+	l := fixture.Open(t, db)
 	ctx := t.Context()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -42,7 +44,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload, err := v.SealRecord(ctx, "org_1", "evt_1", id, signer,
-		map[string]jsontext.Value{"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId", "/record/subject/purpose", "/toolArguments")
+		map[string]jsontext.Value{"record": envelope.Record, "integrity": fixture.Must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId", "/record/subject/purpose", "/toolArguments")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 	var opened events.DecisionRecorded
 	if err := v.Open(ctx, result.Events[0], &opened); err != nil || string(opened.Record) != string(record) {
 		t.Fatalf("opened %s, %v", opened.Record, err)
@@ -64,7 +66,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Errorf("the opened record does not verify: %v", err)
 	}
 
-	erase(t, v, "org_1", id)
+	fixture.Erase(t, v, "org_1", id)
 	fresh, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +74,12 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, ledger.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
 		t.Errorf("after erasure %s, %v", opened.Record, err)
 	}
-	clean(t, l, 3)
+	fixture.Clean(t, l, 3)
 
 	// A record changed by somebody with the database and no key is found.
 	draft.Stream, draft.Type, draft.ID, draft.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
-	must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
-	report, err := l.VerifyDatabase(ctx, nil)
+	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
+	report, err := audit.Ledger(ctx, l, nil)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 4 || report.Faults[0].Column != "payload" {
 		t.Errorf("a changed record: %v %v", report.Faults, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -31,7 +32,7 @@ func (k *keeper) mirror(ctx context.Context) {
 			}
 		}
 		if len(k.options.Mirrors)+len(k.options.Witnesses) > 0 {
-			sleep(ctx, nil, mirrorEvery)
+			wait.For(ctx, nil, mirrorEvery)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
 // witness is a running witness of C2SP tlog-witness for one log. Notes, proofs and
@@ -42,12 +43,12 @@ type witness struct {
 
 func newWitness(t *testing.T, origin string, key ed25519.PublicKey) *witness {
 	t.Helper()
-	text := must(note.NewEd25519VerifierKey(origin, key))
+	text := fixture.Must(note.NewEd25519VerifierKey(origin, key))
 	skey, vkey, err := note.GenerateKey(nil, "witness.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &witness{log: must(note.NewVerifier(text)), signer: must(formats.NewSignerForCosignatureV1(skey)), vkey: must(formats.VKeyToCosignatureV1(vkey)), answers: make(chan int, 999)}
+	w := &witness{log: fixture.Must(note.NewVerifier(text)), signer: fixture.Must(formats.NewSignerForCosignatureV1(skey)), vkey: fixture.Must(formats.VKeyToCosignatureV1(vkey)), answers: make(chan int, 999)}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		status, kind, answer := w.add(body)
@@ -111,8 +112,8 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: folder},
-		Witnesses: []checkpoint.Witness{parsed}, Every: 10 * time.Millisecond}, numbered("witnessed"+fmt.Sprint(time.Now().UnixNano()))); err != nil {
+	if err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder},
+		Witnesses: []checkpoint.Witness{parsed}, Every: 10 * time.Millisecond}, fixture.Numbered("witnessed"+fmt.Sprint(time.Now().UnixNano()))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,22 +139,22 @@ func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 // gets none.
 func TestAWitnessCosigns(t *testing.T) {
 	t.Parallel()
-	db, ctx := onePartition(t), t.Context()
-	l := open(t, db)
+	db, ctx := fixture.OnePartition(t), t.Context()
+	l := fixture.Open(t, db)
 	appended := func(l *ledger.Ledger, from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
-			if _, err := l.Append(ctx, one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			if _, err := l.Append(ctx, fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	folder := filepath.Join(t.TempDir(), "notes")
-	w := newWitness(t, l.Partition(0).Origin(), checkpointSigner(t).Public())
+	w := newWitness(t, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
 	appended(l, 0, 300)
 	w.keepWitnessed(t, l, folder)
 	text := w.cosigned(t, l)
-	theirs := must(formats.NewVerifierForCosignatureV1(w.vkey))
+	theirs := fixture.Must(formats.NewVerifierForCosignatureV1(w.vkey))
 	opened, err := note.Open(text, note.VerifierList(w.log, theirs))
 	if err != nil || len(opened.Sigs) != 2 {
 		t.Fatalf("%v, %+v", err, opened)
@@ -163,7 +164,7 @@ func TestAWitnessCosigns(t *testing.T) {
 	}
 	l.Close()
 
-	again := open(t, db)
+	again := fixture.Open(t, db)
 	appended(again, 300, 700)
 	w.keepWitnessed(t, again, folder)
 	w.cosigned(t, again)
@@ -176,13 +177,13 @@ func TestAWitnessCosigns(t *testing.T) {
 	again.Close()
 
 	// Another history under the same origin and key.
-	other := onePartition(t)
-	super := must(pgx.Connect(ctx, other.SuperURL))
+	other := fixture.OnePartition(t)
+	super := fixture.Must(pgx.Connect(ctx, other.SuperURL))
 	defer super.Close(ctx)
 	if _, err := super.Exec(ctx, `update ledger_head set origin = $1, last_hash = $2`, l.Partition(0).Origin(), genesisOf(l.Partition(0).Origin())); err != nil {
 		t.Fatal(err)
 	}
-	forged := must(ledger.Open(context.WithoutCancel(ctx), other.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
+	forged := fixture.Must(ledger.Open(context.WithoutCancel(ctx), other.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
 	defer forged.Close()
 	appended(forged, 1000, 1800)
 	for len(w.answers) > 0 {

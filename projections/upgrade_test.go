@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
@@ -213,7 +214,7 @@ func TestHistoryListsEveryDecisionAfterAVersionBumpOnTwoNodes(t *testing.T) {
 		t.Logf("round %d: %d decisions, as many rows on both nodes", round, len(decided))
 	}
 	noScratch(t, first.app.Ledger)
-	if report, err := first.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
+	if report, err := audit.Ledger(t.Context(), first.app.Ledger, nil); err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v, %v", report.Faults, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -108,12 +109,12 @@ func peakMB() (mb int64) {
 
 // Run verifies.
 func (c *auditChild) Run(ctx context.Context) error {
-	a := ledger.Audit{ChainOnly: !c.Signatures}
+	a := audit.Options{ChainOnly: !c.Signatures}
 	if c.Signatures {
 		a.KEK = make([]byte, 32)
 	}
 	return c.during(ctx, func() (int64, error) {
-		report, err := ledger.AuditDatabase(ctx, c.Database, a)
+		report, err := audit.Database(ctx, c.Database, a)
 		if err == nil && len(report.Faults) > 0 {
 			err = report.Faults[0]
 		}

@@ -69,15 +69,14 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	if err := migrations.CheckCurrent(ctx, c.DatabaseURL); err != nil {
 		return err
 	}
-	options := ledger.Options{Log: log}
+	var files checkpoint.Files // nil: the error of an archived payload asks for ARCHIVE_STORE
 	if c.ArchiveStore != "" {
-		archive, err := checkpoint.ParseFiles(c.ArchiveStore, os.Getenv)
-		if err != nil {
+		var err error
+		if files, err = checkpoint.ParseFiles(c.ArchiveStore, os.Getenv); err != nil {
 			return fmt.Errorf("ARCHIVE_STORE: %w", err)
 		}
-		options.Archive = archive
 	}
-	l, err := ledger.Open(ctx, c.DatabaseURL, options)
+	l, err := ledger.Open(ctx, c.DatabaseURL, ledger.Options{Log: log, Archive: ledger.NewArchiveReader(files)})
 	if err != nil {
 		return err
 	}

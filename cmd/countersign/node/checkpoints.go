@@ -97,7 +97,7 @@ func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c ledger.Che
 	var rollback *ledger.Rollback
 	switch {
 	case errors.As(err, &rollback) && !d.RollbackAccepted:
-		n.Ledger.Refuse(rollback)
+		_ = n.Ledger.Refuse(rollback)
 		return nil
 	case errors.As(err, &rollback):
 		if n.App.Signer == nil {
@@ -105,7 +105,7 @@ func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c ledger.Che
 		}
 		return n.acceptRollbacks(ctx, c, rollback)
 	case errors.Is(err, ledger.ErrTampered):
-		n.Ledger.Refuse(err)
+		_ = n.Ledger.Refuse(err)
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at the checkpoints outside the database: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
@@ -68,7 +69,7 @@ func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) e
 	if err := n.checkOutside(ctx, d, n.Checkpoints); err != nil {
 		return err
 	}
-	if err := n.Ledger.HeedRemembered(n.SelfChecks(d)); err != nil {
+	if err := audit.HeedRemembered(n.Ledger, n.SelfChecks(d)); err != nil {
 		return err
 	}
 	if err := n.openVault(ctx, d, development && d.Private()); err != nil {
@@ -132,7 +133,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	if err != nil {
 		return err
 	}
-	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: files}); err != nil {
+	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: ledger.NewArchiveReader(files)}); err != nil {
 		return err
 	}
 	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.Ledger.Origin(), "/0") {
@@ -164,8 +165,8 @@ func (n *Node) lasting(ctx context.Context) error {
 }
 
 // SelfChecks is how this node verifies its ledger, and where it remembers what it found.
-func (n *Node) SelfChecks(d *setting.Ledger) ledger.SelfChecks {
-	return ledger.SelfChecks{KEK: n.kek, Folder: n.Checkpoints.Folder, GoOn: d.FindingsAccepted}
+func (n *Node) SelfChecks(d *setting.Ledger) audit.SelfChecks {
+	return audit.SelfChecks{KEK: n.kek, Folder: n.Checkpoints.Folder, GoOn: d.FindingsAccepted}
 }
 
 // activate makes the signer's key a key of this ledger, or checks that it, or the

@@ -43,7 +43,7 @@ func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
 			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
 		}
 		a.Signer, a.Before = n.App.Signer, time.Now().Add(-c.OlderThan)
-		return n.Ledger.Archive(ctx, a)
+		return n.Ledger.Move(ctx, a)
 	})
 }
 

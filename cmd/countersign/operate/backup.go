@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/backup"
 	"github.com/countersign/countersign/migrations"
 )
@@ -252,9 +253,9 @@ type Restore struct {
 
 // restored is what restore says.
 type restored struct {
-	Position int64         `json:"position"`
-	Report   ledger.Report `json:"report"`
-	Notes    string        `json:"notes"` // what the checkpoints outside the database say
+	Position int64        `json:"position"`
+	Report   audit.Report `json:"report"`
+	Notes    string       `json:"notes"` // what the checkpoints outside the database say
 }
 
 // Run restores, verifies every event and compares with the checkpoints that lie
@@ -279,7 +280,7 @@ func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	report, err := n.Ledger.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, n.Ledger, nil)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/manage"
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/audit"
 
 	"github.com/go-json-experiment/json"
 
@@ -102,7 +103,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	} else {
 		found = append(found, payments(ctx, n)...)
 	}
-	report, err := n.Ledger.VerifyDatabase(ctx, nil, n.Checkpoints.Stores()...)
+	report, err := audit.Ledger(ctx, n.Ledger, nil, n.Checkpoints.Stores()...)
 	switch {
 	case err != nil:
 		found = append(found, screen.Bad("ledger", err.Error()))

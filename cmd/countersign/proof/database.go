@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -35,7 +36,7 @@ func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer leave()
-	report, err := ledger.AuditDatabase(ctx, url, a)
+	report, err := audit.Database(ctx, url, a)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 
 // forgetFinding lets nodes append again that have found this ledger false, and keep
 // their checkpoints where this command is told to look.
-func (c *Verify) forgetFinding(report ledger.Report) error {
+func (c *Verify) forgetFinding(report audit.Report) error {
 	outside, err := node.Checkpoints(&c.Ledger, false)
 	if err != nil || c.ChainOnly {
 		return err
@@ -61,8 +62,8 @@ func (c *Verify) forgetFinding(report ledger.Report) error {
 }
 
 // auditor collects what is brought from outside.
-func (c *Verify) auditor() (ledger.Audit, error) {
-	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
+func (c *Verify) auditor() (audit.Options, error) {
+	a := audit.Options{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
 	var err error
 	if a.Archive, err = c.Archive(); err != nil {
 		return a, err
@@ -98,7 +99,7 @@ func (c *Verify) auditor() (ledger.Audit, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Pins = append(a.Pins, ledger.Pin{Name: pinOf(c.Pin, p), Note: text})
+		a.Pins = append(a.Pins, audit.Pin{Name: pinOf(c.Pin, p), Note: text})
 	}
 	outside, err := node.Checkpoints(&c.Ledger, false)
 	a.Outside = outside.Stores()
@@ -128,11 +129,11 @@ func (c *Verify) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
 
 // keepPin writes the newest checkpoint of a ledger that verified into the pin file:
 // whoever has it can tell next time whether history was taken back.
-func (c *Verify) keepPin(ctx context.Context, url string, report ledger.Report) error {
+func (c *Verify) keepPin(ctx context.Context, url string, report audit.Report) error {
 	if c.Pin == "" || report.Checkpoints == 0 {
 		return nil
 	}
-	notes, err := ledger.NewestNotes(ctx, url, report.Heads())
+	notes, err := audit.NewestNotes(ctx, url, report.Heads())
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func replacePin(path string, note []byte) error {
 	return nil
 }
 
-func printReport(o *screen.Output, report ledger.Report) error {
+func printReport(o *screen.Output, report audit.Report) error {
 	var b bytes.Buffer
 	if len(report.Faults) == 0 {
 		b.WriteString("VALID\n")

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -67,7 +68,7 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 		return err
 	}
 	t.say("Verify the whole ledger: every hash, link, signature and position")
-	report, err := s.node.Ledger.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, s.node.Ledger, nil)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/audit"
 
 	"go.opentelemetry.io/otel/sdk/trace"
 
@@ -175,7 +176,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
-	s.node.Ledger.CheckItself(s.node.SelfChecks(&c.Ledger))
+	audit.Daily(s.node.Ledger, s.node.SelfChecks(&c.Ledger))
 	return s, nil
 }
 

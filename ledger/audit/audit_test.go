@@ -1,7 +1,6 @@
-package ledger_test
+package audit_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -12,162 +11,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/canon"
 )
-
-// audited is a small ledger in which every kind of row occurs: two organizations
-// with policies, decisions, a receipt, an erased and a living subject, checkpoints.
-type audited struct {
-	t      *testing.T
-	db     *ledgertest.DB
-	super  *pgx.Conn
-	pool   *pgxpool.Pool
-	audit  ledger.Audit // as an auditor with everything from outside
-	folder checkpoint.Folder
-	events int64
-}
-
-func newAudited(t *testing.T) *audited {
-	t.Helper()
-	db := onePartition(t)
-	l := open(t, db)
-	ctx := t.Context()
-	kek := bytes.Repeat([]byte{7}, 32)
-	v := must(l.OpenVault(ctx, kek))
-	record := must(seal.NewSigner(make([]byte, 32)))
-	if err := l.Activate(ctx, record, "evt_record_key"); err != nil {
-		t.Fatal(err)
-	}
-	folder := checkpoint.Folder{Path: t.TempDir()}
-	keep(t, l, folder.Path)
-	n := 0
-	put := func(tenant, stream, eventType, keyID string, payload []byte) ledger.Event {
-		n++
-		result, err := l.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: ledger.IdemKey("op", fmt.Sprint("k", n)), ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{{
-			Stream: stream, Expect: ledger.Any(99), ID: fmt.Sprint("evt_", n), Type: eventType, SchemaVersion: 1, Actor: "cus_1", KeyID: keyID, Payload: payload}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result.Events[0]
-	}
-	var keys []string
-	for _, org := range []string{"org_a", "org_b"} {
-		policy := jsontext.Value(`{"policyId":"p","version":1}`)
-		hash := canon.Hash(policy)
-		put(org, "policy", events.TypePolicyActivated, "", must(canon.Marshal(map[string]any{"policy": policy, "policyHash": hash})))
-		for i := range 2 {
-			id := fmt.Sprint(org, "_", i)
-			key := must(v.Subject(ctx, org, "agent:"+id, "sub_"+id))
-			keys = append(keys, key)
-			envelope := must(record.Sign("application/vnd.svc.decision.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
-				"issuedAt": time.Now().UTC().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z"),
-				"policy":   map[string]any{"policyHash": hash}, "subject": map[string]any{"agentId": id}}))
-			n++
-			payload := must(v.SealRecord(ctx, org, fmt.Sprint("evt_", n), key, record, map[string]jsontext.Value{
-				"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/subject/agentId"))
-			n--
-			put(org, "decision/"+id, events.TypeDecisionRecorded, record.KeyID(), payload)
-			if i == 0 {
-				receipt := must(record.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
-					"decisionRecordHash": envelope.Integrity.RecordHash}))
-				put(org, "decision/"+id, events.TypeReceiptRecorded, record.KeyID(), must(canon.Marshal(map[string]any{"record": receipt.Record, "integrity": receipt.Integrity})))
-			}
-		}
-		put(org, "organization_token/1", "organization_token.issued", "", []byte(`{"price":5,"tokenId":"1"}`))
-	}
-	erase(t, v, "org_b", keys[3])
-	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("x", ledger.New(), "x1"), draft("x", ledger.Any(9), "x2")}}); err != nil {
-		t.Fatal(err)
-	}
-	head := must(l.Partition(0).Head(ctx))
-	p := covered(t, l, head)
-	l.Close()
-	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), folder: folder, events: head,
-		audit: ledger.Audit{Origin: ledgertest.Origin, KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
-			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
-	t.Cleanup(a.pool.Close)
-	t.Cleanup(func() { _ = a.super.Close(context.Background()) })
-	a.exec(`set session_replication_role = replica`)
-	for _, table := range auditedTables {
-		a.exec(`create schema if not exists kept; create table kept.` + table + ` as table public.` + table)
-	}
-	if report := a.run(a.audit); len(report.Faults) > 0 || report.Events != head || report.Checkpoints == 0 {
-		t.Fatalf("untouched: %+v", report)
-	}
-	return a
-}
-
-// auditedTables are what is proven.
-var auditedTables = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys"}
-
-func (a *audited) exec(statement string, args ...any) {
-	a.t.Helper()
-	if _, err := a.super.Exec(context.Background(), statement, args...); err != nil {
-		a.t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-// unpack writes every payload as the text it is, which changes no event: so the attacks
-// can be written in SQL.
-func (a *audited) unpack() {
-	a.t.Helper()
-	stored := map[int64][]byte{}
-	var position int64
-	var payload []byte
-	if _, err := pgx.ForEachRow(must(a.super.Query(context.Background(), `select pos, payload from events`)), []any{&position, &payload}, func() error {
-		stored[position] = payload
-		return nil
-	}); err != nil {
-		a.t.Fatal(err)
-	}
-	packed := 0
-	for position, payload := range stored {
-		if text := ledger.Payload(payload); !bytes.Equal(text, payload) {
-			packed++
-			a.exec(`update kept.events set payload = $2 where pos = $1`, position, text)
-		}
-	}
-	if packed == 0 {
-		a.t.Fatal("no payload is packed")
-	}
-	a.restore()
-}
-
-func (a *audited) restore() {
-	for _, table := range auditedTables {
-		a.exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
-	}
-}
-
-func (a *audited) run(audit ledger.Audit) ledger.Report {
-	a.t.Helper()
-	report, err := audit.RunOn(context.Background(), a.pool)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return report
-}
 
 // Every value of every column of every proven table, changed in turn over all rows:
 // found, and table and row are named.
 func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
+	a := fixture.NewAudited(t)
 	changed, found := 0, 0
-	for _, table := range auditedTables {
-		a.exec(`alter table ` + table + ` drop constraint if exists ` + table + `_pkey cascade`)
-		columns, err := pgx.CollectRows(must(a.super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
+	for _, table := range fixture.AuditedTables {
+		a.Exec(`alter table ` + table + ` drop constraint if exists ` + table + `_pkey cascade`)
+		columns, err := pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
 			where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)), pgx.RowToStructByPos[struct {
 			Name, Type string
 			NotNull    bool
@@ -175,9 +38,9 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		places := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
-		for _, constraint := range must(pgx.CollectRows(must(a.super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
-			a.exec(`alter table ` + table + ` drop constraint ` + constraint)
+		places := fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
+		for _, constraint := range fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
+			a.Exec(`alter table ` + table + ` drop constraint ` + constraint)
 		}
 		for _, column := range columns {
 			values := map[string][]string{
@@ -189,18 +52,18 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 			}
 			for n := range places {
 				for _, value := range values {
-					a.exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
-					place := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
+					a.Exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
+					place := fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
 					var differs bool
-					if err := a.super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
+					if err := a.Super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
 						continue // this row has that value already
 					}
-					if _, err := a.super.Exec(t.Context(), `update `+table+` set `+column.Name+` = `+value+` where ctid = '`+place+`'`); err != nil {
+					if _, err := a.Super.Exec(t.Context(), `update `+table+` set `+column.Name+` = `+value+` where ctid = '`+place+`'`); err != nil {
 						continue // the schema allows no such value
 					}
 					changed++
-					report, err := a.audit.RunOn(t.Context(), a.pool)
-					named := slices.ContainsFunc(report.Faults, func(f ledger.Fault) bool { return f.Table == table && f.Row != "" && f.Column != "" })
+					report, err := audit.On(t.Context(), a.Pool, a.Audit)
+					named := slices.ContainsFunc(report.Faults, func(f audit.Fault) bool { return f.Table == table && f.Row != "" && f.Column != "" })
 					switch {
 					case err != nil:
 						t.Errorf("%s.%s = %s, row %d: %v", table, column.Name, value, n, err)
@@ -212,7 +75,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 				}
 			}
 		}
-		a.restore()
+		a.Restore()
 	}
 	t.Logf("%d of %d changed values were found", found, changed)
 }
@@ -222,8 +85,8 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 func TestAuditFindsEveryAttack(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t) // the statements of the attacks are not for a cluster's planner
-	a := newAudited(t)
-	a.unpack()
+	a := fixture.NewAudited(t)
+	a.Unpack()
 	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
 	fixHead := `update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1);`
 	renumber := `update events e set pos = 1000000 + n from (select pos, row_number() over (order by pos) n from events) r where r.pos = e.pos;
@@ -246,18 +109,18 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		{"all times an hour earlier", `update events set occurred_us = occurred_us - 3600000000`, true, false},
 		{"all times an hour later", `update events set occurred_us = occurred_us + 3600000000; update subject_keys set destroyed_us = destroyed_us + 3600000000 where destroyed_us is not null`, true, true},
 	} {
-		a.restore()
-		a.exec(attack.statement)
+		a.Restore()
+		a.Exec(attack.statement)
 		if attack.rehash {
-			a.rehash()
-			a.exec(fixHead + forgetTree)
+			rehash(a)
+			a.Exec(fixHead + forgetTree)
 		}
-		without := a.audit
+		without := a.Audit
 		without.Pins = nil
-		if report := a.run(without); (len(report.Faults) == 0) != attack.pin {
+		if report := a.Run(without); (len(report.Faults) == 0) != attack.pin {
 			t.Errorf("%s, without a pin: %v", attack.name, report.Faults)
 		}
-		report := a.run(a.audit)
+		report := a.Run(a.Audit)
 		if len(report.Faults) == 0 {
 			t.Errorf("%s: not found", attack.name)
 		}
@@ -265,19 +128,19 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
 		}
 		// Who brings nothing but the folder of checkpoints finds it, too.
-		if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); attack.pin && len(report.Faults) == 0 {
+		if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); attack.pin && len(report.Faults) == 0 {
 			t.Errorf("%s: not found with the folder of checkpoints alone", attack.name)
 		}
 	}
-	a.restore()
-	if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); len(report.Faults) > 0 || strings.Contains(fmt.Sprint(report.Gaps), "--pin") {
+	a.Restore()
+	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); len(report.Faults) > 0 || strings.Contains(fmt.Sprint(report.Gaps), "--pin") {
 		t.Errorf("untouched, with the folder of checkpoints alone: %v, %v", report.Faults, report.Gaps)
 	}
-	a.exec(`update ledger_head set origin = 'ledger.example.com/another/0'`)
-	a.audit.Origin = "ledger.example.com/another"
-	a.rehash()
-	a.exec(fixHead + forgetTree)
-	if report := a.run(ledger.Audit{Outside: []checkpoint.Store{a.folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
+	a.Exec(`update ledger_head set origin = 'ledger.example.com/another/0'`)
+	a.Audit.Origin = "ledger.example.com/another"
+	rehash(a)
+	a.Exec(fixHead + forgetTree)
+	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
 		t.Errorf("all of it rewritten under another origin: %v, %v", report.Faults, report.Gaps)
 	}
 }
@@ -285,10 +148,10 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 // A pin knows of each tenant the last event that was seen.
 func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
+	a := fixture.NewAudited(t)
 	var last int64
 	var hash []byte
-	if err := a.super.QueryRow(t.Context(), `select tseq, hash from events where tenant = 'org_a' order by tseq desc limit 1`).Scan(&last, &hash); err != nil {
+	if err := a.Super.QueryRow(t.Context(), `select tseq, hash from events where tenant = 'org_a' order by tseq desc limit 1`).Scan(&last, &hash); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -299,19 +162,19 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 		{checkpoint.Seen{Sequence: last + 1, Hash: hex.EncodeToString(hash)}, "ROLLBACK: it is missing"},
 		{checkpoint.Seen{Sequence: last - 1, Hash: hex.EncodeToString(hash)}, "FORK: a file has seen another event"},
 	} {
-		pin := checkpoint.Pin{Note: a.audit.Pins[0].Note, Tenants: map[string]checkpoint.Seen{"org_a": c.seen}}
-		audit := a.audit
-		audit.Pins = []ledger.Pin{{Name: "a file", Note: pin.Text()}}
-		if got := fmt.Sprint(a.run(audit).Faults); !strings.Contains(got, c.want) {
+		pin := checkpoint.Pin{Note: a.Audit.Pins[0].Note, Tenants: map[string]checkpoint.Seen{"org_a": c.seen}}
+		o := a.Audit
+		o.Pins = []audit.Pin{{Name: "a file", Note: pin.Text()}}
+		if got := fmt.Sprint(a.Run(o).Faults); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s", c.seen, got)
 		}
 	}
 }
 
 // rehash makes sequences, hashes and links good again, as forty lines of Python do.
-func (a *audited) rehash() {
-	a.t.Helper()
-	rows := must(a.super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
+func rehash(a *fixture.Audited) {
+	a.T.Helper()
+	rows := fixture.Must(a.Super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
 		coalesce(idem_key, ''), coalesce(content_hash, ''), payload from events order by pos`))
 	type row struct {
 		Pos                    int64
@@ -324,7 +187,7 @@ func (a *audited) rehash() {
 		Actor, KeyID           string
 		Idem, Content, Payload []byte
 	}
-	events := must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
+	events := fixture.Must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
 	type head struct {
 		seq  int64
 		hash [32]byte
@@ -336,7 +199,7 @@ func (a *audited) rehash() {
 	for _, e := range events {
 		h, ok := heads[e.Tenant]
 		if !ok {
-			h.hash = ledger.Genesis(a.audit.Origin+"/0", e.Tenant)
+			h.hash = ledger.Genesis(a.Audit.Origin+"/0", e.Tenant)
 		}
 		prev := h.hash
 		h.seq++
@@ -351,27 +214,27 @@ func (a *audited) rehash() {
 		batch.Queue(`update events set tseq = $2, payload_hash = $3, prev = $4, hash = $5 where pos = $1`, e.Pos, h.seq+1_000_000, payloadHash[:], prev[:], h.hash[:])
 	}
 	batch.Queue(`update events set tseq = tseq - 1000000`)
-	if err := a.super.SendBatch(context.Background(), batch).Close(); err != nil {
-		a.t.Fatal(err)
+	if err := a.Super.SendBatch(context.Background(), batch).Close(); err != nil {
+		a.T.Fatal(err)
 	}
 }
 
 // Ranges, workers and files change nothing about what is found.
 func TestAuditInRangesIsTheSame(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
-	a.unpack()
+	a := fixture.NewAudited(t)
+	a.Unpack()
 	for name, statement := range map[string]string{
 		"untouched": `select`, "a link": `update events set prev = sha256('x') where pos = 7`, "a version": `update events set version = 9 where pos = 6`,
 		"a policy": `update events set payload = decode(replace(encode(payload, 'escape'), '"version":1', '"version":2'), 'escape') where pos = 4`,
 	} {
-		a.restore()
-		a.exec(statement)
-		want := a.run(a.audit)
+		a.Restore()
+		a.Exec(statement)
+		want := a.Run(a.Audit)
 		for _, span := range []int64{1, 2, 5} {
-			ranged := a.audit.InRanges(span, 70)
+			ranged := a.Audit.InRanges(span, 70)
 			ranged.Workers = 3
-			got := a.run(ranged)
+			got := a.Run(ranged)
 			if fmt.Sprint(placesOf(got)) != fmt.Sprint(placesOf(want)) || got.Events != want.Events {
 				t.Errorf("%s in ranges of %d:\n%v\nwant\n%v", name, span, got.Faults, want.Faults)
 			}
@@ -379,7 +242,7 @@ func TestAuditInRangesIsTheSame(t *testing.T) {
 	}
 }
 
-func placesOf(r ledger.Report) []string {
+func placesOf(r audit.Report) []string {
 	places := map[string]bool{}
 	for _, f := range r.Faults {
 		places[f.Table+" "+f.Row+" "+f.Column] = true
@@ -390,21 +253,21 @@ func placesOf(r ledger.Report) []string {
 // Somebody who is erased while an audit runs is no fault of the ledger.
 func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
-	l := open(t, a.db)
-	v := must(l.OpenVault(t.Context(), a.audit.KEK))
-	during, erased := a.audit, false
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
+	v := fixture.Must(l.OpenVault(t.Context(), a.Audit.KEK))
+	during, erased := a.Audit, false
 	during.Progress = func(int64, int64) {
 		if !erased {
 			erased = true
-			erase(t, v, "org_a", "sub_org_a_1")
+			fixture.Erase(t, v, "org_a", "sub_org_a_1")
 		}
 	}
-	if report := a.run(during); len(report.Faults) > 0 || !erased {
+	if report := a.Run(during); len(report.Faults) > 0 || !erased {
 		t.Errorf("%t, %+v", erased, report.Faults)
 	}
-	a.exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
-	if report := a.run(a.audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
+	a.Exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
+	if report := a.Run(a.Audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
 		t.Errorf("another time: %+v", report.Faults)
 	}
 }
@@ -432,9 +295,9 @@ func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // wherever in the audit it does.
 func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
-	l := open(t, a.db)
-	keep(t, l, t.TempDir())
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
+	fixture.Keep(t, l, t.TempDir())
 	home, round := l.Home("org_a"), 0
 	grows := &growing{}
 	grows.grow = func() {
@@ -443,18 +306,18 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 			var drafts []ledger.Draft
 			for j := range ledger.MaxEvents {
 				id := fmt.Sprint("grown", round, "_", i, "_", j)
-				drafts = append(drafts, draft(id, ledger.New(), id))
+				drafts = append(drafts, fixture.Draft(id, ledger.New(), id))
 			}
-			last = must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
+			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
 		}
 		round++
 		home.Covered(context.Background(), last.Events[0].Position)
 	}
-	cfg := must(pgxpool.ParseConfig(a.db.SuperURL))
+	cfg := fixture.Must(pgxpool.ParseConfig(a.DB.SuperURL))
 	cfg.ConnConfig.Tracer = grows
-	pool := must(pgxpool.NewWithConfig(t.Context(), cfg))
+	pool := fixture.Must(pgxpool.NewWithConfig(t.Context(), cfg))
 	defer pool.Close()
-	report, err := a.audit.RunOn(t.Context(), pool)
+	report, err := audit.On(t.Context(), pool, a.Audit)
 	if err != nil || len(report.Faults) > 0 || grows.times == 0 {
 		t.Errorf("grown %d times: %+v, %v", grows.times, report.Faults, err)
 	}
@@ -464,30 +327,30 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 // database alone says is listed.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
+	a := fixture.NewAudited(t)
 	role := strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
-	a.exec(`drop role if exists ` + role)
-	a.exec(`create role ` + role + ` login; grant usage on schema public to ` + role + `; grant select on ` + strings.Join(auditedTables, ", ") + ` to ` + role)
-	t.Cleanup(func() { a.exec(`drop owned by ` + role + `; drop role ` + role) })
-	a.exec(`set role ` + role)
-	a.exec(`reset role`)
-	url := strings.Replace(a.db.URL, "countersign_app", role, 1)
-	report, err := ledger.AuditDatabase(t.Context(), url, a.audit)
-	if err != nil || len(report.Faults) > 0 || len(report.Trusted) > 0 || report.Events != a.events {
+	a.Exec(`drop role if exists ` + role)
+	a.Exec(`create role ` + role + ` login; grant usage on schema public to ` + role + `; grant select on ` + strings.Join(fixture.AuditedTables, ", ") + ` to ` + role)
+	t.Cleanup(func() { a.Exec(`drop owned by ` + role + `; drop role ` + role) })
+	a.Exec(`set role ` + role)
+	a.Exec(`reset role`)
+	url := strings.Replace(a.DB.URL, "countersign_app", role, 1)
+	report, err := audit.Database(t.Context(), url, a.Audit)
+	if err != nil || len(report.Faults) > 0 || len(report.Trusted) > 0 || report.Events != a.Events {
 		t.Errorf("%+v, %v", report, err)
 	}
-	report, err = ledger.AuditDatabase(t.Context(), url, ledger.Audit{})
+	report, err = audit.Database(t.Context(), url, audit.Options{})
 	if err != nil || len(report.Trusted) != 2 || len(report.Gaps) < 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	stranger := a.audit
+	stranger := a.Audit
 	stranger.Origin = "other.example.com"
-	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+	if report, err := audit.Database(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
 		t.Errorf("another origin: %+v, %v", report, err)
 	}
-	stranger = a.audit
+	stranger = a.Audit
 	stranger.Keys = map[string]ed25519.PublicKey{}
-	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+	if report, err := audit.Database(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
 		t.Errorf("other keys: %+v, %v", report, err)
 	}
 }

@@ -1,56 +1,62 @@
-package ledger
+package audit
 
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
-	"fmt"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// spanResult is what a range of events says by itself, and what its neighbours must
-// agree with. Its memory does not grow with the payloads.
+// spanResult is what the check of a range of events has found, and what the ranges next to
+// it must agree with. Its size does not depend on the payloads.
 type spanResult struct {
 	err      error
 	from, to int64 // positions from+1 to to
 	faults   []Fault
-	hashes   []Hash
+	hashes   []ledger.Hash
 	records  int64
 	unopened int64
 	unread   int64
 	void     voided
-	archived []archivedSpan // of the range, while it is checked
+	archived []archivedSpan // objects of the archive; only while the range is checked
 	tenants  map[string]*tenantSpan
 	first    edgeEvent
 	last     edgeEvent
-	keys     []Event
+	keys     []ledger.Event
 	erased   []erasure
 	declared []int64 // epochs
 }
 
-// edgeEvent is what the next range must know of an event.
+// edgeEvent is what the next range needs to know about the last event of a range.
 type edgeEvent struct {
 	position int64
 	tenant   string
 	more     int
 	keyed    bool
-	hash     Hash
+	hash     ledger.Hash
 }
 
-// tenantSpan is a tenant's chain within a range.
+// tenantSpan is the part of a tenant's chain that is in a range.
 type tenantSpan struct {
 	first  chainLink
-	last   tenantHead
-	needs  needed // the policy that must have been active before the range
-	policy string // the one active at its end, if it was activated within
+	last   chainEnd
+	needs  needed // the policy that must have been active at the start of the range
+	policy string // the policy that is active at the end, if the range has activated one
 }
 
-// chainLink is what an event says about the one before it.
+// chainEnd is a tenant's chain up to an event.
+type chainEnd struct {
+	sequence   int64
+	hash       ledger.Hash
+	occurredUS int64
+}
+
+// chainLink is what an event says about its tenant's event before it.
 type chainLink struct {
 	position, sequence, occurredUS int64
-	prev                           Hash
+	prev                           ledger.Hash
 }
 
 type needed struct {
@@ -58,20 +64,20 @@ type needed struct {
 	position int64
 }
 
-// erasure is a subject.erased that the walk has met.
+// erasure is an event subject.erased that the walk has met.
 type erasure struct {
 	tenant, keyID string
 	occurredUS    int64
 	position      int64
 }
 
-// span checks the events of a range, in one statement.
-func (r *audit) span(ctx context.Context, from, to int64) spanResult {
-	s := spanResult{from: from, to: to, tenants: map[string]*tenantSpan{}, hashes: make([]Hash, 0, to-from)}
-	if s.err = s.readArchive(ctx, r); s.err != nil { // before the statement, whose time is short
+// span reads the events of a range in one statement and checks them.
+func (r *run) span(ctx context.Context, from, to int64) spanResult {
+	s := spanResult{from: from, to: to, tenants: map[string]*tenantSpan{}, hashes: make([]ledger.Hash, 0, to-from)}
+	if s.err = s.readArchive(ctx, r); s.err != nil { // before the statement, which has little time
 		return s
 	}
-	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
+	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
 	if err != nil {
 		s.err = err
 		return s
@@ -80,7 +86,7 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 	next, preimage := from+1, make([]byte, 0, 1024)
 	names := map[string]string{}
 	for rows.Next() {
-		var e Event
+		var e ledger.Event
 		wrong, err := rawEvent(rows.RawValues(), &e, names)
 		if err != nil {
 			s.err = err
@@ -89,7 +95,7 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 		if wrong != "" {
 			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
 		}
-		e.Payload = Payload(e.Payload)
+		e.Payload = ledger.Payload(e.Payload)
 		if e.Position != next {
 			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
 			next = e.Position
@@ -110,14 +116,14 @@ func (s *spanResult) fault(f Fault) {
 	}
 }
 
-// event checks one event against those before it in the range.
-func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []byte) []byte {
+// event checks an event by itself and against the events before it in the range.
+func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimage []byte) []byte {
 	s.hashes = append(s.hashes, e.Hash)
 	read := e.Payload != nil || s.unarchive(ctx, r, e)
 	if read && e.PayloadHash != sha256.Sum256(e.Payload) {
 		s.fault(eventFault(e.Position, "payload_hash", "the payload hashes to %x", sha256.Sum256(e.Payload)))
 	}
-	preimage = e.preimage(preimage)
+	preimage = e.Preimage(preimage)
 	if e.Hash != sha256.Sum256(preimage) {
 		s.fault(eventFault(e.Position, "hash", "the columns hash to %x", sha256.Sum256(preimage)))
 	}
@@ -138,7 +144,7 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 			s.fault(f)
 		}
 	}
-	t.last = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
+	t.last = chainEnd{e.Sequence, e.Hash, e.OccurredUS}
 	r.set.addEvent(e)
 	if !read {
 		s.unread++
@@ -147,14 +153,14 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 		}
 		return preimage
 	}
-	if !r.ChainOnly || e.Tenant == serviceTenant(r.p) && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
+	if !r.ChainOnly || e.Tenant == ledger.ServiceIn(r.p) && (e.Stream == ledger.SigningKeyStream || e.Stream == ledger.CheckpointStream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
 	return preimage
 }
 
-// chainFaults is what an event says against the one before it of its tenant.
-func chainFaults(e chainLink, before tenantHead, tenant string) []Fault {
+// chainFaults compares an event with the one before it of its tenant.
+func chainFaults(e chainLink, before chainEnd, tenant string) []Fault {
 	var faults []Fault
 	if want := before.sequence + 1; e.sequence != want {
 		faults = append(faults, eventFault(e.position, "tseq", "want %d of tenant %s", want, tenant))
@@ -168,8 +174,8 @@ func chainFaults(e chainLink, before tenantHead, tenant string) []Fault {
 	return faults
 }
 
-// groupFault is what an event says against the one before it: the rest of an append
-// follows its first event, which alone has a key.
+// groupFault compares an event with the one before it in the partition: the events of an
+// append follow each other, and only the first has a key.
 func groupFault(before, e edgeEvent) *Fault {
 	var f Fault
 	switch first := before.more == 0; {
@@ -183,49 +189,4 @@ func groupFault(before, e edgeEvent) *Fault {
 		return nil
 	}
 	return &f
-}
-
-// rawEvent reads a row as it came, in PostgreSQL's binary form: pgx's Scan costs a
-// third more. A short payload lives until the next row; names that repeat are shared.
-// wrong is a column whose length is not that of a hash.
-func rawEvent(raw [][]byte, e *Event, names map[string]string) (wrong string, err error) {
-	if len(raw) != 19 {
-		return "", fmt.Errorf("%d columns", len(raw))
-	}
-	name := func(b []byte) string {
-		if shared, ok := names[string(b)]; ok {
-			return shared
-		}
-		if len(names) > cachedHeads {
-			clear(names)
-		}
-		text := string(b)
-		names[text] = text
-		return text
-	}
-	number := func(b []byte) int64 {
-		switch len(b) {
-		case 8:
-			return int64(binary.BigEndian.Uint64(b))
-		case 4:
-			return int64(int32(binary.BigEndian.Uint32(b)))
-		case 2:
-			return int64(int16(binary.BigEndian.Uint16(b)))
-		}
-		return 0
-	}
-	e.Partition, e.Position = int16(number(raw[0])), number(raw[1])
-	e.Tenant, e.Sequence = name(raw[2]), number(raw[3])
-	e.Stream, e.Version = string(raw[4]), number(raw[5])
-	e.ID, e.Type = string(raw[6]), name(raw[7])
-	e.SchemaVersion, e.More, e.OccurredUS = int(number(raw[8])), int(number(raw[9])), number(raw[10])
-	e.Actor, e.KeyID = name(raw[11]), name(raw[12])
-	e.IdemKey, e.ContentHash, e.Payload = raw[13], raw[14], raw[15]
-	for i, h := range []*Hash{&e.PayloadHash, &e.Prev, &e.Hash} {
-		copy(h[:], raw[16+i])
-		if len(raw[16+i]) != len(h) {
-			wrong = [...]string{"payload_hash", "prev", "hash"}[i]
-		}
-	}
-	return wrong, nil
 }

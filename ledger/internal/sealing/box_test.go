@@ -1,4 +1,4 @@
-package ledger
+package sealing
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-func testOpenings(answer string) []opening {
-	return []opening{{Pointer: "/answer", Salt: bytes.Repeat([]byte{7}, 32), Value: canon.Value(answer)}}
+func testOpenings(answer string) []Opening {
+	return []Opening{{Pointer: "/answer", Salt: bytes.Repeat([]byte{7}, 32), Value: canon.Value(answer)}}
 }
 
 // Long boxes are packed, so that what answers repeat takes no room in the ledger. Short
 // boxes are not, and both open.
 func TestLongBoxesAreCompressed(t *testing.T) {
 	t.Parallel()
-	key, err := newAEAD(make([]byte, 32))
+	key, err := Cipher(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 		most     int // octets of the box
 	}{{1, 1 << 10}, {50, 1 << 10}, {20_000, 64 << 10}} {
 		want := testOpenings(`[` + strings.Repeat(finding+",", tc.findings-1) + finding + `]`)
-		s := sealed{KeyID: "sub_1"}
-		if err := s.seal(key, "service", "evt_1", want); err != nil || len(s.Box) > tc.most {
+		s := Sealed{KeyID: "sub_1"}
+		if err := s.Seal(key, "service", "evt_1", want); err != nil || len(s.Box) > tc.most {
 			t.Errorf("%d findings: a box of %d octets, want at most %d: %v", tc.findings, len(s.Box), tc.most, err)
 		}
-		if got, err := s.open(key, "service", "evt_1"); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := s.Open(key, "service", "evt_1"); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%d findings: %v", tc.findings, err)
 		}
-		if _, err := s.open(key, "service", "evt_2"); err == nil {
+		if _, err := s.Open(key, "service", "evt_2"); err == nil {
 			t.Errorf("%d findings: opened for another event", tc.findings)
 		}
 		plain, err := canon.Marshal(want)
@@ -44,7 +44,7 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1"))
-		if got, err := s.open(key, "service", "evt_1"); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := s.Open(key, "service", "evt_1"); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%d findings, as they are: %v", tc.findings, err)
 		}
 	}
@@ -53,16 +53,16 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 // A box that unpacks to more than any payload holds, or to nothing, is no box.
 func TestBoxThatDoesNotUnpack(t *testing.T) {
 	t.Parallel()
-	key, err := newAEAD(make([]byte, 32))
+	key, err := Cipher(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	huge := fmt.Appendf(nil, `[{"value":%q}]`, strings.Repeat("a", packing.Limit))
 	packed := packing.Pack(huge)
 	for name, plain := range map[string][]byte{"huge": packed, "cut": packed[:len(packed)/2], "another mark": {0x01}, "empty": {}, "text": []byte("x")} {
-		s := sealed{KeyID: "sub_1", Nonce: make([]byte, key.NonceSize())}
+		s := Sealed{KeyID: "sub_1", Nonce: make([]byte, key.NonceSize())}
 		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1"))
-		if _, err := s.open(key, "service", "evt_1"); err == nil {
+		if _, err := s.Open(key, "service", "evt_1"); err == nil {
 			t.Errorf("%s: opened", name)
 		}
 	}

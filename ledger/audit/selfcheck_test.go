@@ -1,4 +1,4 @@
-package ledger_test
+package audit_test
 
 import (
 	"context"
@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
 // A verification that finds history false stops appends, and says how to go on; one
 // that finds fault with what only proves the events, or finds nothing, stops none.
 func TestAFalseHistoryStopsAppends(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
+	a := fixture.NewAudited(t)
 	for _, c := range []struct {
 		name, change string
 		stops        bool
@@ -27,16 +29,16 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 		{"an event", `update events set actor = 'cus_9' where pos = 3`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer a.restore()
-			l := open(t, a.db)
-			a.exec(c.change)
-			check := l.CheckItselfNow(t.Context(), a.audit.KEK)
+			defer a.Restore()
+			l := fixture.Open(t, a.DB)
+			a.Exec(c.change)
+			check := audit.SelfCheck(t.Context(), l, a.Audit.KEK)
 			if check.Failed() != (c.name != "nothing") || (check.False != "") != c.stops {
 				t.Errorf("%+v", check)
 			}
-			checks := ledger.SelfChecks{Folder: checkpoint.Folder{Path: t.TempDir()}}
-			l.Heed(checks, check)
-			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
+			checks := audit.SelfChecks{Folder: checkpoint.Folder{Path: t.TempDir()}}
+			audit.Heed(l, checks, check)
+			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
 			switch {
 			case !c.stops && err != nil:
 				t.Error(err)
@@ -57,37 +59,37 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 // until history verifies again.
 func TestAFalseHistoryIsRemembered(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
-	checks := ledger.SelfChecks{KEK: a.audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}}
+	a := fixture.NewAudited(t)
+	checks := audit.SelfChecks{KEK: a.Audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}}
 	accepted := checks
 	accepted.GoOn = true
 	ids := 0
-	starts := func(c ledger.SelfChecks, name string, appends bool) *ledger.Ledger {
+	starts := func(c audit.SelfChecks, name string, appends bool) *ledger.Ledger {
 		t.Helper()
-		l := open(t, a.db)
-		if err := l.HeedRemembered(c); err != nil {
+		l := fixture.Open(t, a.DB)
+		if err := audit.HeedRemembered(l, c); err != nil {
 			t.Fatal(err)
 		}
 		ids++
-		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
+		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
 		if appends != (err == nil) || !appends && (!errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "events, pos 3")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		return l
 	}
 	l := starts(checks, "before", true)
-	a.exec(`update events set actor = 'cus_9' || actor where pos = 3`)
-	l.Heed(checks, l.CheckItselfNow(t.Context(), checks.KEK))
+	a.Exec(`update events set actor = 'cus_9' || actor where pos = 3`)
+	audit.Heed(l, checks, audit.SelfCheck(t.Context(), l, checks.KEK))
 	starts(checks, "after the finding", false)
 	l = starts(accepted, "accepted", true)
-	l.Heed(accepted, l.CheckItselfNow(t.Context(), checks.KEK))
+	audit.Heed(l, accepted, audit.SelfCheck(t.Context(), l, checks.KEK))
 	l = starts(checks, "after it was accepted once", false)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	l.Heed(checks, l.CheckItselfNow(ended, checks.KEK))
+	audit.Heed(l, checks, audit.SelfCheck(ended, l, checks.KEK))
 	l = starts(checks, "after a verification that did not end", false)
-	a.exec(`update events set actor = substr(actor, 6) where pos = 3`)
-	l.Heed(checks, l.CheckItselfNow(t.Context(), checks.KEK))
+	a.Exec(`update events set actor = substr(actor, 6) where pos = 3`)
+	audit.Heed(l, checks, audit.SelfCheck(t.Context(), l, checks.KEK))
 	starts(checks, "after history verified", true)
 }
 
@@ -96,28 +98,28 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 // word back.
 func TestAReadThatFindsTamperingAsksForAVerification(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t)
-	l := open(t, a.db)
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
 	if word := l.Condition().Word; word != ledger.Unverified {
 		t.Errorf("before anybody has looked: %s", word)
 	}
-	a.exec(`update events set actor = actor || '9' where pos = 3`)
+	a.Exec(`update events set actor = actor || '9' where pos = 3`)
 	if _, err := l.Partition(0).After(t.Context(), 2, 1); !errors.Is(err, ledger.ErrTampered) {
 		t.Fatal(err)
 	}
 	if c := l.Condition(); c.Word != ledger.Altered || c.Sentence != ledger.SaysAltered || l.Stopped() != nil {
 		t.Errorf("%+v, stopped %v", c, l.Stopped())
 	}
-	a.exec(`update events set actor = left(actor, -1) where pos = 3`)
-	if check := l.CheckItselfNow(t.Context(), a.audit.KEK); check.Failed() || l.Condition().Word != ledger.Intact {
+	a.Exec(`update events set actor = left(actor, -1) where pos = 3`)
+	if check := audit.SelfCheck(t.Context(), l, a.Audit.KEK); check.Failed() || l.Condition().Word != ledger.Intact {
 		t.Errorf("%+v, %+v", check, l.Condition())
 	}
 
-	a.exec(`update events set actor = actor || '9' where pos = 3`)
+	a.Exec(`update events set actor = actor || '9' where pos = 3`)
 	if _, err := l.Partition(0).After(t.Context(), 2, 1); !errors.Is(err, ledger.ErrTampered) {
 		t.Fatal(err)
 	}
-	l.CheckItself(ledger.SelfChecks{KEK: a.audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}})
+	audit.Daily(l, audit.SelfChecks{KEK: a.Audit.KEK, Folder: checkpoint.Folder{Path: t.TempDir()}})
 	for l.Stopped() == nil && t.Context().Err() == nil {
 		runtime.Gosched()
 	}

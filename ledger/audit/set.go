@@ -1,4 +1,4 @@
-package ledger
+package audit
 
 import (
 	"bufio"
@@ -12,16 +12,18 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/countersign/countersign/ledger"
 )
 
-// set checks what needs all events at once (versions that are dense, keys and ids
-// that are used once, receipts that match their decision) in bounded memory: each
-// fact is a short entry under a fingerprint, in one of many buckets that go to
-// temporary files when they grow; at the end each bucket is sorted by itself.
-// Fingerprints are 128 bits under seeds of this run, so nobody can make two equal.
+// set checks, in bounded memory, what needs all events at once: versions are dense, keys
+// and ids are used once, receipts match their decision. Each fact is a short entry under a
+// fingerprint of its name, in one of many buckets. A bucket that grows goes to a temporary
+// file; at the end each bucket is sorted by itself. Fingerprints have 128 bits under seeds
+// of this run, so that an attacker cannot make two names collide.
 type set struct {
 	seeds   [2]maphash.Seed
-	most    int // octets of a bucket in memory
+	most    int // bytes of a bucket in memory
 	buckets [setBuckets]bucket
 }
 
@@ -72,7 +74,7 @@ func (s *set) close() {
 	}
 }
 
-// add notes a fact about a name: a is what it says, position where.
+// add adds a fact about a name: its value a and the position of the event.
 func (s *set) add(kind byte, a, position int64, name ...string) {
 	var entry [entrySize]byte
 	for i, seed := range s.seeds {
@@ -96,14 +98,14 @@ func (s *set) add(kind byte, a, position int64, name ...string) {
 	}
 }
 
-// spill moves a bucket to its file. If that fails it stays in memory.
+// spill moves the entries of a bucket to its file. If that fails they stay in memory.
 func (s *set) spill(b *bucket) {
 	if b.file == nil {
 		f, err := os.CreateTemp("", "countersign-verify-*")
 		if err != nil {
 			return
 		}
-		_ = os.Remove(f.Name()) // it lives as long as it is open
+		_ = os.Remove(f.Name()) // the file exists until it is closed
 		b.file = f
 	}
 	if _, err := b.file.Write(b.entries); err == nil {
@@ -111,8 +113,8 @@ func (s *set) spill(b *bucket) {
 	}
 }
 
-// addEvent notes what every event says.
-func (s *set) addEvent(e *Event) {
+// addEvent adds the facts that every event has.
+func (s *set) addEvent(e *ledger.Event) {
 	s.add(kindVersion, e.Version, e.Position, e.Tenant, e.Stream)
 	s.add(kindID, 0, e.Position, e.ID)
 	if e.IdemKey != nil {
@@ -120,7 +122,7 @@ func (s *set) addEvent(e *Event) {
 	}
 }
 
-// fingerprint makes a number of what must be equal.
+// fingerprint turns parts into a number, to compare them later.
 func (s *set) fingerprint(parts ...string) int64 {
 	var h maphash.Hash
 	h.SetSeed(s.seeds[0])
@@ -136,13 +138,13 @@ type entry struct {
 	a, position int64
 }
 
-// restEvery is how many octets of entries are sorted between two rests: some
-// milliseconds. A rest asks the database, and most buckets of a small ledger are empty.
+// restEvery is how many bytes of entries are sorted between two rests: some milliseconds of
+// work. A rest is a query, and most buckets of a small ledger are empty.
 const restEvery = 1 << 20
 
-// check sorts each bucket and reports what does not hold.
-func (s *set) check(ctx context.Context, pace *Pace, fault func(Fault)) error {
-	work := 0 // octets since the last rest
+// check sorts each bucket and reports the faults in it.
+func (s *set) check(ctx context.Context, pace *ledger.Pace, fault func(Fault)) error {
+	work := 0 // bytes since the last rest
 	for i := range s.buckets {
 		b := &s.buckets[i]
 		if work += len(b.entries); work > restEvery || b.file != nil {
@@ -179,7 +181,7 @@ func (s *set) check(ctx context.Context, pace *Pace, fault func(Fault)) error {
 	return ctx.Err()
 }
 
-// checkEntries checks all entries of one name, in the order of kind and number.
+// checkEntries checks all entries of one name, sorted by kind and value.
 func checkEntries(sorted [][]byte, fault func(Fault)) {
 	var before entry
 	for i, octets := range sorted {
@@ -193,7 +195,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 		case e.kind == kindID && i > 0:
 			fault(eventFault(e.position, "event_id", "position %d has the same id", before.position))
 		case e.kind == kindFollower && i > 0 && before.kind == kindUnread:
-			return // what it should repeat is not known
+			return // the decision was not read, so there is nothing to compare with
 		case e.kind == kindFollower && (i == 0 || before.kind != kindDecision && before.kind != kindFollower):
 			fault(eventFault(e.position, "payload", "there is no decision for it"))
 			return
@@ -204,7 +206,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			fault(Fault{"subject_keys", fmt.Sprintf("of the event at %d", e.position), e.position, "key_id", "the row of the data key is missing"})
 			return
 		case e.kind == kindKeyUse:
-			return // each use after the row is as good
+			return // the row exists, so every use is right
 		}
 		before = e
 	}

@@ -1,4 +1,4 @@
-package ledger_test
+package audit_test
 
 import (
 	"bytes"
@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -16,10 +18,10 @@ import (
 // signedBy is an event with a record that a key signed.
 func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) int64 {
 	t.Helper()
-	envelope := must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
+	envelope := fixture.Must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
 	result, err := l.Append(t.Context(), ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{{Stream: "signed", Expect: ledger.Any(1000), ID: "evt_" + id,
 		Type: "test.signed", SchemaVersion: 1, Actor: "test", KeyID: signer.KeyID(),
-		Payload: must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity}))}}})
+		Payload: fixture.Must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity}))}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,18 +34,18 @@ func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) in
 func TestACompromisedKey(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	db, folder := onePartition(t), t.TempDir()
-	l := open(t, db)
-	record, next := must(seal.NewSigner(bytes.Repeat([]byte{1}, 32))), must(seal.NewSigner(bytes.Repeat([]byte{2}, 32)))
-	nextCheckpoint := must(seal.NewSigner(bytes.Repeat([]byte{3}, 32)))
+	db, folder := fixture.OnePartition(t), t.TempDir()
+	l := fixture.Open(t, db)
+	record, next := fixture.Must(seal.NewSigner(bytes.Repeat([]byte{1}, 32))), fixture.Must(seal.NewSigner(bytes.Repeat([]byte{2}, 32)))
+	nextCheckpoint := fixture.Must(seal.NewSigner(bytes.Repeat([]byte{3}, 32)))
 	if err := l.Activate(ctx, record, "evt_key"); err != nil {
 		t.Fatal(err)
 	}
-	keep(t, l, folder)
+	fixture.Keep(t, l, folder)
 	var positions []int64
 	for i := range 6 {
 		positions = append(positions, signedBy(t, l, record, fmt.Sprint("old_", i)))
-		covered(t, l, positions[i])
+		fixture.Covered(t, l, positions[i])
 	}
 	from := positions[3]
 	rotate := func(purpose string, old, with *seal.Signer, from int64, id string) error {
@@ -58,7 +60,7 @@ func TestACompromisedKey(t *testing.T) {
 	if err := rotate(ledger.PurposeRecord, record, next, from, "record"); err != nil {
 		t.Fatal(err)
 	}
-	if err := rotate(ledger.PurposeCheckpoint, checkpointSigner(t), nextCheckpoint, from, "heads"); err != nil {
+	if err := rotate(ledger.PurposeCheckpoint, fixture.CheckpointSigner(t), nextCheckpoint, from, "heads"); err != nil {
 		t.Fatal(err)
 	}
 	signedBy(t, l, next, "new")
@@ -72,7 +74,7 @@ func TestACompromisedKey(t *testing.T) {
 			t.Errorf("at %d: %q, want %q", position, why, want)
 		}
 	}
-	report, err := l.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Fatalf("%v, %v", report.Faults, err)
 	}
@@ -83,12 +85,12 @@ func TestACompromisedKey(t *testing.T) {
 	if !strings.Contains(gaps, "checkpoints, which a compromised key signed") {
 		t.Error(gaps)
 	}
-	if check := l.CheckItselfNow(ctx, nil); check.Failed() || check.False != "" {
+	if check := audit.SelfCheck(ctx, l, nil); check.Failed() || check.False != "" {
 		t.Errorf("the service's own verification: %+v", check)
 	}
 	l.Close()
 	// A start, with the new key for checkpoints and with no note of it yet.
-	again := open(t, db)
+	again := fixture.Open(t, db)
 	if found, _, err := again.CheckOutside(ctx, ledger.Checkpoints{Signer: nextCheckpoint, Folder: checkpoint.Folder{Path: folder}}); err != nil || !found {
 		t.Errorf("the next start: found %v, %v", found, err)
 	}

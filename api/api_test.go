@@ -49,6 +49,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -205,7 +206,7 @@ func (n *node) keys(s setup) {
 	if s.noVault {
 		return
 	}
-	if n.app.Vault, err = n.app.Ledger.OpenVault(n.t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	if n.app.Vault, err = vault.Open(n.t.Context(), n.app.Ledger, bytes.Repeat([]byte{3}, 32)); err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { n.verify() })

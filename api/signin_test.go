@@ -29,6 +29,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -77,7 +78,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	if s.app.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	if s.app.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	views, err := projections.Start(t.Context(), l, log)

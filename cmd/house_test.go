@@ -244,7 +244,7 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 
 // decoders may look into a payload without package events, and why.
 var decoders = map[string]string{
-	"ledger/vault.go":          "it puts personal members in and out, of whatever type",
+	"ledger/vault/vault.go":    "it puts personal members in and out, of whatever type",
 	"ledger/audit/datakeys.go": "likewise, with keys that it unwraps itself",
 	"commands/payment.go":      "the payload of a payment, not of an event",
 	"api/x402/payment.go":      "likewise",

@@ -48,7 +48,7 @@ var requirements = []struct {
 		"api/mcp.TestWhoMayAsk", "api.TestToolsGoThroughTheGate", "api.TestEachToolIsItsOperation", "api.TestABadCredentialIsNoMessage"}, nil},
 	{12, "the application cannot change events", []string{
 		"migrations.TestRightsOfTheService", "migrations.TestEventsAreAppendOnlyForEverybody", "migrations.TestTheServicesRoleMayNotMigrate",
-		"ledger.TestTheApplicationCannotChangeEvents", "ledger.TestTheApplicationDestroysNoKeyWithoutAnEvent", "ledger/audit.TestAuditNeedsOnlyToSelect"}, nil},
+		"ledger.TestTheApplicationCannotChangeEvents", "ledger/vault.TestTheApplicationDestroysNoKeyWithoutAnEvent", "ledger/audit.TestAuditNeedsOnlyToSelect"}, nil},
 	{13, "downloads: hashed token, bound to the purchase, once, 15 minutes, not consumed by looking", []string{
 		"api.TestDownloadWorksOnce", "api.TestDownloadFromABrowser", "api.TestDownloadLinksExpireAndAreFew", "api.TestDownloadSecretIsNowhere"}, nil},
 	{14, "archives are read within bounds and without links", []string{

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -75,7 +75,7 @@ func (a *App) accountAgent(ctx context.Context, customerID, id string) (shown Ac
 	}
 	var registered events.AgentRegistered
 	if a.Vault != nil {
-		if err := a.Vault.Open(ctx, history.Events[0], &registered); err != nil && !errors.Is(err, ledger.ErrErased) {
+		if err := a.Vault.Open(ctx, history.Events[0], &registered); err != nil && !errors.Is(err, vault.ErrErased) {
 			return shown, false, err
 		}
 		shown.Name, _ = registered.Name.(string)

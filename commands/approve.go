@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -145,7 +146,7 @@ func (a *App) Record(ctx context.Context, p Principal, decisionID, eventType str
 		}
 	}
 	envelope, err := a.envelope(ctx, history.Events[i])
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		err = errNoDecision
 	}
 	return envelope, inWords(refusal(err), "")

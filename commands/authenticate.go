@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -70,7 +71,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 				return knownKey{}, a.noVault()
 			}
 			var issued events.KeyIssued
-			if err := a.Vault.Open(ctx, e, &issued); err != nil && !errors.Is(err, ledger.ErrErased) {
+			if err := a.Vault.Open(ctx, e, &issued); err != nil && !errors.Is(err, vault.ErrErased) {
 				return knownKey{}, err
 			}
 			if n, err := hex.Decode(known.hash[:], []byte(issued.SecretHash)); err != nil || n != len(known.hash) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -217,7 +218,7 @@ func (a *App) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.
 // behind it was erased, the party goes on, sealed for itself alone.
 func (a *App) sealFor(ctx context.Context, tenant, eventID string, by party, stored any) ([]byte, error) {
 	payload, err := a.Vault.Seal(ctx, tenant, eventID, by.dataKey, stored)
-	if !errors.Is(err, ledger.ErrErased) {
+	if !errors.Is(err, vault.ErrErased) {
 		return payload, err
 	}
 	dataKey, err := a.Vault.Subject(ctx, tenant, by.subject, a.NewID("sub_"))

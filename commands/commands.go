@@ -21,6 +21,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -28,7 +29,7 @@ import (
 // is then refused with signing_unavailable, and nothing is written.
 type App struct {
 	Ledger *ledger.Ledger
-	Vault  *ledger.Vault
+	Vault  *vault.Vault
 	Signer *seal.Signer
 	// NextSigner takes over as soon as its key is active in the ledger; nil where no
 	// rotation is planned.

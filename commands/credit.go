@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // party is the agent as the one a call is recorded of.
@@ -23,7 +24,7 @@ func (a *App) agentDataKey(ctx context.Context, tenant string, g agent) (string,
 		return g.dataKey, nil
 	}
 	var registered events.AgentRegistered
-	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, ledger.ErrErased) {
+	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, vault.ErrErased) {
 		registered = events.AgentRegistered{ClientID: g.id}
 	} else if err != nil {
 		return "", err

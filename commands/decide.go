@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -247,7 +248,7 @@ func (a *App) sealRecord(ctx context.Context, tenant, eventID, subject string, s
 		return nil, err
 	}
 	payload, err := a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		a.forgetDataKey(dataKey) // the next attempt begins a new one
 		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
 	}
@@ -267,7 +268,7 @@ func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err
 		return Recorded{}, err
 	}
 	envelope, err := a.envelope(ctx, found[0])
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		return Recorded{}, policy.Refuse(CodeErased, "", "the record under this idempotencyKey was erased")
 	}
 	return Recorded{Envelope: envelope, Replayed: true}, err
@@ -282,7 +283,7 @@ func (a *App) open(ctx context.Context, e ledger.Event) (d events.DecisionRecord
 // vault, so what was signed stays readable when the keys are gone.
 func (a *App) openInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
-	case !ledger.Sealed(e):
+	case !vault.Sealed(e):
 		return e.Read(stored)
 	case a.Vault == nil:
 		return a.noVault()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -168,7 +169,7 @@ func (a *App) addressOf(ctx context.Context, acc account) (string, error) {
 	}
 	var created events.CustomerCreated
 	if err := a.Vault.Open(ctx, acc.created, &created); err != nil {
-		if errors.Is(err, ledger.ErrErased) {
+		if errors.Is(err, vault.ErrErased) {
 			return "", nil
 		}
 		return "", refusal(err)

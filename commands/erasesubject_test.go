@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -98,7 +98,7 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Vault.Openings(t.Context(), history.Events[0]); !errors.Is(err, ledger.ErrErased) {
+	if _, err := a.Vault.Openings(t.Context(), history.Events[0]); !errors.Is(err, vault.ErrErased) {
 		t.Errorf("the restored key opens the event: %v", err)
 	}
 	if _, err := a.Decide(t.Context(), p, decisionRequest(t, "k2", "allow")); err == nil {

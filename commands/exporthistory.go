@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
@@ -125,7 +126,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	}
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
-	if err := a.openInto(ctx, history.Events[0], &stored); errors.Is(err, ledger.ErrErased) {
+	if err := a.openInto(ctx, history.Events[0], &stored); errors.Is(err, vault.ErrErased) {
 		return x.manifest, errErasedSince
 	} else if err != nil {
 		return x.manifest, err
@@ -348,12 +349,12 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
 	}
-	return e.DataKey() == x.agentKey
+	return vault.DataKey(e) == x.agentKey
 }
 
 // openedEvent is what an export reads of an event.
 type openedEvent struct {
-	openings []ledger.Opening
+	openings []vault.Opening
 	record   exportedRecord
 	agent    string // the agent's id, by which the filter chooses, also where the views leave it out
 }
@@ -363,9 +364,9 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 	if x.app.Vault != nil {
 		o.openings, err = x.app.Vault.Openings(ctx, e)
 	} else if strings.Contains(string(e.Payload), `"sealed":`) {
-		err = ledger.ErrErased // without the vault nothing personal can be shown
+		err = vault.ErrErased // without the vault nothing personal can be shown
 	}
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		erased, err = true, nil
 	}
 	if err != nil {

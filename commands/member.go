@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -61,7 +62,7 @@ func (a *App) membersOf(ctx context.Context, orgID string) ([]MemberInfo, error)
 // or if there is no vault.
 func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
 	if a.Vault != nil {
-		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, ledger.ErrErased) {
+		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, vault.ErrErased) {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -37,7 +38,7 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 		t.Fatal(err)
 	}
 	a := &commands.App{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"}
-	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	if a.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // A call that was judged payable lands only if nothing that its pass rests on has
@@ -131,7 +132,7 @@ func newTestApp(t *testing.T, products ...Product) *App {
 	}
 	t.Cleanup(l.Close)
 	a := &App{Ledger: l, Clock: time.Now, Products: products}
-	if a.Vault, err = l.OpenVault(t.Context(), make([]byte, 32)); err != nil {
+	if a.Vault, err = vault.Open(t.Context(), l, make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -242,7 +243,7 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
 	draft.Payload, err = a.Vault.Seal(ctx, tenant, draft.ID, by.dataKey, claim)
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		a.forgetDataKey(by.dataKey) // the next attempt begins a new one
 		err = ledger.ErrMoved
 	}

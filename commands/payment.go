@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // Payment is an x402 payment as its buyer signed it: an authorization to transfer
@@ -172,7 +173,7 @@ func (s paymentState) apply(e ledger.Event, read func(stored any) error) (paymen
 		s.refund = "sent"
 		err = read(&s.sent)
 	}
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		s.erased, err = true, nil
 	}
 	return s, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -99,7 +100,7 @@ func (a *App) Recheck(ctx context.Context, paymentID string, services func(opera
 		}
 		var call events.CallCompleted
 		switch err := a.Vault.Open(ctx, e, &call); {
-		case errors.Is(err, ledger.ErrErased):
+		case errors.Is(err, vault.ErrErased):
 			return true, nil
 		case err != nil:
 			return false, refusal(err)

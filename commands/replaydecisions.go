@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
@@ -227,7 +228,7 @@ func (r *replayer) compare(e ledger.Event, j judged, again assurance.Evaluation,
 // repeated. Of an erased agent the subject's hash is gone.
 func (r *replayer) hashes(ctx context.Context, e ledger.Event, j judged, again assurance.Evaluation) error {
 	s, err := r.app.open(ctx, e)
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		r.reasons["bindingHash (erased)"]++
 		r.report.Equal++
 		return nil

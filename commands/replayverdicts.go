@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
@@ -100,7 +101,7 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 	}
 	var opened events.CallCompleted
 	err := r.app.Vault.Open(ctx, e, &opened)
-	if errors.Is(err, ledger.ErrErased) {
+	if errors.Is(err, vault.ErrErased) {
 		r.reasons["verdict (erased)"]++
 		return nil
 	}

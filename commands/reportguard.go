@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -132,7 +133,7 @@ func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]Guard
 func (a *App) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
 	lines := []guardlog.Line{}
 	stored := events.GuardReported{Lines: &lines}
-	if err := a.Vault.Open(ctx, e, &stored); err != nil && !errors.Is(err, ledger.ErrErased) {
+	if err := a.Vault.Open(ctx, e, &stored); err != nil && !errors.Is(err, vault.ErrErased) {
 		return GuardReport{}, err
 	}
 	report := guardReport(e, stored)

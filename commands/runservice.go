@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -199,7 +200,7 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 	}
 	var call events.CallCompleted
 	if err := a.Vault.Open(ctx, stored[0], &call); err != nil {
-		if errors.Is(err, ledger.ErrErased) {
+		if errors.Is(err, vault.ErrErased) {
 			return Reply{}, policy.Refuse(CodeErased, "", "the answer under this idempotency key was erased")
 		}
 		return Reply{}, err

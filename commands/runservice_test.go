@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -107,7 +108,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	added := since(t, a, before)
 	for _, e := range added {
 		found += bytes.Count(e.Payload, []byte(hash))
-		if !ledger.Sealed(e) {
+		if !vault.Sealed(e) {
 			continue
 		}
 		openings, err := a.Vault.Openings(t.Context(), e)

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -77,7 +78,7 @@ func (c *DecisionCase) add(ctx context.Context, a *App, e ledger.Event) error {
 
 func (c *DecisionCase) decided(ctx context.Context, a *App, e ledger.Event) error {
 	s, err := a.open(ctx, e)
-	erased := errors.Is(err, ledger.ErrErased)
+	erased := errors.Is(err, vault.ErrErased)
 	if err != nil && !erased {
 		return err
 	}
@@ -115,7 +116,7 @@ func (a *App) DecisionRecords(ctx context.Context, p Principal, sequences []int6
 	records := make(map[int64]assurance.DecisionRecord, len(found))
 	for sequence, e := range found {
 		s, err := a.open(ctx, e)
-		erased := errors.Is(err, ledger.ErrErased)
+		erased := errors.Is(err, vault.ErrErased)
 		if err != nil && !erased {
 			return nil, refusal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
@@ -139,7 +140,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 
 	signed, readable, gone := map[string]int{}, 0, 0
 	kek := bytes.Repeat([]byte{3}, 32)
-	vault, err := nodes[0].Ledger.OpenVault(ctx, kek) // which has no key in mind
+	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // which has no key in mind
 	if err != nil {
 		t.Fatal(err)
 	}

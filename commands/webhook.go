@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/normal"
 )
@@ -326,7 +327,7 @@ func (a *App) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error
 		return info, nil
 	}
 	var created events.WebhookCreated
-	if err := a.Vault.Open(ctx, hook.creation, &created); err != nil && !errors.Is(err, ledger.ErrErased) {
+	if err := a.Vault.Open(ctx, hook.creation, &created); err != nil && !errors.Is(err, vault.ErrErased) {
 		return info, err
 	}
 	address, _ := created.URL.(string)

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // cold is the small ledger of audited, and a node on it with an archive.
@@ -169,7 +170,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	if _, err := c.l.Move(ctx, c.moving); err != nil {
 		t.Fatal(err)
 	}
-	v := fixture.Must(c.l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32)))
+	v := fixture.Must(vault.Open(ctx, c.l, bytes.Repeat([]byte{7}, 32)))
 	of := slices.IndexFunc(c.all, func(e ledger.Event) bool { return e.Stream == "decision/org_a_0" })
 	read := func() error {
 		h, err := c.l.Read(ctx, "org_a", "decision/org_a_0")
@@ -186,7 +187,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	fixture.Erase(t, v, "org_a", "sub_org_a_0")
-	if err := read(); !errors.Is(err, ledger.ErrErased) {
+	if err := read(); !errors.Is(err, vault.ErrErased) {
 		t.Errorf("after: %v", err)
 	}
 	if report := c.Run(c.Audit); len(report.Faults) > 0 {

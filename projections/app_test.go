@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -36,7 +37,7 @@ func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
 		t.Fatal(err)
 	}
 	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
-	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{9}, 32)); err != nil {
+	if a.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{9}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a, db

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -43,7 +44,7 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 	if err := l.Activate(ctx, signer, n.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	if n.app.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
+	if n.app.Vault, err = vault.Open(ctx, l, bytes.Repeat([]byte{9}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	if token == "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // run is one child process: what it said, and what it used.
@@ -261,7 +262,7 @@ func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
 		return nil, nil, err
 	}
 	app := &commands.App{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"}
-	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err == nil {
+	if app.Vault, err = vault.Open(ctx, l, make([]byte, 32)); err == nil {
 		app.Signer, err = seal.NewSigner(make([]byte, 32))
 	}
 	return app, l.Close, err

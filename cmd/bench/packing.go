@@ -19,7 +19,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -136,7 +136,7 @@ func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, er
 }
 
 // openingsText is what a box holds.
-func openingsText(openings []ledger.Opening) ([]byte, error) {
+func openingsText(openings []vault.Opening) ([]byte, error) {
 	type opening struct {
 		Pointer string         `json:"pointer"`
 		Salt    []byte         `json:"salt"`

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -110,7 +111,7 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	if err := l.Activate(ctx, signer, app.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err != nil {
+	if app.Vault, err = vault.Open(ctx, l, make([]byte, 32)); err != nil {
 		return nil, err
 	}
 	p, err := projections.Start(ctx, l, log)

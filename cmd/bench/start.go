@@ -27,6 +27,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -160,7 +161,7 @@ func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler
 	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	if a.Vault, err = l.OpenVault(ctx, kek); err != nil {
+	if a.Vault, err = vault.Open(ctx, l, kek); err != nil {
 		return nil, err
 	}
 	token, err := (&benchService{app: a}).organization(ctx)

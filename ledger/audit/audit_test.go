@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // Every value of every column of every proven table, changed in turn over all rows:
@@ -255,7 +256,7 @@ func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
 	l := fixture.Open(t, a.DB)
-	v := fixture.Must(l.OpenVault(t.Context(), a.Audit.KEK))
+	v := fixture.Must(vault.Open(t.Context(), l, a.Audit.KEK))
 	during, erased := a.Audit, false
 	during.Progress = func(int64, int64) {
 		if !erased {

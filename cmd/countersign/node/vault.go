@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // openVault opens the vault, which keeps personal members, with a key of its own: a
@@ -26,7 +27,7 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 	if n.kek, err = setting.ParseKEK("DATA_KEK", text); err != nil {
 		return err
 	}
-	n.App.Vault, err = n.Ledger.OpenVault(ctx, n.kek)
+	n.App.Vault, err = vault.Open(ctx, n.Ledger, n.kek)
 	return err
 }
 
@@ -37,7 +38,7 @@ func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, e
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
-	held, err := n.Ledger.HoldsDataKeys(ctx)
+	held, err := vault.HoldsKeys(ctx, n.Ledger)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +51,7 @@ func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, e
 // withoutKEK refuses a node that signs without DATA_KEK on a ledger that has data keys:
 // it could not read what they seal.
 func (n *Node) withoutKEK(ctx context.Context, d *setting.Ledger) error {
-	held, err := n.Ledger.HoldsDataKeys(ctx)
+	held, err := vault.HoldsKeys(ctx, n.Ledger)
 	if err != nil || !held || d.SigningKey == "" {
 		return err
 	}

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/countersign/countersign/cmd/countersign/node"
-
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -54,7 +53,7 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	n, err := ledger.RotateKEK(ctx, url, oldKey, nextKey)
+	n, err := vault.RotateKEK(ctx, url, oldKey, nextKey)
 	if err != nil {
 		return err
 	}

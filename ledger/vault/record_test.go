@@ -1,4 +1,4 @@
-package ledger_test
+package vault_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -30,7 +31,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err := l.Activate(ctx, signer, "evt_0"); err != nil {
 		t.Fatal(err)
 	}
-	v, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
+	v, err := vault.Open(ctx, l, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +68,11 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	}
 
 	fixture.Erase(t, v, "org_1", id)
-	fresh, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
+	fresh, err := vault.Open(ctx, l, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, ledger.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
+	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, vault.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
 		t.Errorf("after erasure %s, %v", opened.Record, err)
 	}
 	fixture.Clean(t, l, 3)

@@ -1,4 +1,4 @@
-package ledger
+package vault
 
 import (
 	"context"
@@ -12,14 +12,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// SealRecord is Seal for a payload, given by its members in canonical form, that
-// holds a signed record (members record and integrity) with personal members
-// inside or beside it: pointers name them in the payload,
-// "/record/subject/agentId" for example, and those that are absent are passed
-// over. Beside box stands the signer's signature over the record as it is
-// stored, with commitments in place, so that it can be checked without the
-// openings and after an erasure. The record's own signature holds again as soon
-// as Open has put the values back.
+// SealRecord is Seal for a payload with a signed record, given by its members in canonical
+// form (record, integrity and others). pointers name the personal members in the payload,
+// for example "/record/subject/agentId"; absent ones are skipped. The member sealed also
+// gets the signer's signature over the record with its commitments, so that the stored
+// record can be checked without the openings and after an erasure. The record's own
+// signature holds again after Open has put the values back.
 func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, signer *seal.Signer, stored map[string]jsontext.Value, pointers ...string) ([]byte, error) {
 	key, err := v.dataKey(ctx, tenant, keyID)
 	if err != nil {

@@ -1,4 +1,4 @@
-package ledger_test
+package vault_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // Another key-encryption key opens what the old one has sealed and the old one no
@@ -23,7 +24,7 @@ func TestRotateKEK(t *testing.T) {
 	db, ctx := ledgertest.New(t), t.Context()
 	l := fixture.Open(t, db)
 	old, next := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
-	v := fixture.Must(l.OpenVault(ctx, old))
+	v := fixture.Must(vault.Open(ctx, l, old))
 	var stored []ledger.Event
 	for i := range 5 {
 		id := fixture.Must(v.Subject(ctx, "service", fmt.Sprint("email:", i), fmt.Sprint("sub_", i)))
@@ -34,7 +35,7 @@ func TestRotateKEK(t *testing.T) {
 		stored = append(stored, r.Events...)
 	}
 	fixture.Erase(t, v, "service", "sub_4")
-	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
+	if _, err := vault.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a node: %v", err)
 	}
 	l.Close()
@@ -43,36 +44,36 @@ func TestRotateKEK(t *testing.T) {
 		owner = db.SuperURL
 	}
 	stranger := fixture.Must(pgx.Connect(ctx, db.SuperURL)) // of whose sessions the owner sees next to nothing
-	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
+	if _, err := vault.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a session of another login: %v", err)
 	}
 	_ = stranger.Close(ctx)
-	if _, err := ledger.RotateKEK(ctx, owner, bytes.Repeat([]byte{9}, 32), next); !errors.Is(err, ledger.ErrWrongKEK) || !strings.Contains(err.Error(), "nothing has changed") {
+	if _, err := vault.RotateKEK(ctx, owner, bytes.Repeat([]byte{9}, 32), next); !errors.Is(err, vault.ErrWrongKEK) || !strings.Contains(err.Error(), "nothing has changed") {
 		t.Errorf("a wrong old key: %v", err)
 	}
-	if _, err := ledger.RotateKEK(ctx, "postgres://owner:a/b@canary@db/", old, next); err == nil || strings.Contains(err.Error(), "canary") {
+	if _, err := vault.RotateKEK(ctx, "postgres://owner:a/b@canary@db/", old, next); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Fatalf("a broken URL with a password: %v", err)
 	}
-	if _, err := ledger.RotateKEK(ctx, db.URL, old, next); err == nil {
+	if _, err := vault.RotateKEK(ctx, db.URL, old, next); err == nil {
 		t.Error("the service's login wraps keys")
 	}
 	l = fixture.Open(t, db)
-	fixture.Must(l.OpenVault(ctx, old))
+	fixture.Must(vault.Open(ctx, l, old))
 	l.Close()
-	if n, err := ledger.RotateKEK(ctx, owner, old, next); err != nil || n != 5 { // four, and the one that names subjects
+	if n, err := vault.RotateKEK(ctx, owner, old, next); err != nil || n != 5 { // four, and the one that names subjects
 		t.Fatalf("%d, %v", n, err)
 	}
-	if n, err := ledger.RotateKEK(ctx, owner, old, next); err != nil || n != 0 {
+	if n, err := vault.RotateKEK(ctx, owner, old, next); err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
 	}
 	l = fixture.Open(t, db)
-	if _, err := l.OpenVault(ctx, old); !errors.Is(err, ledger.ErrWrongKEK) {
+	if _, err := vault.Open(ctx, l, old); !errors.Is(err, vault.ErrWrongKEK) {
 		t.Errorf("the old key opens the vault: %v", err)
 	}
-	fresh := fixture.Must(l.OpenVault(ctx, next))
+	fresh := fixture.Must(vault.Open(ctx, l, next))
 	for i, e := range stored {
 		var p events.KeyIssued
-		if err := fresh.Open(ctx, e, &p); i < 4 && (err != nil || p.Email != fmt.Sprint(i, "@example.com")) || i == 4 && !errors.Is(err, ledger.ErrErased) {
+		if err := fresh.Open(ctx, e, &p); i < 4 && (err != nil || p.Email != fmt.Sprint(i, "@example.com")) || i == 4 && !errors.Is(err, vault.ErrErased) {
 			t.Errorf("%d: %+v, %v", i, p, err)
 		}
 	}

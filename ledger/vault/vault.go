@@ -1,4 +1,15 @@
-package ledger
+// Package vault keeps the personal members of payloads where they can be erased. In the
+// place of each the payload has {"$committed":"<hex>"} with
+//
+//	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random octets of salt ‖ canonical value )
+//
+// and the payload's member "sealed" {keyId, nonce, box} has the openings
+// [{pointer, salt, value}], encrypted with AES-256-GCM under the subject's data key and the
+// additional data S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers commitments and
+// ciphertext, so destroying a data key erases a person and changes no event. Data keys are
+// in the table subject_keys, wrapped under a key-encryption key (DATA_KEK) that is not in
+// the database.
+package vault
 
 import (
 	"context"
@@ -17,28 +28,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/preimage"
 	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Vault keeps personal members out of the clear part of payloads. In the place
-// of each stands {"$committed":"<hex>"} with
-//
-//	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random octets of salt ‖ canonical value )
-//
-// and the payload's member "sealed" {keyId, nonce, box} holds the openings
-// [{pointer, salt, value}] under AES-256-GCM with the subject's data key and the
-// additional data S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers
-// commitments and ciphertext, so destroying a data key erases a person and
-// rewrites nothing. Data keys lie in the table subject_keys, wrapped under a key
-// that is not in the database.
+// Vault seals and opens the personal members of a ledger's payloads. It is safe for
+// concurrent use.
 type Vault struct {
-	ledger *Ledger
+	ledger *ledger.Ledger
 	kek    cipher.AEAD
 	kekID  string
-	ref    []byte // keys the HMAC that names subjects
+	ref    []byte // key of the HMAC of Reference
 
 	mu    sync.Mutex // guards cache
 	cache map[string]cachedKey
@@ -49,92 +52,92 @@ type cachedKey struct {
 	until time.Time
 }
 
-// cacheFor bounds how long an erased subject's key may live on in a node.
+// cacheFor bounds how long a node may still use the data key of an erased subject.
 const cacheFor = 60 * time.Second
 
 // cachedDataKeys bounds the memory of unwrapped keys.
 const cachedDataKeys = 10_000
 
-// ErrErased is a value whose data key was destroyed.
+// ErrErased says that the data key of an event was destroyed.
 var ErrErased = errors.New("ledger: the personal members of this event are erased")
 
-// ErrWrongKEK is a vault whose keys were wrapped under another key.
+// ErrWrongKEK says that the data keys were wrapped under another key-encryption key.
 var ErrWrongKEK = sealing.ErrWrongKEK
 
-// HoldsDataKeys says whether anything is wrapped under a key-encryption key.
-func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
-	err = l.each(func(p *Partition) error {
-		if held {
-			return nil
+// HoldsKeys says whether a ledger has data keys, so that it needs its key-encryption key.
+func HoldsKeys(ctx context.Context, l *ledger.Ledger) (held bool, err error) {
+	for _, p := range l.Partitions() {
+		err = l.Row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.Number()}, &held)
+		if held || err != nil {
+			break
 		}
-		return l.Row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
-	})
+	}
 	return held, err
 }
 
-// OpenVault opens the ledger's vault with a key-encryption key of 32 octets. A
-// key that did not wrap what is there is ErrWrongKEK.
-func (l *Ledger) OpenVault(ctx context.Context, kek []byte) (*Vault, error) {
+// Open opens the vault of a ledger with a key-encryption key of 32 bytes. It returns
+// ErrWrongKEK if the data keys were wrapped under another one.
+func Open(ctx context.Context, l *ledger.Ledger, kek []byte) (*Vault, error) {
 	aead, err := sealing.Cipher(kek)
 	if err != nil {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
 	v := &Vault{ledger: l, kek: aead, kekID: sealing.KEKName(kek), cache: map[string]cachedKey{}}
-	// The key that names subjects is itself a row, of a subject nobody can be.
-	if _, err := v.ensure(ctx, ServiceTenant, "subject_ref", Hash{}); err != nil {
+	// The key of Reference is a row of the same table, with a reference that no subject has.
+	if _, err := v.ensure(ctx, ledger.ServiceTenant, "subject_ref", ledger.Hash{}); err != nil {
 		return nil, err
 	}
-	v.ref, err = v.unwrap(ctx, ServiceTenant, "subject_ref")
+	v.ref, err = v.unwrap(ctx, ledger.ServiceTenant, "subject_ref")
 	return v, err
 }
 
-// Reference is the pseudonym of a subject (an e-mail address, for example):
-// HMAC-SHA-256 under a key that is wrapped in the vault.
-func (v *Vault) Reference(tenant, subject string) Hash {
+// Reference is the pseudonym of a subject, for example of an e-mail address: HMAC-SHA-256
+// under a key that is wrapped in the vault.
+func (v *Vault) Reference(tenant, subject string) ledger.Hash {
 	mac := hmac.New(sha256.New, v.ref)
 	mac.Write(preimage.S(preimage.S(nil, tenant), subject))
-	return Hash(mac.Sum(nil))
+	return ledger.Hash(mac.Sum(nil))
 }
 
-// Subject returns the id of a subject's data key, making one at first. newID is
-// used if there is none yet.
+// Subject returns the id of a subject's data key. If there is none yet, it makes one with
+// the id newID.
 func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (string, error) {
 	return v.ensure(ctx, tenant, newID, v.Reference(tenant, subject))
 }
 
-// Find returns the id of a subject's data key, empty where it has none or it was
-// destroyed.
+// Find returns the id of a subject's data key, or an empty id if the subject has none or the
+// key was destroyed.
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
 	err = v.ledger.Row(ctx, `select key_id from subject_keys
-		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).Number(), tenant, reference[:]}, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
 	return id, err
 }
 
-// Holds says whether a data key is a tenant's, destroyed or not.
+// Holds says whether a tenant has a data key of this id, destroyed or not.
 func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
 	err = v.ledger.Row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
-		[]any{v.ledger.Home(tenant).p, tenant, keyID}, &held)
+		[]any{v.ledger.Home(tenant).Number(), tenant, keyID}, &held)
 	return held, err
 }
 
-// Erase destroys a subject's data key: the key is gone in the very transaction in
-// which the event subject.erased, a draft of the caller's, says so. This node
-// forgets it at once, others within a minute.
+// Erase destroys a subject's data key and appends the event subject.erased, which the caller
+// drafts, in one transaction. This node forgets the key at once, other nodes within a
+// minute.
 //
-// In a cluster the key goes right behind that transaction: only the owner may
-// destroy one, and another role is another session on the worker, which does not see
-// the event before. Where that fails the error says so, and Erase is to be repeated.
-func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
+// In a Citus cluster the key is destroyed right after that transaction: only the owner of
+// the table may do it, and the owner's session on the worker sees the event only after its
+// commit. If that fails, the error says so and the caller repeats Erase.
+func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Draft) (ledger.Result, error) {
 	if keyID == "subject_ref" {
-		return Result{}, errors.New("this data key names the subjects, and is none's")
+		return ledger.Result{}, errors.New("this data key names the subjects, and is none's")
 	}
-	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, New()
-	result, err := v.ledger.Append(ctx, Append{Tenant: tenant, IdemKey: IdemKey("erase", keyID),
-		ContentHash: sha256.Sum256([]byte(keyID)), Drafts: []Draft{said}})
+	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, ledger.New()
+	result, err := v.ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: ledger.IdemKey("erase", keyID),
+		ContentHash: sha256.Sum256([]byte(keyID)), Drafts: []ledger.Draft{said}})
 	v.mu.Lock()
 	delete(v.cache, tenant+"\x00"+keyID)
 	v.mu.Unlock()
@@ -144,10 +147,10 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 	return result, v.destroy(ctx, result.Events[0])
 }
 
-// destroy makes sure that the key an event says is destroyed is.
-func (v *Vault) destroy(ctx context.Context, e Event) error {
+// destroy destroys the key that an event subject.erased names, unless that is done.
+func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
 	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
-		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
+		_, err := v.ledger.Pool().Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
 		return err
 	})
 	if err != nil {
@@ -156,34 +159,34 @@ func (v *Vault) destroy(ctx context.Context, e Event) error {
 	return nil
 }
 
-// ensure inserts a wrapped data key unless the subject has one, and returns the
-// id of the one that counts.
-func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (string, error) {
+// ensure inserts a wrapped data key unless the subject has one, and returns the id of the
+// subject's key.
+func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.Hash) (string, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
 	wrapped := sealing.Wrap(v.kek, key, tenant, id, reference[:])
 	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
-		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
-			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).p, tenant, id, reference[:], v.kekID, wrapped)
+		_, err := v.ledger.Pool().Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
+			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).Number(), tenant, id, reference[:], v.kekID, wrapped)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("make a data key: %w", err)
 	}
 	err = v.ledger.Row(ctx, `select key_id from subject_keys
-		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).Number(), tenant, reference[:]}, &id)
 	return id, err
 }
 
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var erased bool
-	// The event counts as much as the row: a row that was put back from a backup opens
-	// nothing.
+	// The event alone is enough to refuse: a row that was put back from a backup must not
+	// open anything.
 	err := v.ledger.Row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
-		[]any{v.ledger.Home(tenant).p, tenant, id, events.TypeSubjectErased}, &reference, &wrapped, &erased)
+		[]any{v.ledger.Home(tenant).Number(), tenant, id, events.TypeSubjectErased}, &reference, &wrapped, &erased)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && erased:
 		return nil, ErrErased
@@ -193,9 +196,9 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	return sealing.Unwrap(v.kek, wrapped, tenant, id, reference)
 }
 
-// dataKey is the cipher of a data key, cached for at most a minute.
+// dataKey returns the cipher of a data key, cached for at most a minute.
 func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, error) {
-	now, name := v.ledger.clock(), tenant+"\x00"+id
+	now, name := v.ledger.Now(), tenant+"\x00"+id
 	v.mu.Lock()
 	hit, ok := v.cache[name]
 	v.mu.Unlock()
@@ -219,9 +222,9 @@ func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, er
 	return key, nil
 }
 
-// DataKey is the id of the data key under which personal members of an event are
-// sealed; empty where none are.
-func (e Event) DataKey() string {
+// DataKey is the id of the data key that seals an event's personal members, empty if it has
+// none.
+func DataKey(e ledger.Event) string {
 	var payload struct {
 		Sealed sealing.Sealed `json:"sealed"`
 	}
@@ -229,9 +232,9 @@ func (e Event) DataKey() string {
 	return payload.Sealed.KeyID
 }
 
-// Seal turns a stored struct into a payload: canonical JSON with a commitment in
-// the place of each personal member. keyID is the data key of the person it is
-// about. A struct without personal members needs canon.Marshal only.
+// Seal turns a stored struct into a payload: canonical JSON with a commitment in the place of
+// each member that is tagged personal:"true". keyID is the data key of the person whom the
+// event is about. A struct without personal members needs canon.Marshal only.
 func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored any) ([]byte, error) {
 	key, err := v.dataKey(ctx, tenant, keyID)
 	if err != nil {
@@ -265,10 +268,10 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 	return canon.Object(members), nil
 }
 
-// personalOf remembers what personal found: types are few, and never change.
+// personalOf caches the results of personal: there are few types, and they do not change.
 var personalOf sync.Map // []string by reflect.Type
 
-// personal lists the JSON names of a struct's members with the tag, in order.
+// personal lists the JSON names of a struct's tagged members, in order.
 func personal(t reflect.Type) []string {
 	if known, ok := personalOf.Load(t); ok {
 		return known.([]string)
@@ -284,16 +287,16 @@ func personal(t reflect.Type) []string {
 	return names
 }
 
-// Sealed says whether an event has personal members, which only Open shows.
-func Sealed(e Event) bool {
+// Sealed says whether an event has personal members, which only Open can read.
+func Sealed(e ledger.Event) bool {
 	_, _, sealed := canon.Find(e.Payload, "sealed")
 	return sealed
 }
 
-// Open reads an event's payload into its stored struct, with the personal
-// members put back. Of an erased person's event it reads the rest and returns
-// ErrErased; openings that do not match their commitments are ErrTampered.
-func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
+// Open reads an event's payload into its stored struct, with the personal members in their
+// place. If the person was erased, it reads the rest and returns ErrErased. Openings that do
+// not match their commitments are ledger.ErrTampered.
+func (v *Vault) Open(ctx context.Context, e ledger.Event, stored any) error {
 	members, err := canon.Members(e.Payload)
 	if err != nil {
 		return fmt.Errorf("read payload of %s: %w", e.Type, err)
@@ -312,16 +315,16 @@ func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
 	return erased
 }
 
-// Opening is what stands behind a commitment.
+// Opening is a personal member of a payload and the salt of its commitment.
 type Opening struct {
 	Pointer string // in the payload
 	Salt    []byte // 32 octets
 	Value   jsontext.Value
 }
 
-// Openings are the openings of an event's payload, none where nothing is sealed.
-// Of an erased person's event it is ErrErased.
-func (v *Vault) Openings(ctx context.Context, e Event) ([]Opening, error) {
+// Openings returns the openings of an event's payload, none if it has no personal members. It
+// returns ErrErased if the person was erased.
+func (v *Vault) Openings(ctx context.Context, e ledger.Event) ([]Opening, error) {
 	members, err := canon.Members(e.Payload)
 	if err != nil || members["sealed"] == nil {
 		return nil, err
@@ -337,21 +340,21 @@ func (v *Vault) Openings(ctx context.Context, e Event) ([]Opening, error) {
 	return openings, nil
 }
 
-func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
+func (v *Vault) open(ctx context.Context, e ledger.Event, box jsontext.Value, members map[string]jsontext.Value) error {
 	openings, err := v.openBox(ctx, e, box)
 	if err != nil {
 		return err
 	}
 	if err := sealing.Reopen(members, openings); err != nil {
-		return fmt.Errorf("%w: %w of %s", ErrTampered, err, e.ID)
+		return fmt.Errorf("%w: %w of %s", ledger.ErrTampered, err, e.ID)
 	}
 	return nil
 }
 
-func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]sealing.Opening, error) {
+func (v *Vault) openBox(ctx context.Context, e ledger.Event, box jsontext.Value) ([]sealing.Opening, error) {
 	var s sealing.Sealed
 	if err := json.Unmarshal(box, &s); err != nil {
-		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: sealed member of %s", ledger.ErrTampered, e.ID)
 	}
 	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
 	if err != nil {
@@ -359,7 +362,7 @@ func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]sea
 	}
 	openings, err := s.Open(key, e.Tenant, e.ID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: sealed member of %s", ledger.ErrTampered, e.ID)
 	}
 	return openings, nil
 }

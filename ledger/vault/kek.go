@@ -1,4 +1,4 @@
-package ledger
+package vault
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/internal/sealing"
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// RotateKEK wraps every data key anew, under another key-encryption key, in one
-// transaction: no event and no payload changes, since they are sealed with the data
-// keys. Keys that are wrapped under the new one already are left alone, so it can be
-// done again. The login must own the tables; the service's own may not. Nobody else may
-// be connected: a node with the old key would go on making data keys under it. It
-// returns how many keys were wrapped.
+// RotateKEK wraps every data key again, under another key-encryption key, in one transaction,
+// and returns how many it has wrapped. No event changes, since payloads are sealed with the
+// data keys. Keys that are wrapped under the new key already stay as they are, so it can be
+// repeated. The login must own the tables, which the service's role does not. No node may be
+// connected: it would go on making data keys under the old key.
 func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapped int, err error) {
 	from, err := sealing.Cipher(old)
 	if err != nil {
@@ -27,7 +27,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	if err != nil {
 		return 0, fmt.Errorf("the new key: %w", err)
 	}
-	conn, err := Connect(ctx, databaseURL)
+	conn, err := ledger.Connect(ctx, databaseURL)
 	if err != nil {
 		return 0, err
 	}
@@ -66,9 +66,10 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	return wrapped, nil
 }
 
-// alone says whether nobody else is connected to the database. A session that has
-// just ended is still listed for a moment. What the sessions of other roles are is
-// hidden from a login without pg_read_all_stats: they count as nodes.
+// alone returns an error if another session uses the database. It tries for some seconds,
+// since a session that has just ended is still listed for a moment. A login without
+// pg_read_all_stats cannot see what the sessions of other roles are, so these count as
+// nodes.
 func alone(ctx context.Context, conn *pgx.Conn) error {
 	var others int
 	for range 30 {

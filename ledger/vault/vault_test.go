@@ -1,4 +1,4 @@
-package ledger_test
+package vault_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -23,7 +24,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	l := fixture.Open(t, db)
 	ctx := t.Context()
 	kek := bytes.Repeat([]byte{7}, 32)
-	v, err := l.OpenVault(ctx, kek)
+	v, err := vault.Open(ctx, l, kek)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := result.Events[0]
-	other, err := l.OpenVault(ctx, kek) // another node
+	other, err := vault.Open(ctx, l, kek) // another node
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,16 +61,16 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err := v.Open(ctx, moved, &opened); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("a box of another event: %v", err)
 	}
-	if _, err := l.OpenVault(ctx, bytes.Repeat([]byte{8}, 32)); !errors.Is(err, ledger.ErrWrongKEK) {
+	if _, err := vault.Open(ctx, l, bytes.Repeat([]byte{8}, 32)); !errors.Is(err, vault.ErrWrongKEK) {
 		t.Errorf("another KEK: %v", err)
 	}
 	fixture.Erase(t, v, "service", id)
-	fresh, err := l.OpenVault(ctx, kek)
+	fresh, err := vault.Open(ctx, l, kek)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var erased events.KeyIssued
-	if err := fresh.Open(ctx, e, &erased); !errors.Is(err, ledger.ErrErased) || erased.Plan != "free" {
+	if err := fresh.Open(ctx, e, &erased); !errors.Is(err, vault.ErrErased) || erased.Plan != "free" {
 		t.Errorf("after erasure: %+v, %v", erased, err)
 	}
 	fixture.Clean(t, l, 2) // the chain still verifies
@@ -79,7 +80,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 // again, and a body as deep as one may be is sealed, too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {
 	db := ledgertest.New(t)
-	v, err := fixture.Open(t, db).OpenVault(t.Context(), make([]byte, 32))
+	v, err := vault.Open(t.Context(), fixture.Open(t, db), make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
 	l := fixture.Open(t, db)
-	v, err := l.OpenVault(t.Context(), bytes.Repeat([]byte{7}, 32))
+	v, err := vault.Open(t.Context(), l, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

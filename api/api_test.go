@@ -45,6 +45,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -133,7 +134,7 @@ func startNode(t *testing.T, s setup) *node {
 			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
-	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: ledger.NewArchiveReader(s.archive)})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: archive.NewReader(s.archive)})
 	if err != nil {
 		t.Fatal(err)
 	}

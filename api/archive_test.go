@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -74,7 +75,7 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.app.Ledger.Partition(0).Covered(ctx, n.head())
-	moved, err := n.app.Ledger.Move(ctx, ledger.Archiving{OwnerURL: n.db.OwnerURL, Files: folder, Signer: n.app.Signer, Before: time.Now().Add(time.Hour), Events: 1})
+	moved, err := archive.Move(ctx, n.app.Ledger, archive.Options{OwnerURL: n.db.OwnerURL, Files: folder, Signer: n.app.Signer, Before: time.Now().Add(time.Hour), Events: 1})
 	if err != nil || moved < n.head()-2 {
 		t.Fatalf("%d events were archived, %v", moved, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -122,7 +123,7 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 	var open *pending
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
-	var archived *ledger.ArchiveError
+	var archived *archive.Error
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
 		s.log.Error("a request was refused, since the ledger is altered", "requestId", requestID(r.Context()), "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -85,9 +86,9 @@ func (m *metrics) checkpointKey(missing bool) {
 func (m *metrics) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because somebody asked for an old record."},
-			func() float64 { reads, _ := ledger.ArchiveOf(l).Reads(); return float64(reads) }),
+			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read: such records are answered with 503."},
-			func() float64 { _, failures := ledger.ArchiveOf(l).Reads(); return float64(failures) }),
+			func() float64 { _, failures := archive.Of(l).Reads(); return float64(failures) }),
 	)
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/countersign/countersign/cmd/fanout/kafka"
 	"github.com/countersign/countersign/cmd/fanout/pubsub"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/projections"
@@ -76,7 +77,7 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 			return fmt.Errorf("ARCHIVE_STORE: %w", err)
 		}
 	}
-	l, err := ledger.Open(ctx, c.DatabaseURL, ledger.Options{Log: log, Archive: ledger.NewArchiveReader(files)})
+	l, err := ledger.Open(ctx, c.DatabaseURL, ledger.Options{Log: log, Archive: archive.NewReader(files)})
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 )
 
 // archivedSpan is an object of the archive with its payloads, which are nil if the audit
 // does not read the archive or the object is damaged.
 type archivedSpan struct {
-	ledger.ArchiveSpan
+	archive.Span
 	payloads map[int64][]byte
 }
 
@@ -31,8 +32,8 @@ func (s *spanResult) readArchive(ctx context.Context, r *run) error {
 	return nil
 }
 
-func (s *spanResult) readObject(ctx context.Context, r *run, of ledger.ArchiveSpan) (err error) {
-	read := archivedSpan{ArchiveSpan: of}
+func (s *spanResult) readObject(ctx context.Context, r *run, of archive.Span) (err error) {
+	read := archivedSpan{Span: of}
 	if !r.Unarchived {
 		read.payloads, err = r.archive.Load(ctx, of.Object)
 	}
@@ -44,7 +45,7 @@ func (s *spanResult) readObject(ctx context.Context, r *run, of ledger.ArchiveSp
 	return err
 }
 
-func archiveFault(of ledger.ArchiveSpan, position int64, format string, args ...any) Fault {
+func archiveFault(of archive.Span, position int64, format string, args ...any) Fault {
 	return Fault{"archives", "object " + of.Object, position, "object", fmt.Sprintf(format, args...)}
 }
 
@@ -53,7 +54,7 @@ func (s *spanResult) unarchive(ctx context.Context, r *run, e *ledger.Event) boo
 	holds := func(a archivedSpan) bool { return a.Holds(e.Position) }
 	i := slices.IndexFunc(s.archived, holds)
 	if i < 0 { // it was archived after the audit began, or it is missing
-		of, err := ledger.ArchiveHolder(ctx, r.pool, e)
+		of, err := archive.Holder(ctx, r.pool, e)
 		if of != nil {
 			err = s.readObject(ctx, r, *of)
 		}
@@ -71,7 +72,7 @@ func (s *spanResult) unarchive(ctx context.Context, r *run, e *ledger.Event) boo
 		return false
 	}
 	if e.Payload = of.payloads[e.Position]; e.PayloadHash != sha256.Sum256(e.Payload) {
-		s.fault(archiveFault(of.ArchiveSpan, e.Position, "it does not hold the payload of position %d", e.Position))
+		s.fault(archiveFault(of.Span, e.Position, "it does not hold the payload of position %d", e.Position))
 		return false
 	}
 	return true

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/migrations"
@@ -97,7 +98,7 @@ func Ledger(ctx context.Context, l *ledger.Ledger, progress func(events, head in
 	var report Report
 	err := l.Reading(ctx, func() (err error) { // the pool may have connections to a server that was restarted
 		// The ranges are short because statements of this pool end after 5 s.
-		report, err = On(ctx, l.Pool(), Options{Origin: l.Base(), Archive: ledger.ArchiveOf(l).Files(), Outside: outside, Progress: progress, spanEvents: 8 * tree.Width})
+		report, err = On(ctx, l.Pool(), Options{Origin: l.Base(), Archive: archive.Of(l).Files(), Outside: outside, Progress: progress, spanEvents: 8 * tree.Width})
 		return err
 	})
 	return report, err

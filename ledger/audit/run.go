@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
@@ -28,8 +29,8 @@ type run struct {
 	set    *set
 	vault  *auditVault
 
-	archive *ledger.ArchiveReader
-	spans   []ledger.ArchiveSpan // objects of the archive when the audit began
+	archive *archive.Reader
+	spans   []archive.Span // objects of the archive when the audit began
 
 	verifier seal.Verifier
 
@@ -65,7 +66,7 @@ func (v *voided) add(of voided) {
 }
 
 func (o Options) partition(ctx context.Context, pool *pgxpool.Pool, p int16, n int) (Report, error) {
-	r := &run{Options: o, pool: pool, p: p, n: n, archive: ledger.NewArchiveReader(o.Archive), tenants: map[string]*tenantEnd{},
+	r := &run{Options: o, pool: pool, p: p, n: n, archive: archive.NewReader(o.Archive), tenants: map[string]*tenantEnd{},
 		report: Report{Faults: []Fault{}, Trusted: []string{}, Gaps: []string{}}}
 	if r.spanEvents == 0 {
 		r.spanEvents = spanLength
@@ -144,7 +145,7 @@ func (r *run) readSpans(ctx context.Context) error {
 	var may bool
 	err := r.pool.QueryRow(ctx, `select coalesce(has_table_privilege(to_regclass('archives'), 'select'), false)`).Scan(&may)
 	if err == nil && may {
-		r.spans, err = ledger.ArchiveSpans(ctx, r.pool, r.p)
+		r.spans, err = archive.Spans(ctx, r.pool, r.p)
 	}
 	if err != nil {
 		return fmt.Errorf("read archives: %w", err)

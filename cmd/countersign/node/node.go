@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -133,7 +134,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	if err != nil {
 		return err
 	}
-	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: ledger.NewArchiveReader(files)}); err != nil {
+	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: archive.NewReader(files)}); err != nil {
 		return err
 	}
 	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.Ledger.Origin(), "/0") {
@@ -206,14 +207,14 @@ func With(ctx context.Context, d *setting.Ledger, do func(*commands.App) error) 
 
 // Archived returns what doctor says of the archive, and nothing if there is none.
 func (n *Node) Archived(ctx context.Context) []screen.Finding {
-	a, err := n.Ledger.Archived(ctx)
+	a, err := archive.Count(ctx, n.Ledger)
 	switch {
 	case err != nil:
 		return []screen.Finding{screen.Bad("archive", err.Error())}
 	case a.Objects == 0:
 		return nil
 	}
-	if err := n.Ledger.ReadArchive(ctx); err != nil {
+	if err := archive.ReadNewest(ctx, n.Ledger); err != nil {
 		return []screen.Finding{screen.Bad("archive", fmt.Sprintf("%d events are archived: %v", a.Events, err))}
 	}
 	found := []screen.Finding{screen.OK("archive", fmt.Sprintf("%d events in %d objects, the newest can be read", a.Events, a.Objects))}

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -32,23 +33,23 @@ type archiveMoveCmd struct {
 
 // archiveResult is what moving says.
 type archiveResult struct {
-	Events  int64           `json:"events"` // moved now
-	Archive ledger.Archived `json:"archive"`
+	Events  int64          `json:"events"` // moved now
+	Archive archive.Counts `json:"archive"`
 }
 
 // Run moves what is old.
 func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
-	return moving(ctx, &c.Ledger, o, "moved", func(n *node.Node, a ledger.Archiving) (int64, error) {
+	return moving(ctx, &c.Ledger, o, "moved", func(n *node.Node, a archive.Options) (int64, error) {
 		if n.App.Signer == nil {
 			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
 		}
 		a.Signer, a.Before = n.App.Signer, time.Now().Add(-c.OlderThan)
-		return n.Ledger.Move(ctx, a)
+		return archive.Move(ctx, n.Ledger, a)
 	})
 }
 
 // moving opens the ledger, as its owner too, and says what was moved.
-func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, ledger.Archiving) (int64, error)) error {
+func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, archive.Options) (int64, error)) error {
 	files, err := d.Archive()
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said strin
 		return err
 	}
 	defer n.Close()
-	a := ledger.Archiving{OwnerURL: d.DatabaseURL, Files: files}
+	a := archive.Options{OwnerURL: d.DatabaseURL, Files: files}
 	if n.Server != nil {
 		a.OwnerURL = n.Server.URL(migrations.OwnerRole)
 	}
@@ -67,7 +68,7 @@ func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said strin
 	if result.Events, err = move(n, a); err != nil {
 		return err
 	}
-	if result.Archive, err = n.Ledger.Archived(ctx); err != nil {
+	if result.Archive, err = archive.Count(ctx, n.Ledger); err != nil {
 		return err
 	}
 	return o.Result(result, fmt.Sprintf("%s %d events\nthe archive holds %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
@@ -80,7 +81,9 @@ type archiveBackCmd struct {
 
 // Run brings back.
 func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
-	return moving(ctx, &c.Ledger, o, "brought back", func(n *node.Node, a ledger.Archiving) (int64, error) { return n.Ledger.BringBack(ctx, a, c.From) })
+	return moving(ctx, &c.Ledger, o, "brought back", func(n *node.Node, a archive.Options) (int64, error) {
+		return archive.BringBack(ctx, n.Ledger, a, c.From)
+	})
 }
 
 type archiveCheckCmd struct {
@@ -104,10 +107,10 @@ func (c *archiveCheckCmd) Run(o *screen.Output) error {
 		}
 	}
 	type checked struct {
-		File   string               `json:"file"`
-		Valid  bool                 `json:"valid"`
-		Detail string               `json:"detail"`
-		Record ledger.ArchiveRecord `json:"record"`
+		File   string         `json:"file"`
+		Valid  bool           `json:"valid"`
+		Detail string         `json:"detail"`
+		Record archive.Record `json:"record"`
 	}
 	if len(heads) == 0 {
 		return setting.ErrNoCheckpointKey
@@ -120,7 +123,7 @@ func (c *archiveCheckCmd) Run(o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		r, err := ledger.CheckArchive(packed, records, heads)
+		r, err := archive.Check(packed, records, heads)
 		one := checked{path, err == nil, fmt.Sprintf("positions %d to %d of %s", r.First, r.Last, r.Origin), r}
 		if err != nil {
 			bad, one.Detail = true, err.Error()

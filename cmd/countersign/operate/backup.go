@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/backup"
 	"github.com/countersign/countersign/migrations"
@@ -37,7 +38,7 @@ type Backup struct {
 // backedUp is what backup says.
 type backedUp struct {
 	backup.Manifest
-	Archive ledger.Archived `json:"archive,omitzero"` // which is not in it
+	Archive archive.Counts `json:"archive,omitzero"` // which is not in it
 }
 
 // keyFiles are the secrets of the data folder. With DATABASE_URL the program's
@@ -119,7 +120,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 
 // say says what the backup holds, and what of the ledger is not in it.
 func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m backup.Manifest, keyFiles int) error {
-	archived, err := n.Ledger.Archived(ctx)
+	archived, err := archive.Count(ctx, n.Ledger)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package ledger_test
+package archive_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
@@ -34,7 +35,7 @@ type cold struct {
 	l      *ledger.Ledger
 	files  checkpoint.Files
 	all    []ledger.Event // as they were before
-	moving ledger.Archiving
+	moving archive.Options
 }
 
 const perObject = 4
@@ -42,7 +43,7 @@ const perObject = 4
 func newCold(t *testing.T, files checkpoint.Files) *cold {
 	c := &cold{Audited: fixture.NewAudited(t), files: files}
 	c.Audit.Archive = files
-	c.moving = ledger.Archiving{OwnerURL: c.DB.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: fixture.Must(seal.NewSigner(make([]byte, 32))), Events: perObject}
+	c.moving = archive.Options{OwnerURL: c.DB.OwnerURL, Files: files, Before: time.Now().Add(time.Hour), Signer: fixture.Must(seal.NewSigner(make([]byte, 32))), Events: perObject}
 	c.l = c.node(files)
 	c.all = fixture.Must(c.l.Partition(0).After(t.Context(), 0, 1000))
 	return c
@@ -51,7 +52,7 @@ func newCold(t *testing.T, files checkpoint.Files) *cold {
 // node is another one on the same database.
 func (c *cold) node(files checkpoint.Files) *ledger.Ledger {
 	c.T.Helper()
-	l, err := ledger.Open(c.T.Context(), c.DB.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: ledger.NewArchiveReader(files)})
+	l, err := ledger.Open(c.T.Context(), c.DB.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: archive.NewReader(files)})
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -96,12 +97,12 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			ctx := t.Context()
 			young := c.moving
 			young.Before = time.Now().Add(-time.Hour)
-			if moved, err := c.l.Move(ctx, young); moved != 0 || err != nil {
+			if moved, err := archive.Move(ctx, c.l, young); moved != 0 || err != nil {
 				t.Errorf("%d events moved that are younger, %v", moved, err)
 			}
 			full := c.Events / perObject * perObject
 			for _, want := range []int64{full, 0} { // what fills no object yet stays
-				if moved, err := c.l.Move(ctx, c.moving); moved != want || err != nil {
+				if moved, err := archive.Move(ctx, c.l, c.moving); moved != want || err != nil {
 					t.Fatalf("%d events moved, want %d, %v", moved, want, err)
 				}
 			}
@@ -112,14 +113,14 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 				}
 			}
 			c.same(c.l)
-			archived, err := c.l.Archived(ctx)
+			archived, err := archive.Count(ctx, c.l)
 			if err != nil || archived.Objects != full/perObject || archived.Events != full || archived.Incomplete != 0 {
 				t.Errorf("%+v, %v", archived, err)
 			}
-			if err := c.l.ReadArchive(ctx); err != nil {
+			if err := archive.ReadNewest(ctx, c.l); err != nil {
 				t.Error(err)
 			}
-			if reads, failures := ledger.ArchiveOf(c.l).Reads(); reads == 0 || failures != 0 {
+			if reads, failures := archive.Of(c.l).Reads(); reads == 0 || failures != 0 {
 				t.Errorf("%d objects were read, %d could not be", reads, failures)
 			}
 			for _, e := range c.all {
@@ -144,11 +145,11 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 			c.Audit.Pins = nil
 			c.same(c.l)
 
-			if brought, err := c.l.BringBack(ctx, c.moving, full); brought != perObject || err != nil {
+			if brought, err := archive.BringBack(ctx, c.l, c.moving, full); brought != perObject || err != nil {
 				t.Errorf("%d events came back from one object, %v", brought, err)
 			}
 			c.same(c.l)
-			if brought, err := c.l.BringBack(ctx, c.moving, 1); brought != full-perObject || err != nil {
+			if brought, err := archive.BringBack(ctx, c.l, c.moving, 1); brought != full-perObject || err != nil {
 				t.Errorf("%d events came back, %v", brought, err)
 			}
 			c.same(c.node(nil))
@@ -167,7 +168,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	ctx := t.Context()
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	v := fixture.Must(vault.Open(ctx, c.l, bytes.Repeat([]byte{7}, 32)))
@@ -233,14 +234,14 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	ctx := t.Context()
 	full := int(c.Events / perObject * perObject)
 	back := func() {
-		if _, err := c.l.BringBack(ctx, c.moving, 1); err != nil {
+		if _, err := archive.BringBack(ctx, c.l, c.moving, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	finish := func(what string) {
 		t.Helper()
 		c.same(c.l)
-		if _, err := c.l.Move(ctx, c.moving); err != nil {
+		if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if n := c.ask(`select count(*) from archives where complete`); n != full/perObject {
@@ -257,7 +258,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			}
 			broken := c.moving
 			broken.Files = f
-			if _, err := c.l.Move(ctx, broken); !errors.Is(err, errPlace) {
+			if _, err := archive.Move(ctx, c.l, broken); !errors.Is(err, errPlace) {
 				t.Fatalf("call %d, after %v: %v", call, after, err)
 			}
 			finish(fmt.Sprintf("call %d, after %v", call, after))
@@ -274,7 +275,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 					create function stop() returns trigger language plpgsql as $$ begin
 						if nextval('public.steps') > ` + fmt.Sprint(n) + ` then raise exception 'the machine stops'; end if; return null; end $$;
 					create trigger stop after ` + operation + ` on ` + table + ` for each statement execute function stop()`)
-				if _, err := c.l.Move(ctx, c.moving); err == nil || !strings.Contains(err.Error(), "the machine stops") {
+				if _, err := archive.Move(ctx, c.l, c.moving); err == nil || !strings.Contains(err.Error(), "the machine stops") {
 					t.Errorf("%s of %s, %d: %v", operation, table, n, err)
 				}
 				c.Exec(`drop trigger stop on ` + table + `; drop function stop; drop sequence steps`)
@@ -283,12 +284,12 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 		}
 	}
 	// Coming back ends half-way, too.
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	broken := c.moving
 	broken.Files = &failing{Files: c.files, at: 2}
-	if _, err := c.l.BringBack(ctx, broken, 1); !errors.Is(err, errPlace) {
+	if _, err := archive.BringBack(ctx, c.l, broken, 1); !errors.Is(err, errPlace) {
 		t.Error(err)
 	}
 	finish("coming back")
@@ -301,7 +302,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	const object = "ledger.example.com_countersign_0/0000000000000000005-0000000000000000008.jsonl.gz"
@@ -312,14 +313,14 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 			return e.Position > 4 && e.Position <= 8 && slices.Contains(events.Archived, e.Type)
 		})
 		_, err := l.Read(ctx, c.all[cold].Tenant, c.all[cold].Stream)
-		var away *ledger.ArchiveError
+		var away *archive.Error
 		if !errors.As(err, &away) || away.Object != object || !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrTampered) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.ReadArchive(ctx); !errors.As(err, &away) {
+		if err := archive.ReadNewest(ctx, l); !errors.As(err, &away) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, failures := ledger.ArchiveOf(l).Reads(); failures == 0 {
+		if _, failures := archive.Of(l).Reads(); failures == 0 {
 			t.Errorf("%s: no failure was counted", name)
 		}
 		if h, err := l.Read(ctx, "org_a", "policy"); err != nil || len(h.Events) == 0 {
@@ -354,7 +355,7 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
@@ -404,7 +405,7 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 		}
 	}
 	refused(owner, `update events set payload = null where pos = 2`)
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	cold := c.ask(`select min(pos) from events where payload is null`)
@@ -431,11 +432,11 @@ func TestOneArchivesAtATime(t *testing.T) {
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
 	asked := c.moving
 	asked.Progress = func(string, int64) {
-		if _, err := c.l.Move(t.Context(), c.moving); !errors.Is(err, ledger.ErrArchiving) {
+		if _, err := archive.Move(t.Context(), c.l, c.moving); !errors.Is(err, archive.ErrBusy) {
 			t.Errorf("beside another one: %v", err)
 		}
 	}
-	if _, err := c.l.Move(t.Context(), asked); err != nil {
+	if _, err := archive.Move(t.Context(), c.l, asked); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -446,13 +447,13 @@ func TestAnObjectProvesItself(t *testing.T) {
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	c := newCold(t, folder)
 	ctx := t.Context()
-	if _, err := c.l.Move(ctx, c.moving); err != nil {
+	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
 	objects := fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives order by first`)), pgx.RowTo[string]))
 	packed := fixture.Must(folder.Read(ctx, objects[1], 1<<30))
 	record, heads := c.moving.Signer.Public(), fixture.CheckpointSigner(t).Public()
-	r, err := ledger.CheckArchive(packed, keysOf(record), keysOf(heads))
+	r, err := archive.Check(packed, keysOf(record), keysOf(heads))
 	if err != nil || r.First != 5 || r.Last != 8 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -466,14 +467,14 @@ func TestAnObjectProvesItself(t *testing.T) {
 		"the note":      bytes.Replace(text, []byte("— "), []byte("—  "), 1),
 		"not an object": []byte("x"),
 	} {
-		if _, err := ledger.CheckArchive(gzipped(t, changed), keysOf(record), keysOf(heads)); !errors.Is(err, ledger.ErrNotArchived) {
+		if _, err := archive.Check(gzipped(t, changed), keysOf(record), keysOf(heads)); !errors.Is(err, archive.ErrUnsound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := ledger.CheckArchive(packed, keysOf(heads), keysOf(heads)); !errors.Is(err, ledger.ErrNotArchived) {
+	if _, err := archive.Check(packed, keysOf(heads), keysOf(heads)); !errors.Is(err, archive.ErrUnsound) {
 		t.Errorf("another record key: %v", err)
 	}
-	if _, err := ledger.CheckArchive(packed, keysOf(record), keysOf(record)); !errors.Is(err, ledger.ErrNotArchived) {
+	if _, err := archive.Check(packed, keysOf(record), keysOf(record)); !errors.Is(err, archive.ErrUnsound) {
 		t.Errorf("another checkpoint key: %v", err)
 	}
 }

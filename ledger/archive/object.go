@@ -1,4 +1,4 @@
-package ledger
+package archive
 
 import (
 	"bytes"
@@ -14,25 +14,26 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TypeArchive is the payload type of the record that an object of an archive begins
-// with.
-const TypeArchive = "application/vnd.svc.archive.v1+json"
+// TypeRecord is the payload type of the record at the beginning of an object.
+const TypeRecord = "application/vnd.svc.archive.v1+json"
 
 const (
-	archiveSchema = "svc-archive-v1"
-	maxObject     = 256 << 20 // octets, packed or not
+	recordSchema = "svc-archive-v1"
+	maxObject    = 256 << 20 // bytes, compressed or not
 )
 
-// ArchiveRecord is what is signed at the beginning of an object: which events follow,
-// and how they hang in the tree of a checkpoint. Before and Behind are the hashes
-// beside them in that tree, in hex: with the leaves of the events they give its root.
-type ArchiveRecord struct {
+// Record is the signed record at the beginning of an object. It says which events follow and
+// proves that they are in the tree of a checkpoint: Before and Behind are the hashes to the
+// left and to the right of the events in that tree, in hex. Together with the leaves of the
+// events they give its root.
+type Record struct {
 	Schema     string   `json:"schema"` // svc-archive-v1
 	Origin     string   `json:"origin"`
 	Partition  int16    `json:"partition"`
@@ -44,20 +45,20 @@ type ArchiveRecord struct {
 	Behind     []string `json:"behind"`
 }
 
-// An archiveObject is a file of an archive: gzip over lines of canonical JSON. The
-// first is the envelope {"integrity", "record"} of an ArchiveRecord, signed by a
-// record key; each that follows is an event, with every column and its payload
-// (Line), in the order of positions.
-type archiveObject struct {
-	record    ArchiveRecord
+// unpacked is an object as it was read. An object is a file of lines of canonical JSON,
+// compressed with gzip. The first line is the envelope {"integrity", "record"} of a Record,
+// signed by a record key. Each following line is an event with every column and its payload
+// (ledger.Line), in the order of positions.
+type unpacked struct {
+	record    Record
 	integrity seal.Integrity
 	canonical []byte // the record
-	events    []Event
+	events    []ledger.Event
 	eventsSum string
 }
 
-// packObject makes an object of events that a checkpoint covers.
-func (p *Partition) packObject(ctx context.Context, signer *seal.Signer, events []Event) ([]byte, error) {
+// pack makes an object of events that a checkpoint covers.
+func pack(ctx context.Context, p *ledger.Partition, signer *seal.Signer, events []ledger.Event) ([]byte, error) {
 	proofs, covering, err := p.Proofs(ctx)
 	if err != nil {
 		return nil, err
@@ -69,14 +70,14 @@ func (p *Partition) packObject(ctx context.Context, signer *seal.Signer, events 
 	}
 	var lines []byte
 	for _, e := range events {
-		line, err := canon.Marshal(NewLine(e))
+		line, err := canon.Marshal(ledger.NewLine(e))
 		if err != nil {
 			return nil, err
 		}
 		lines = append(append(lines, line...), '\n')
 	}
 	sum := sha256.Sum256(lines)
-	envelope, err := signer.Sign(TypeArchive, ArchiveRecord{Schema: archiveSchema, Origin: p.origin, Partition: p.p, First: first, Last: last,
+	envelope, err := signer.Sign(TypeRecord, Record{Schema: recordSchema, Origin: p.Origin(), Partition: p.Number(), First: first, Last: last,
 		EventsHash: hex.EncodeToString(sum[:]), Checkpoint: string(covering.Note), Before: inHex(before), Behind: inHex(behind)})
 	if err != nil {
 		return nil, err
@@ -104,8 +105,8 @@ func inHex(hashes []tree.Hash) []string {
 	return texts
 }
 
-// unpackObject reads an object, without judging what it says.
-func unpackObject(packed []byte) (o archiveObject, err error) {
+// unpackObject reads an object without checking what it says.
+func unpackObject(packed []byte) (o unpacked, err error) {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return o, err
@@ -129,7 +130,7 @@ func unpackObject(packed []byte) (o archiveObject, err error) {
 	sum := sha256.Sum256(lines)
 	o.eventsSum = hex.EncodeToString(sum[:])
 	for line := range bytes.Lines(lines) {
-		var l Line
+		var l ledger.Line
 		if err := json.Unmarshal(line, &l); err != nil {
 			return o, err
 		}
@@ -142,30 +143,30 @@ func unpackObject(packed []byte) (o archiveObject, err error) {
 	return o, nil
 }
 
-// ErrNotArchived is an object that is not what it says to be.
-var ErrNotArchived = errors.New("the object of the archive is not sound")
+// ErrUnsound is an object that does not prove itself.
+var ErrUnsound = errors.New("the object of the archive is not sound")
 
-// CheckArchive checks an object by itself: that one of the record keys signed it, and
-// that its events, whole and in order, are those of the tree of a checkpoint that one
-// of the checkpoint keys signed. Whether the keys were valid then is for their ring.
-func CheckArchive(packed []byte, record, checkpoints []ed25519.PublicKey) (ArchiveRecord, error) {
+// Check checks an object by itself: one of the record keys has signed it, and its events,
+// complete and in order, are in the tree of a checkpoint that one of the checkpoint keys
+// has signed. It does not check whether the keys were valid at these positions.
+func Check(packed []byte, record, checkpoints []ed25519.PublicKey) (Record, error) {
 	o, err := unpackObject(packed)
 	if err != nil {
-		return o.record, fmt.Errorf("%w: %w", ErrNotArchived, err)
+		return o.record, fmt.Errorf("%w: %w", ErrUnsound, err)
 	}
 	if err := o.check(record, checkpoints); err != nil {
-		return o.record, fmt.Errorf("%w: %w", ErrNotArchived, err)
+		return o.record, fmt.Errorf("%w: %w", ErrUnsound, err)
 	}
 	return o.record, nil
 }
 
-func (o archiveObject) check(record, checkpoints []ed25519.PublicKey) error {
+func (o unpacked) check(record, checkpoints []ed25519.PublicKey) error {
 	r := o.record
-	if r.Schema != archiveSchema {
-		return errors.New("schema: want " + archiveSchema)
+	if r.Schema != recordSchema {
+		return errors.New("schema: want " + recordSchema)
 	}
 	if !slices.ContainsFunc(record, func(key ed25519.PublicKey) bool {
-		return seal.KeyID(key) == o.integrity.KeyID && seal.Signed(key, TypeArchive, o.canonical, o.integrity.Signature)
+		return seal.KeyID(key) == o.integrity.KeyID && seal.Signed(key, TypeRecord, o.canonical, o.integrity.Signature)
 	}) {
 		return errors.New("signature: no trusted record key made it")
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
@@ -332,7 +332,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	if waiting := deliveriesOf(t, n, views, created.WebhookID, "due"); len(waiting) != 1 {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
-	err = s.app.Ledger.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
@@ -110,16 +112,16 @@ func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
 }
 
 // newestProofs are those of the newest checkpoint of the partition that is asked about.
-func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published, error) {
+func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
 	p, err := s.partitionOf(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	proofs, newest, err := p.Proofs(r.Context())
+	proofs, newest, err := keeper.Proofs(r.Context(), p)
 	switch {
 	case err != nil:
 		return nil, nil, commands.Unreadable(err)
-	case newest == nil && s.app.Ledger.CheckpointsBegin():
+	case newest == nil && keeper.Beginning(s.app.Ledger):
 		return nil, nil, errCheckpointBegins
 	case newest == nil:
 		return nil, nil, errNoCheckpoint
@@ -223,7 +225,7 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data, err := p.Tile(r.Context(), int(level), n, width)
+	data, err := keeper.Tile(r.Context(), p, int(level), n, width)
 	if err != nil {
 		return reply{}, commands.Unreadable(err)
 	}
@@ -244,7 +246,7 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	tile, err := p.Tile(r.Context(), 0, n, width)
+	tile, err := keeper.Tile(r.Context(), p, 0, n, width)
 	if err != nil {
 		return reply{}, commands.Unreadable(err)
 	}
@@ -269,9 +271,9 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 	if wait {
 		waiting, cancel := context.WithTimeout(ctx, proofWait)
 		defer cancel()
-		p.Covered(waiting, position)
+		keeper.Covered(waiting, p, position)
 	}
-	proofs, newest, err := p.Proofs(ctx)
+	proofs, newest, err := keeper.Proofs(ctx, p)
 	if err != nil || newest == nil || newest.Size < position {
 		return nil, err
 	}
@@ -287,7 +289,7 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 func (s *Server) tellCheckpoint(h http.Header) {
 	all := s.app.Ledger.Partitions()
 	for _, p := range all {
-		newest := p.Checkpoint()
+		newest := keeper.Known(p)
 		switch {
 		case newest == nil:
 		case len(all) == 1:

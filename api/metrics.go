@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -57,7 +58,7 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		lags{p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
-		func() float64 { return l.CheckpointLag().Seconds() }))
+		func() float64 { return keeper.Lag(l).Seconds() }))
 	m.selfCheck(l)
 	m.archive(l)
 	stats := l.Stats()

@@ -13,7 +13,9 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/ledger/vault"
@@ -56,10 +58,10 @@ type exporting struct {
 	e        Export
 	folder   *bundle.Folder
 	manifest bundle.Manifest
-	within   int64             // events of the period
-	from, to int64             // its bounds in microseconds since 1970; 0: none
-	agentKey string            // data key of the one agent that the export is about; empty: it is about others, too
-	head     *ledger.Published // nil: no checkpoint covers the events
+	within   int64                 // events of the period
+	from, to int64                 // its bounds in microseconds since 1970; 0: none
+	agentKey string                // data key of the one agent that the export is about; empty: it is about others, too
+	head     *checkpoint.Published // nil: no checkpoint covers the events
 	proofs   *tree.Proofs
 
 	lines, openings, redactions, inclusion *bundle.File
@@ -159,10 +161,10 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 	if x.manifest.CheckpointSize == 0 {
 		return nil
 	}
-	if x.head, err = x.home().CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
+	if x.head, err = keeper.At(ctx, x.home(), x.manifest.CheckpointSize); err != nil {
 		return err
 	}
-	x.proofs, _, err = x.home().Proofs(ctx)
+	x.proofs, _, err = keeper.Proofs(ctx, x.home())
 	return err
 }
 
@@ -245,9 +247,9 @@ func (x *exporting) readHead(ctx context.Context) error {
 	}
 	x.manifest.LastHash = found[last].Hash.String()
 	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
-	x.home().Covered(waiting, found[last].Position)
+	keeper.Covered(waiting, x.home(), found[last].Position)
 	cancel()
-	proofs, head, err := x.home().Proofs(ctx)
+	proofs, head, err := keeper.Proofs(ctx, x.home())
 	if err != nil || head == nil || head.Size < found[last].Position {
 		return err
 	}
@@ -531,7 +533,7 @@ func (x *exporting) writeRest(ctx context.Context) error {
 }
 
 func (x *exporting) consistency(ctx context.Context) error {
-	sizes, err := x.home().CheckpointSizes(ctx, x.head.Size, exportedHeads)
+	sizes, err := keeper.Sizes(ctx, x.home(), x.head.Size, exportedHeads)
 	if err != nil {
 		return err
 	}

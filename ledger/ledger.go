@@ -133,6 +133,7 @@ var (
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
 	ErrTampered    = errors.New("ledger: a stored event does not have its hash")
+	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
 )
 
 // Options are what a ledger may be told. The zero value is good for production.

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/countersign/countersign/ledger/internal/kept"
 	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/migrations"
 )
@@ -60,14 +61,18 @@ type Partition struct {
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    wait.Broadcast     // after every commit of this node here, and on every NOTIFY
-	reads   singleflight.Group // of the readers, by place
-	asked   wait.Broadcast     // when somebody begins to wait for what the readers make of it
-	awaited atomic.Int32       // how many wait
-	tail    tail               // what this node has committed last
-	foreign atomic.Uint64      // grows when others may have committed something
-	keeper  atomic.Pointer[keeper]
+	wake    wait.Broadcast             // after every commit of this node here, and on every NOTIFY
+	reads   singleflight.Group         // of the readers, by place
+	asked   wait.Broadcast             // when somebody begins to wait for what the readers make of it
+	awaited atomic.Int32               // how many wait
+	tail    tail                       // what this node has committed last
+	foreign atomic.Uint64              // grows when others may have committed something
+	kept    atomic.Pointer[kept.State] // nil: this node keeps no checkpoints
 }
+
+// Kept has the state of the keeper of the partition's checkpoints, nil where this node keeps
+// none.
+func (p *Partition) Kept() *atomic.Pointer[kept.State] { return &p.kept }
 
 // Partitions are all partitions of the ledger, by number.
 func (l *Ledger) Partitions() []*Partition { return l.partitions }

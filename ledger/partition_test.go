@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -200,7 +201,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 		}
 	}
 	l = fixture.Open(t, db)
-	if _, _, err := l.CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
+	if _, _, err := keeper.CheckOutside(ctx, l, keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
 		t.Errorf("the start: %v", err)
 	}
 	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
@@ -298,12 +299,12 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
+	keep := keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
 	first := fixture.Open(t, db)
 	if err := first.Activate(ctx, record, "evt_key"); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.KeepCheckpoints(ctx, keep, fixture.Numbered("a")); err != nil {
+	if err := keeper.Start(ctx, first, keep, fixture.Numbered("a")); err != nil {
 		t.Fatal(err)
 	}
 	for p := range int16(n) {
@@ -326,18 +327,18 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := fixture.Open(t, db)
-	_, _, err = second.CheckOutside(ctx, keep)
-	var rollback *ledger.Rollback
+	_, _, err = keeper.CheckOutside(ctx, second, keep)
+	var rollback *keeper.Rollback
 	if !errors.As(err, &rollback) || rollback.Partition != 2 || rollback.From != 5 || rollback.To != 6 {
 		t.Fatalf("the start: %v, %+v", err, rollback)
 	}
-	if err := second.AcceptRollback(ctx, rollback, record, "evt_lost"); err != nil {
+	if err := keeper.AcceptRollback(ctx, second, rollback, record, "evt_lost"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := second.CheckOutside(ctx, keep); err != nil {
+	if _, _, err := keeper.CheckOutside(ctx, second, keep); err != nil {
 		t.Errorf("after it was accepted: %v", err)
 	}
-	if err := second.KeepCheckpoints(ctx, keep, fixture.Numbered("b")); err != nil {
+	if err := keeper.Start(ctx, second, keep, fixture.Numbered("b")); err != nil {
 		t.Fatal(err)
 	}
 	for p := range int16(n) {

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // overviewDays is how far back the overview looks.
@@ -124,9 +125,9 @@ func showOverview(s *Handler, v *visit) (view, error) {
 // newestCheckpoint is what the newest checkpoints of all partitions cover together,
 // with their notes; nil where one has none yet.
 func (s *Handler) newestCheckpoint() *checkpointShown {
-	shown := &checkpointShown{Lag: s.app.Ledger.CheckpointLag()}
+	shown := &checkpointShown{Lag: keeper.Lag(s.app.Ledger)}
 	for _, p := range s.app.Ledger.Partitions() {
-		c := p.Checkpoint()
+		c := keeper.Known(p)
 		if c == nil {
 			return nil
 		}

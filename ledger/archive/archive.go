@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -155,7 +156,7 @@ func nextObject(ctx context.Context, p *ledger.Partition, after int64, o Options
 	if !full {
 		return nil, nil
 	}
-	covering, err := p.NewestCheckpoint(ctx)
+	covering, err := keeper.Newest(ctx, p)
 	if err != nil {
 		return nil, err
 	}

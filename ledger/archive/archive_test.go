@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"
@@ -135,7 +136,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 				}
 			}
 			// A start does not need the archive, and appends go on.
-			if _, _, err := c.node(nil).CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
+			if _, _, err := keeper.CheckOutside(ctx, c.node(nil), keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
 				t.Error(err)
 			}
 			if _, err := c.l.Append(ctx, fixture.One("later", ledger.New(), "later")); err != nil {

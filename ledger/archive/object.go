@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
@@ -59,7 +60,7 @@ type unpacked struct {
 
 // pack makes an object of events that a checkpoint covers.
 func pack(ctx context.Context, p *ledger.Partition, signer *seal.Signer, events []ledger.Event) ([]byte, error) {
-	proofs, covering, err := p.Proofs(ctx)
+	proofs, covering, err := keeper.Proofs(ctx, p)
 	if err != nil {
 		return nil, err
 	}

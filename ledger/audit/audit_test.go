@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/vault"
 )
@@ -312,7 +313,7 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
 		}
 		round++
-		home.Covered(context.Background(), last.Events[0].Position)
+		keeper.Covered(context.Background(), home, last.Events[0].Position)
 	}
 	cfg := fixture.Must(pgxpool.ParseConfig(a.DB.SuperURL))
 	cfg.ConnConfig.Tracer = grows

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -91,7 +92,7 @@ func TestACompromisedKey(t *testing.T) {
 	l.Close()
 	// A start, with the new key for checkpoints and with no note of it yet.
 	again := fixture.Open(t, db)
-	if found, _, err := again.CheckOutside(ctx, ledger.Checkpoints{Signer: nextCheckpoint, Folder: checkpoint.Folder{Path: folder}}); err != nil || !found {
+	if found, _, err := keeper.CheckOutside(ctx, again, keeper.Options{Signer: nextCheckpoint, Folder: checkpoint.Folder{Path: folder}}); err != nil || !found {
 		t.Errorf("the next start: found %v, %v", found, err)
 	}
 	signedBy(t, again, next, "newer")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // pinned is a note that the walk must meet at its size.
@@ -123,7 +124,7 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 // size. The walk checks who signed the declaration.
 func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, ledger.ServiceIn(r.p), ledger.CheckpointStream, r.head.pos)
+		r.p, ledger.ServiceIn(r.p), keeper.Stream, r.head.pos)
 	if err != nil {
 		return false, fmt.Errorf("read declared rollbacks: %w", err)
 	}
@@ -132,7 +133,7 @@ func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 		return false, fmt.Errorf("read declared rollbacks: %w", err)
 	}
 	return slices.ContainsFunc(stored, func(e ledger.Event) bool {
-		loss, ok := ledger.Declaration(e)
+		loss, ok := keeper.Declaration(e)
 		return ok && loss.LostFrom <= size && size <= loss.LostTo
 	}), nil
 }

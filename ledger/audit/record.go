@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -43,7 +44,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 		}
 		t.policy = payload.PolicyHash
 	case events.TypeRollbackDeclared:
-		if declared, ok := ledger.Declaration(*e); ok {
+		if declared, ok := keeper.Declaration(*e); ok {
 			s.declared = append(s.declared, declared.Epoch)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // spanResult is what the check of a range of events has found, and what the ranges next to
@@ -153,7 +154,7 @@ func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimag
 		}
 		return preimage
 	}
-	if !r.ChainOnly || e.Tenant == ledger.ServiceIn(r.p) && (e.Stream == ledger.SigningKeyStream || e.Stream == ledger.CheckpointStream) || e.Type == events.TypeSubjectErased {
+	if !r.ChainOnly || e.Tenant == ledger.ServiceIn(r.p) && (e.Stream == ledger.SigningKeyStream || e.Stream == keeper.Stream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
 	return preimage

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -112,7 +112,7 @@ func (r *run) compareTiles(ctx context.Context, want []tree.Tile, partial bool) 
 	if len(want) == 0 {
 		return nil
 	}
-	found, err := ledger.ReadTiles(ctx, r.pool, r.p, want)
+	found, err := keeper.ReadTiles(ctx, r.pool, r.p, want)
 	if err != nil {
 		return err
 	}

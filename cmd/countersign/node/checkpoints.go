@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
 // Checkpoints reads where and with which key the tree's heads are kept. The signer
 // is nil without a key; the private database makes one if it may.
-func Checkpoints(d *setting.Ledger, development bool) (ledger.Checkpoints, error) {
-	c := ledger.Checkpoints{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
+func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
+	c := keeper.Options{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
 	if d.CheckpointDir == "" {
 		c.Folder.Path = filepath.Join(d.Dir(), "checkpoints")
 	}
@@ -89,12 +89,12 @@ func (n *Node) Heads(d *setting.Ledger) screen.Finding {
 // checkOutside holds the database against the notes outside of it, before the first
 // append. A database that was put back is served for reading only, unless its loss
 // was accepted.
-func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c ledger.Checkpoints) error {
-	found, unreachable, err := n.Ledger.CheckOutside(ctx, c)
+func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Options) error {
+	found, unreachable, err := keeper.CheckOutside(ctx, n.Ledger, c)
 	for _, place := range unreachable {
 		n.Log.Warn("a place of checkpoints could not be asked", "place", place)
 	}
-	var rollback *ledger.Rollback
+	var rollback *keeper.Rollback
 	switch {
 	case errors.As(err, &rollback) && !d.RollbackAccepted:
 		_ = n.Ledger.Refuse(rollback)
@@ -120,16 +120,16 @@ func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c ledger.Che
 }
 
 // acceptRollbacks goes on without what was lost, in one partition after the other.
-func (n *Node) acceptRollbacks(ctx context.Context, c ledger.Checkpoints, rollback *ledger.Rollback) error {
+func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *keeper.Rollback) error {
 	for range n.Ledger.Partitions() {
 		n.Log.Warn("going on without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
-		if err := n.Ledger.AcceptRollback(ctx, rollback, n.App.Signer, "evt_"+ulid.Make().String()); err != nil {
+		if err := keeper.AcceptRollback(ctx, n.Ledger, rollback, n.App.Signer, "evt_"+ulid.Make().String()); err != nil {
 			return err
 		}
 		if len(n.Ledger.Partitions()) == 1 {
 			return nil
 		}
-		if _, _, err := n.Ledger.CheckOutside(ctx, c); !errors.As(err, &rollback) {
+		if _, _, err := keeper.CheckOutside(ctx, n.Ledger, c); !errors.As(err, &rollback) {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	case n.App.Signer.KeyID() == n.Checkpoints.Signer.KeyID():
 		return "", errSameKey
 	}
-	err = n.Ledger.KeepCheckpoints(ctx, n.Checkpoints, func() string { return "evt_" + ulid.Make().String() })
+	err = keeper.Start(ctx, n.Ledger, n.Checkpoints, func() string { return "evt_" + ulid.Make().String() })
 	if err != nil {
 		return "", fmt.Errorf("keep checkpoints: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
@@ -28,7 +29,7 @@ import (
 type Node struct {
 	App         *commands.App
 	Ledger      *ledger.Ledger
-	Checkpoints ledger.Checkpoints
+	Checkpoints keeper.Options
 	Server      *Server // the private PostgreSQL; nil with DATABASE_URL
 	Log         *slog.Logger
 

@@ -11,17 +11,17 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-
 	"filippo.io/age"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/backup"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -318,8 +318,8 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	if err != nil {
 		return "", err
 	}
-	found, _, err := l.CheckOutside(ctx, checkpoints)
-	var rollback *ledger.Rollback
+	found, _, err := keeper.CheckOutside(ctx, l, checkpoints)
+	var rollback *keeper.Rollback
 	switch {
 	case errors.As(err, &rollback):
 		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To), nil

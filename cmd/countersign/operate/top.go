@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // Top shows what a ledger does now: calls, verdicts, how far the read models and
@@ -192,7 +192,7 @@ func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, e
 	}
 	covered := int64(0)
 	for _, p := range l.Partitions() {
-		published, err := p.NewestCheckpoint(ctx)
+		published, err := keeper.Newest(ctx, p)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package ledger
+package keeper
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// mirror carries the newest note to every mirror and witness, one after the other,
-// and tries again what failed as soon as there is a newer one.
+// mirror carries the newest note to every mirror and witness, one after the other. What has
+// failed is tried again with the next note.
 func (k *keeper) mirror(ctx context.Context) {
-	sizes := make([]int64, len(k.options.Witnesses)) // that each witness has seen
+	sizes := make([]int64, len(k.options.Witnesses)) // the size that each witness has seen
 	for ctx.Err() == nil {
-		var made *Published
+		var made *checkpoint.Published
 		select {
 		case made = <-k.mirrored:
 		case <-ctx.Done():
@@ -23,12 +23,12 @@ func (k *keeper) mirror(ctx context.Context) {
 		}
 		for _, store := range k.options.Mirrors {
 			if err := store.Put(ctx, made.Epoch, made.Checkpoint, made.Note); err != nil && ctx.Err() == nil {
-				k.ledger.log.Warn("checkpoint not mirrored", "mirror", store.String(), "error", err)
+				k.ledger.Log().Warn("checkpoint not mirrored", "mirror", store.String(), "error", err)
 			}
 		}
 		for i, w := range k.options.Witnesses {
 			if err := k.witness(ctx, w, made, &sizes[i]); err != nil && ctx.Err() == nil {
-				k.ledger.log.Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
+				k.ledger.Log().Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
 			}
 		}
 		if len(k.options.Mirrors)+len(k.options.Witnesses) > 0 {
@@ -37,10 +37,11 @@ func (k *keeper) mirror(ctx context.Context) {
 	}
 }
 
-// witness shows a checkpoint to a witness and keeps its line with the note. seen
-// is the size that the witness is thought to be at; it says so itself if not.
-func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *Published, seen *int64) error {
-	proofs, newest, err := k.partition.Proofs(ctx)
+// witness sends a checkpoint to a witness and adds the line that it returns to the note.
+// seen is the size that the witness has seen last; if that is wrong, the witness answers
+// with the right one, and the checkpoint is sent again.
+func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
+	proofs, newest, err := Proofs(ctx, k.partition)
 	if err != nil || newest == nil || newest.Size < made.Size {
 		return err
 	}
@@ -67,8 +68,8 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *Publis
 		if err := k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned); err != nil {
 			return err
 		}
-		_, err = k.ledger.pool.Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.partition.p, made.Size, string(cosigned))
-		k.published.CompareAndSwap(made, newPublished(made.Checkpoint, made.Epoch, cosigned))
+		_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.partition.Number(), made.Size, string(cosigned))
+		k.kept.Published.CompareAndSwap(made, checkpoint.NewPublished(made.Checkpoint, made.Epoch, cosigned))
 		return err
 	}
 	return errors.New("the witness names another size each time")

@@ -1,4 +1,4 @@
-package ledger_test
+package keeper_test
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // witness is a running witness of C2SP tlog-witness for one log. Notes, proofs and
@@ -112,7 +113,7 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder},
+	if err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder},
 		Witnesses: []checkpoint.Witness{parsed}, Every: 10 * time.Millisecond}, fixture.Numbered("witnessed"+fmt.Sprint(time.Now().UnixNano()))); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	t.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
-		if p := l.Partition(0).Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+		if p := keeper.Known(l.Partition(0)); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
 			tick.Stop()
 			return p.Note
 		}
@@ -199,7 +200,7 @@ func TestAWitnessCosigns(t *testing.T) {
 		}
 		break
 	}
-	if p := forged.Partition(0).Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+	if p := keeper.Known(forged.Partition(0)); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
 		t.Error("another history was cosigned")
 	}
 }

@@ -1,4 +1,4 @@
-package ledger_test
+package keeper_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/tree"
 )
@@ -49,7 +50,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	folder, mirror := filepath.Join(t.TempDir(), "notes"), telling{checkpoint.Folder{Path: t.TempDir()}, make(chan int64, 99)}
 	fixture.Keep(t, l, folder, mirror)
 	p := fixture.Covered(t, l, 302)
-	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
+	history, err := l.Read(ctx, ledger.ServiceTenant, keeper.Stream)
 	if err != nil || history.Version() != 1 {
 		t.Fatalf("%d events, %v", history.Version(), err)
 	}
@@ -57,7 +58,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 300 || begun.Statement == "" {
 		t.Errorf("%+v, %v", begun, err)
 	}
-	keys, err := l.Partition(0).CheckpointKeys(ctx)
+	keys, err := keeper.Keys(ctx, l.Partition(0))
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
@@ -73,7 +74,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proofs, newest, err := l.Partition(0).Proofs(ctx)
+	proofs, newest, err := keeper.Proofs(ctx, l.Partition(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +90,10 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if root, err := proofs.Root(300); err != nil || fmt.Sprintf("%x", root[:]) != begun.Root {
 		t.Errorf("the first root: %v", err)
 	}
-	if data, err := l.Partition(0).Tile(ctx, 0, 1, 40); err != nil || len(data) != 40*32 {
+	if data, err := keeper.Tile(ctx, l.Partition(0), 0, 1, 40); err != nil || len(data) != 40*32 {
 		t.Errorf("tile: %d octets, %v", len(data), err)
 	}
-	if data, err := l.Partition(0).Tile(ctx, 0, 1, 200); err != nil || data != nil {
+	if data, err := keeper.Tile(ctx, l.Partition(0), 0, 1, 200); err != nil || data != nil {
 		t.Errorf("a tile wider than the tree: %d octets, %v", len(data), err)
 	}
 	<-mirror.put
@@ -106,7 +107,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	db, folder := fixture.OnePartition(t), t.TempDir()
-	var last *ledger.Published
+	var last *checkpoint.Published
 	for round := range 4 {
 		l, err := ledger.Open(t.Context(), db.URL, ledger.Options{})
 		if err != nil {
@@ -120,7 +121,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 			}
 			if i == 89 {
 				p := fixture.Covered(t, l, result.Events[0].Position)
-				proofs, newest, err := l.Partition(0).Proofs(t.Context())
+				proofs, newest, err := keeper.Proofs(t.Context(), l.Partition(0))
 				if err == nil && last != nil {
 					var proof []tree.Hash
 					if proof, err = proofs.Consistency(last.Size, newest.Size); err == nil {
@@ -142,7 +143,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 // appendUnsigned appends an event long before the next checkpoint and says where.
 func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) int64 {
 	t.Helper()
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder, Every: time.Hour}, fixture.Numbered("checkpoint"))
+	err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder, Every: time.Hour}, fixture.Numbered("checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,11 +224,11 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: file}}, fixture.Numbered("c"))
+	err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: file}}, fixture.Numbered("c"))
 	if err == nil {
 		t.Fatal("checkpoints without a place for them")
 	}
-	if newest, err := l.Partition(0).NewestCheckpoint(t.Context()); err != nil || newest != nil {
+	if newest, err := keeper.Newest(t.Context(), l.Partition(0)); err != nil || newest != nil {
 		t.Errorf("a checkpoint counts: %v, %v", newest, err)
 	}
 	if _, err := l.Append(t.Context(), fixture.One("s", ledger.New(), "a")); err != nil {
@@ -258,14 +259,14 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	defer func() { _ = held.Rollback(context.WithoutCancel(ctx)) }()
 	checking, cancel := context.WithTimeout(ctx, time.Minute) // one that waits for the tree waits for ever
 	defer cancel()
-	found, _, err := l.CheckOutside(checking, ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
+	found, _, err := keeper.CheckOutside(checking, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
 	if found || err != nil {
 		t.Fatalf("nothing lies outside, and there is nothing to compare: %v, %v", found, err)
 	}
-	err = l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
+	err = keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
 		Every: 10 * time.Millisecond, Step: 10}, fixture.Numbered("checkpoint"))
-	if err != nil || !l.CheckpointsBegin() {
-		t.Fatalf("begins %v, %v", l.CheckpointsBegin(), err)
+	if err != nil || !keeper.Beginning(l) {
+		t.Fatalf("begins %v, %v", keeper.Beginning(l), err)
 	}
 	if _, err := l.Append(ctx, fixture.One("meanwhile", ledger.New(), "b")); err != nil {
 		t.Errorf("appends do not go on: %v", err)
@@ -274,7 +275,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixture.Covered(t, l, 103)
-	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
+	history, err := l.Read(ctx, ledger.ServiceTenant, keeper.Stream)
 	if err != nil || history.Version() != 1 {
 		t.Fatalf("%d events, %v", history.Version(), err)
 	}
@@ -282,7 +283,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 101 {
 		t.Errorf("%+v, %v", begun, err)
 	}
-	sizes, err := l.Partition(0).CheckpointSizes(ctx, 1000, 100)
+	sizes, err := keeper.Sizes(ctx, l.Partition(0), 1000, 100)
 	if err != nil || sizes[0] < history.Events[0].Position {
 		t.Errorf("checkpoints of %v before the event at %d, %v", sizes, history.Events[0].Position, err)
 	}

@@ -1,4 +1,4 @@
-package ledger_test
+package keeper_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -54,8 +55,8 @@ func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgerte
 	return db, fixture.Open(t, db), record
 }
 
-func outside(t *testing.T, folder checkpoint.Folder) ledger.Checkpoints {
-	return ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder}
+func outside(t *testing.T, folder checkpoint.Folder) keeper.Options {
+	return keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder}
 }
 
 // A restored older database, a cut tail and a rewritten history are refused at the
@@ -75,14 +76,14 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			folder := checkpoint.Folder{Path: t.TempDir()}
 			_, l, _ := restarted(t, folder, c.tamper)
-			found, _, err := l.CheckOutside(t.Context(), outside(t, folder))
+			found, _, err := keeper.CheckOutside(t.Context(), l, outside(t, folder))
 			if c.want == "" {
 				if err != nil || !found {
 					t.Fatalf("found %v, %v", found, err)
 				}
 				return
 			}
-			var rollback *ledger.Rollback
+			var rollback *keeper.Rollback
 			if c.name == "another history" && errors.Is(err, ledger.ErrTampered) {
 				return // the last events are hashed again, too
 			}
@@ -108,7 +109,7 @@ func TestNoNoteOutsideIsSaid(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	_, l, _ := restarted(t, folder, `select`)
-	found, unreachable, err := l.CheckOutside(t.Context(), outside(t, checkpoint.Folder{Path: t.TempDir()}))
+	found, unreachable, err := keeper.CheckOutside(t.Context(), l, outside(t, checkpoint.Folder{Path: t.TempDir()}))
 	if err != nil || found || len(unreachable) != 0 {
 		t.Errorf("found %v, %v, %v", found, unreachable, err)
 	}
@@ -128,8 +129,8 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = l.CheckOutside(t.Context(), outside(t, folder))
-	var rollback *ledger.Rollback
+	_, _, err = keeper.CheckOutside(t.Context(), l, outside(t, folder))
+	var rollback *keeper.Rollback
 	if !errors.As(err, &rollback) {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if check := audit.SelfCheck(t.Context(), l, nil, folder); !strings.Contains(check.False, "ROLLBACK") {
 		t.Errorf("it verified itself before: %+v", check)
 	}
-	if err := l.AcceptRollback(t.Context(), rollback, record, "evt_back"); err != nil {
+	if err := keeper.AcceptRollback(t.Context(), l, rollback, record, "evt_back"); err != nil {
 		t.Fatal(err)
 	}
 	if report := fixture.Must(audit.Ledger(t.Context(), l, nil, folder)); len(report.Faults) > 0 {
@@ -150,12 +151,12 @@ func TestAnAcceptedRollback(t *testing.T) {
 	}
 	fixture.Keep(t, l, folder.Path)
 	fixture.Covered(t, l, 7)
-	history, err := l.Read(t.Context(), ledger.ServiceTenant, ledger.CheckpointStream)
+	history, err := l.Read(t.Context(), ledger.ServiceTenant, keeper.Stream)
 	if err != nil || history.Events[history.Version()-1].Type != events.TypeRollbackDeclared {
 		t.Fatalf("%+v, %v", history, err)
 	}
 	fixture.Clean(t, l, 7)
-	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), outside(t, folder)); err != nil {
+	if _, _, err := keeper.CheckOutside(t.Context(), fixture.Open(t, db), outside(t, folder)); err != nil {
 		t.Errorf("the next start: %v", err)
 	}
 	// A mirror that has only the old note is no reason to refuse.
@@ -163,14 +164,14 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Partition(0).Origin(), Size: 9}, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {
+	if _, _, err := keeper.CheckOutside(t.Context(), fixture.Open(t, db), keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {
 		t.Errorf("with an old note on a mirror: %v", err)
 	}
 	l.Close()
 	super := fixture.Must(pgx.Connect(t.Context(), db.SuperURL))
 	defer super.Close(context.WithoutCancel(t.Context()))
 	fixture.Must(super.Exec(t.Context(), fmt.Sprintf(putBack, 6)))
-	if _, _, err := fixture.Open(t, db).CheckOutside(t.Context(), outside(t, folder)); !errors.Is(err, ledger.ErrRollback) {
+	if _, _, err := keeper.CheckOutside(t.Context(), fixture.Open(t, db), outside(t, folder)); !errors.Is(err, ledger.ErrRollback) {
 		t.Errorf("a second rollback: %v", err)
 	}
 }
@@ -204,7 +205,7 @@ func TestANodeStartsBesideOneThatWrites(t *testing.T) {
 		fixture.Covered(t, writing, result.Events[0].Position)
 	}
 	starting := fixture.Open(t, db)
-	found, _, err := starting.CheckOutside(t.Context(), ledger.Checkpoints{Signer: fixture.CheckpointSigner(t),
+	found, _, err := keeper.CheckOutside(t.Context(), starting, keeper.Options{Signer: fixture.CheckpointSigner(t),
 		Folder: checkpoint.Folder{Path: t.TempDir()}, Mirrors: []checkpoint.Store{movingStore{folder, move}}})
 	if err != nil || !found || n == 0 {
 		t.Errorf("found %v, moved %d times: %v", found, n, err)

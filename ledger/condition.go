@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Condition is what a node knows of its ledger, in one word and, where something is
-// wrong, one sentence: verify, doctor, /readyz, the pages and the refusals all say it.
+// Condition is what a node knows about its ledger: a word and, if something is wrong, a
+// sentence. verify, doctor, /readyz, the pages and the refusals of appends all use it.
 type Condition struct {
 	Word     string // intact, unverified, altered or read-only
-	Sentence string // empty: nothing is known to be wrong
-	Detail   string // what was found first, for the operator and the pages
+	Sentence string // empty if nothing is known to be wrong
+	Detail   string // the first finding, for the operator and the pages
 }
 
 // Words of a condition.
@@ -64,11 +64,11 @@ func (l *Ledger) LastCheck() SelfCheck {
 // begin at once.
 func (l *Ledger) Suspected() <-chan struct{} { return l.suspicion }
 
-// Condition is the worst of what the last verification found, what a read has found
-// since, and why appends are stopped.
+// Condition combines the last verification, what reads have found since, and why appends are
+// stopped. The worst of these wins.
 func (l *Ledger) Condition() Condition {
 	check, stopped := l.LastCheck(), l.Stopped()
-	if errors.Is(stopped, ErrRollback) { // also where a verification has found the same since
+	if errors.Is(stopped, ErrRollback) { // also if a verification has found the same since
 		return Condition{ReadOnly, SaysReadOnly, stopped.Error()}
 	}
 	if found := l.found.Load(); found != nil {
@@ -89,9 +89,9 @@ func (l *Ledger) Condition() Condition {
 	return Condition{Word: Intact}
 }
 
-// tampered is a read that has found something false. It is remembered until a
-// verification finds nothing, and the next verification begins at once: the page that
-// shows the state of the ledger must not be green beside reads that are refused.
+// tampered makes an ErrTampered of a read and notes it. The note stays until a verification
+// finds no fault, and asks for one at once: the pages must not show an intact ledger while
+// reads are refused.
 func (l *Ledger) tampered(format string, args ...any) error {
 	err := fmt.Errorf("%w: "+format, append([]any{ErrTampered}, args...)...)
 	l.note(err)
@@ -104,7 +104,7 @@ func (l *Ledger) note(err error) {
 		l.log.Error("a read has found the ledger altered: run countersign verify", "found", err)
 		select {
 		case l.suspicion <- struct{}{}:
-		default: // a verification is asked for already
+		default: // a verification is requested already
 		}
 	}
 }

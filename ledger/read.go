@@ -112,7 +112,7 @@ func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Even
 	return events, nil
 }
 
-// Read returns a whole stream; it is empty if the stream has no events.
+// Read returns a whole stream, which is empty if it has no events.
 func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version`, tenant, stream)
 	if err != nil {
@@ -126,8 +126,8 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 	return History{Tenant: tenant, Stream: stream, Events: events}, nil
 }
 
-// Last is the end of a stream: a history of its last event alone, or of none. It
-// is enough where each event carries the total.
+// Last returns a history with the last event of a stream only. It is enough for a stream whose
+// events carry a running total.
 func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version desc limit 1`, tenant, stream)
 	if err != nil {
@@ -140,7 +140,7 @@ func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, erro
 	return h, nil
 }
 
-// Version is the number of a stream's last event, 0 for none.
+// Version returns the version of a stream's last event, 0 for none.
 func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
 	var version int64
 	err := l.Row(ctx, `select version from events where p = $1 and tenant = $2 and stream = $3
@@ -151,8 +151,8 @@ func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, err
 	return version, err
 }
 
-// Lookup is ByKey together with the time of the tenant's last event (the zero
-// time before the first), in one round trip: what a new record begins with.
+// Lookup is ByKey together with the time of the tenant's last event (the zero time if there is
+// none), in one round trip. A command needs both before it writes a record.
 func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (stored []Event, last time.Time, err error) {
 	var us, position *int64
 	var storedContent []byte
@@ -176,8 +176,8 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 	return stored, last, err
 }
 
-// ByKey returns the events of the append that used an idempotency key, or none.
-// Content that is not the same is ErrKeyReused.
+// ByKey returns the events of the append that used an idempotency key, or none. If that append
+// had other content, it returns ErrKeyReused.
 func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
 	var position int64
 	var stored Hash
@@ -212,7 +212,7 @@ func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit in
 	return l.Home(tenant).query(ctx, `tenant = $2 and tseq >= $3 order by tseq limit $4`, tenant, from, limit)
 }
 
-// BySequence returns a tenant's events by their sequences, those that exist.
+// BySequence returns those of a tenant's events that exist, by their sequences.
 func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int64) (map[int64]Event, error) {
 	found := make(map[int64]Event, len(sequences))
 	if len(sequences) == 0 {
@@ -238,7 +238,7 @@ func (p *Partition) StoredAfter(ctx context.Context, position int64, limit int) 
 	return p.rows(ctx, after, position, limit)
 }
 
-// Head is the position of the last event, 0 in an empty partition.
+// Head returns the position of the last event, 0 in an empty partition.
 func (p *Partition) Head(ctx context.Context) (int64, error) {
 	var position int64
 	if err := p.ledger.Row(ctx, `select pos from ledger_head where p = $1`, []any{p.p}, &position); err != nil {
@@ -247,7 +247,7 @@ func (p *Partition) Head(ctx context.Context) (int64, error) {
 	return position, nil
 }
 
-// LastSequence is the number of a tenant's last event, 0 for none.
+// LastSequence returns the sequence of a tenant's last event, 0 for none.
 func (l *Ledger) LastSequence(ctx context.Context, tenant string) (int64, error) {
 	var sequence int64
 	err := l.Row(ctx, `select tseq from events where p = $1 and tenant = $2 order by tseq desc limit 1`, []any{l.Home(tenant).p, tenant}, &sequence)

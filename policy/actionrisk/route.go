@@ -133,8 +133,8 @@ func instructs(e *interp.Env, text string) bool {
 	if len(words) < 3 || len(words) > 60 {
 		return false
 	}
-	object := slices.Contains(e.Groups["instruction-verbs"], words[0])
-	if !object && !slices.Contains(e.Groups["instruction-verbs-of"], words[0]) {
+	object := slices.Contains(e.Groups.Get("instruction-verbs"), words[0])
+	if !object && !slices.Contains(e.Groups.Get("instruction-verbs-of"), words[0]) {
 		return false
 	}
 	small := 0
@@ -142,10 +142,10 @@ func instructs(e *interp.Env, text string) bool {
 		if w[0] == '-' || w[0] == '/' || strings.ContainsAny(w, "=|&<>$`{}*") {
 			return false
 		}
-		if slices.Contains(e.Groups["instruction-words"], w) {
+		if slices.Contains(e.Groups.Get("instruction-words"), w) {
 			small++
 		}
-		object = object || slices.Contains(e.Groups["instruction-objects"], w)
+		object = object || slices.Contains(e.Groups.Get("instruction-objects"), w)
 	}
 	return small > 0 && object
 }

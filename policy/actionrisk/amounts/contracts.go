@@ -21,7 +21,7 @@ type ContractCall struct {
 
 // names are what calls.json says of called functions. As with the assets of amounts.json,
 // those of this program count for released rule sets as well.
-func names() *facts.Calls { return facts.Tables().Calls() }
+func names() *facts.Calls { return &facts.Tables().Calls }
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -82,7 +82,7 @@ func MemberCall(text string) string {
 	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
 		return ""
 	}
-	if names().Drivers[name[strings.LastIndexByte(name, '.')+1:]].Scoped != "" {
+	if names().Drivers.Get(name[strings.LastIndexByte(name, '.')+1:]).Scoped != "" {
 		return "" // its filter says more than its name
 	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
@@ -182,7 +182,7 @@ func (c *ContractCall) Rules(text string) []string {
 	case "writeContract":
 		return writeContractRules(c)
 	}
-	if rule := names().Contracts[c.Name]; rule != "" {
+	if rule := names().Contracts.Get(c.Name); rule != "" {
 		return []string{rule}
 	}
 	return nil

@@ -17,9 +17,9 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 		return
 	}
 	known := false
-	entries := e.Resources()[facts.KindOf(r.Kind)]
+	entries := e.Resources.Get(facts.KindOf(r.Kind))
 	if len(entries) == 0 { // ansible.builtin.file, community.docker.docker_volume
-		entries = e.Resources()[strings.ToLower(r.Kind[strings.LastIndexByte(r.Kind, '.')+1:])]
+		entries = e.Resources.Get(strings.ToLower(r.Kind[strings.LastIndexByte(r.Kind, '.')+1:]))
 	}
 	for _, entry := range entries {
 		if slices.ContainsFunc(entry.When, func(c string) bool { return !r.Meets(c) }) {

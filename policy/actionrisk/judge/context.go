@@ -100,7 +100,7 @@ func environment(e *interp.Env, it *act.Item) (production, development string) {
 // emulated: the command acts on something of this machine that is made again: a cluster
 // in containers, the emulator of a cloud.
 func emulated(e *interp.Env, v *act.Invocation) bool {
-	if slices.Contains(e.Groups["localclusters"], v.Exe) {
+	if slices.Contains(e.Groups.Get("localclusters"), v.Exe) {
 		return true
 	}
 	url, _ := v.Value("--endpoint-url") // of a cloud's client

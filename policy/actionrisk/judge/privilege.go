@@ -90,7 +90,7 @@ func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	b := scan.Base(v.Operands[0].Text)
-	if !slices.Contains(e.Groups["shells"], b) {
+	if !slices.Contains(e.Groups.Get("shells"), b) {
 		return act.Word{}, false
 	}
 	for _, w := range v.Operands[1:] {

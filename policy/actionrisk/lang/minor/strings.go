@@ -80,13 +80,13 @@ var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-tru
 func windowsLine(e *interp.Env, text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
-	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name] != nil)
+	return rest != "" && (act.WindowsShell(name) != "" || e.Other.Get("program "+name) != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what
 // another one prints.
 func feedsShell(e *interp.Env, text string) bool {
-	for _, shell := range e.Groups["shells"] {
+	for _, shell := range e.Groups.Get("shells") {
 		for _, quote := range [...]string{`"`, "'", "`"} {
 			if strings.Contains(text, quote+shell+quote) {
 				return true

@@ -82,8 +82,8 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
 		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, act.Printable(v.Exe))
-		if i := slices.IndexFunc(e.Groups["glob-programs"], func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
-			v.Exe = e.Groups["glob-programs"][i]
+		if i := slices.IndexFunc(e.Groups.Get("glob-programs"), func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
+			v.Exe = e.Groups.Get("glob-programs")[i]
 		}
 	}
 	if first.Quoted && !strings.ContainsAny(v.Exe, "./ ") {
@@ -430,7 +430,7 @@ func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 // one: $USER_EXEC_CMD -c 'npm test'. What the text does is what counts.
 func namedRunner(sh *interp.Process, v *act.Invocation) bool {
 	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
-		slices.ContainsFunc(sh.Env.Groups["shell-variables"], func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
+		slices.ContainsFunc(sh.Env.Groups.Get("shell-variables"), func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
 }
 
 // unset: the word is one variable of the user's own that the command never sets.

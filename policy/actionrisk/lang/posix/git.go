@@ -168,7 +168,7 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
 		return
 	}
-	if slices.Contains(sh.Env.Groups["credential-helpers"], value.Text) {
+	if slices.Contains(sh.Env.Groups.Get("credential-helpers"), value.Text) {
 		return // they ask a keyring, or the forge's own tool
 	}
 	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {

@@ -35,7 +35,7 @@ func (r *inlineRun) awkPipe(i int) {
 		return
 	}
 	command := r.join(r.toks[right:r.awkCommandEnd(right)])
-	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups["shells"], scan.Base(words[0])) {
+	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups.Get("shells"), scan.Base(words[0])) {
 		r.awkFeeds(left, r.toks[i])
 	}
 	r.awkRuns(command)

@@ -497,7 +497,7 @@ func (r *inlineRun) named(receiver, method string) {
 func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	list := r.strings(args)
 	if slices.ContainsFunc(list, func(t tokens.Token) bool {
-		return slices.Contains(r.sh.Env.Groups["shells"], scan.Base(strings.Trim(t.Text, "| ")))
+		return slices.Contains(r.sh.Env.Groups.Get("shells"), scan.Base(strings.Trim(t.Text, "| ")))
 	}) {
 		for _, t := range r.toks { // what is printed to a shell
 			if t.Kind == tokens.String && r.sh.Env.ActsText(t.Text) {

@@ -17,7 +17,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == facts.RunsText) && first != string(scan.Hole) && decodesAny(args) {
 		e.See(act.RunsDecoded, r.src, name.From, name.To, "")
 	}
-	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
+	if slices.Contains(e.Groups.Get("shells"), scan.Base(first)) {
 		if r.feeds = true; r.unknown(name, args) {
 			return
 		}

@@ -107,7 +107,7 @@ func (r *inlineRun) aboutWallets() bool {
 // walletMethod is the rule of a method of a wallet's interface that is called by that
 // name; "" if it is none, or the text is about something else.
 func (r *inlineRun) walletMethod(method string) string {
-	rule := r.sh.Env.Clients.Method[method]
+	rule := r.sh.Env.Clients.Method.Get(method)
 	if rule == "" || !r.aboutWallets() {
 		return ""
 	}

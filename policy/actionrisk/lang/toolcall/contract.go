@@ -47,7 +47,7 @@ func (w *jsonWalk) contractObject(n *tree.Node) bool {
 			break
 		}
 	}
-	if to == "" || function == "" || strings.Contains(function, "_") && w.e.Clients.Method[function] != "" {
+	if to == "" || function == "" || strings.Contains(function, "_") && w.e.Clients.Method.Get(function) != "" {
 		return false
 	}
 	name, data := contractFunction(function)

@@ -30,13 +30,13 @@ func bareToolName(name string) string {
 func programOf(e *interp.Env, name string) (exe string, rest []string) {
 	words := facts.ToolWords(bareToolName(name))
 	for i, w := range words {
-		if other := facts.Verbs().Programs[w]; other != "" {
+		if other := facts.Verbs().Programs.Get(w); other != "" {
 			w = other
 		}
 		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !e.In("tool-nouns", w) {
+		if e.Program(w).Judged && facts.Verbs().Class.Get(w) == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
 		if i > 1 || i > 0 && !facts.Says(words[i:i+1], "fillers") { // words that say that it runs a program

@@ -270,7 +270,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
 	src := w.src.Inside(w.src.Word(args.Start, args.End), "")
 	call.End = len(src.Text)
-	r := stores.MongoDoes(w.e.Calls(), []stores.MongoCall{call})
+	r := stores.MongoDoes(&w.e.Calls, []stores.MongoCall{call})
 	before := len(w.e.Findings)
 	w.e.Statements(&src, &r, "")
 	return len(w.e.Findings) > before
@@ -418,11 +418,11 @@ func searchedFor(name, lang string, k *tree.Node) bool {
 // languageOf is the language of the texts that a tool runs, by its name.
 func languageOf(name string) string {
 	words := facts.ToolWords(bareToolName(name))
-	if len(words) == 0 || facts.Verbs().Class[words[0]] == "read" {
+	if len(words) == 0 || facts.Verbs().Class.Get(words[0]) == "read" {
 		return ""
 	}
 	for _, w := range words {
-		if lang := facts.Verbs().Languages[w]; lang != "" {
+		if lang := facts.Verbs().Languages.Get(w); lang != "" {
 			return lang
 		}
 	}

@@ -45,7 +45,7 @@ func LooksCall(text string) bool {
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
 	case !names().IsContractVerb(name):
 		return MemberCall(text) != ""
-	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
+	case plainVerbs.Has(name): // a shell function is defined by "transfer() {", never called so
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
@@ -79,7 +79,7 @@ func MemberCall(text string) string {
 		return ""
 	}
 	name := strings.TrimPrefix(text[:open], "await ")
-	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
+	if first, _, _ := strings.Cut(name, "."); pageObjects.Has(first) {
 		return ""
 	}
 	if names().Drivers.Get(name[strings.LastIndexByte(name, '.')+1:]).Scoped != "" {
@@ -113,7 +113,7 @@ var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propo
 func (c *ContractCall) OnChain() bool {
 	receiver := strings.ToLower(c.Receiver)
 	switch {
-	case GeneralNames[c.Name]:
+	case GeneralNames.Has(c.Name):
 		return scan.HasAny(receiver, deciders...)
 	case receiver == "":
 		return len(c.Args) > 0

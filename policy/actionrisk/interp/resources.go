@@ -35,7 +35,7 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 			inner.property(r, name, cmp.Or(entry.Lang, "shell"), v)
 		}
 	}
-	if state, _ := r.Get("state"); !known && len(state) > 0 && facts.GoneStates[strings.ToLower(state[0].Text)] {
+	if state, _ := r.Get("state"); !known && len(state) > 0 && facts.GoneStates.Has(strings.ToLower(state[0].Text)) {
 		sh.gone(r, v)
 	}
 }
@@ -64,7 +64,7 @@ func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 func PlaceOf(v *act.Invocation) string {
 	var out []string
 	for i := range v.Opts {
-		if o := &v.Opts[i]; o.Given && facts.LabelOptions[o.Name] {
+		if o := &v.Opts[i]; o.Given && facts.LabelOptions.Has(o.Name) {
 			out = append(out, o.Value.Text)
 		}
 	}

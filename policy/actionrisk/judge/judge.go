@@ -43,7 +43,7 @@ type Bench struct {
 // NewBench holds the rules of the tables with the general predicates and those that
 // front-ends bring for facts of their own.
 func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
-	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
+	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: make(map[string]interp.Predicate, 256), grouped: make(map[string]bool, 256)}
 	for _, set := range append([]interp.Predicates{{Test: ShellPredicates}, {Test: SecretPredicates}, {Test: servicePredicates}}, own...) {
 		for name, p := range set.Test {
 			b.predicates[name], b.grouped[name] = p, set.Groups

@@ -447,7 +447,7 @@ func elsewhere(t string) bool {
 
 // foreignValue looks at the options that name packages, or a text that runs.
 func foreignValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	return option(it.Inv, func(o *act.Option) bool { return sourceOptions[o.Name] && elsewhere(o.Value.Text) })
+	return option(it.Inv, func(o *act.Option) bool { return sourceOptions.Has(o.Name) && elsewhere(o.Value.Text) })
 }
 
 // sourceOptions name where a package comes from, or a text that runs.

@@ -494,7 +494,7 @@ var aboutItself = scan.SetOf("--version -version -V --help -help help version")
 func isHelp(v *act.Invocation) bool {
 	last := v.Argv[len(v.Argv)-1].Text
 	switch {
-	case last == "/?", len(v.Argv) == 2 && aboutItself[last], gitUsage(v):
+	case last == "/?", len(v.Argv) == 2 && aboutItself.Has(last), gitUsage(v):
 		return true
 	case len(v.Argv) == 2 && (last == "-h" || last == "-v"):
 		return v.Exe != "shutdown" && v.Exe != "sh"
@@ -506,7 +506,7 @@ func isHelp(v *act.Invocation) bool {
 
 // gitUsage: every command of Git prints its usage, wherever the option stands.
 func gitUsage(v *act.Invocation) bool {
-	return v.Exe == "git" && gitCommands[v.Operand(0)] && v.Operand(0) != "grep" && v.Has("-h")
+	return v.Exe == "git" && gitCommands.Has(v.Operand(0)) && v.Operand(0) != "grep" && v.Has("-h")
 }
 
 // argv runs words that are an inner command.

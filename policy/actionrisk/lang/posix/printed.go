@@ -297,7 +297,7 @@ func packedName(v *act.Invocation, name string) string {
 	switch {
 	case packs && !v.Has("-d"):
 		return name + suffix
-	case packs || unpackers[v.Exe]:
+	case packs || unpackers.Has(v.Exe):
 		return name[:max(0, strings.LastIndexByte(name, '.'))]
 	}
 	return ""

@@ -34,7 +34,7 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 		return true
 	}
 	for _, t := range list {
-		if wireCalls[last] && method && t.Kind == tokens.String && stores.LooksWire(t.Text) {
+		if wireCalls.Has(last) && method && t.Kind == tokens.String && stores.LooksWire(t.Text) {
 			r.readAs("wire", t, nil)
 		}
 	}

@@ -109,7 +109,7 @@ func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 		return
 	}
 	for i, k := range scripts.Kids {
-		if name := scripts.KeysAt(i); installHooks[name] && k.Kind == '"' && e.Budget.Spend(8) {
+		if name := scripts.KeysAt(i); installHooks.Has(name) && k.Kind == '"' && e.Budget.Spend(8) {
 			sh.Reading(&src).Carried(0, len(src.Text), k.Text, name)
 		}
 	}

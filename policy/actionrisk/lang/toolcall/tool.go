@@ -301,7 +301,7 @@ var placeKeys = scan.SetOf("env environment stage project namespace cluster data
 func placeWords(args *tree.Node) string {
 	var b strings.Builder
 	for i, k := range args.KidsOrNone() {
-		if placeKeys[strings.ToLower(args.KeysAt(i))] && k.Kind == '"' {
+		if placeKeys.Has(strings.ToLower(args.KeysAt(i))) && k.Kind == '"' {
 			b.WriteString(" " + k.Text)
 		}
 	}
@@ -375,10 +375,10 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 	}
 	switch k.Kind {
 	case '"':
-		if carried := linesOf[class]; carried.keys[key] {
+		if carried := linesOf[class]; carried.keys.Has(key) {
 			return w.carry(args, k, carried.lang, via)
 		}
-		return (class == "shell" || payloadKeys[key]) && w.payload(name, class, k)
+		return (class == "shell" || payloadKeys.Has(key)) && w.payload(name, class, k)
 	case '{', '[':
 		w.node(k, key)
 	}
@@ -390,11 +390,11 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
 	lang := languageOf(name)
 	switch {
-	case lang != "" && (textKeys[key] || browserCode[key]):
+	case lang != "" && (textKeys.Has(key) || browserCode.Has(key)):
 		return w.programText(k, lang, via), true
-	case browserCode[tree.PlainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
+	case browserCode.Has(tree.PlainKey(key)) && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
 		return w.page(k, via), true
-	case typedKeys[key] && inTerminal(name):
+	case typedKeys.Has(key) && inTerminal(name):
 		return w.carry(args, k, "any", via), true
 	}
 	return false, false
@@ -404,7 +404,7 @@ func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k
 // something else elsewhere.
 var linesOf = map[string]struct {
 	lang string
-	keys map[string]bool
+	keys *scan.Set
 }{"shell": {"any", scan.SetOf("input text line value")}, "sql": {"sql", scan.SetOf("query input q text")}}
 
 // searchedFor: a tool that reads is given the text to look for it.
@@ -518,7 +518,7 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 
 // toolInPhrase is the tool that a sentence asks to call, "" if it does not.
 func toolInPhrase(p *amounts.Phrase) string {
-	if len(p.Words) < 3 || !toolPhrases[p.Words[0]] || !p.Has("tool", "mcp") {
+	if len(p.Words) < 3 || !toolPhrases.Has(p.Words[0]) || !p.Has("tool", "mcp") {
 		return ""
 	}
 	i := 1

@@ -267,7 +267,7 @@ func besides(n, args *tree.Node) *tree.Node {
 	out := args
 	for i, key := range n.Keys {
 		plain := tree.PlainKey(key)
-		if n.Kids[i] == args || key == "target" || key == "source" || !pathKeys[plain] && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
+		if n.Kids[i] == args || key == "target" || key == "source" || !pathKeys.Has(plain) && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
 			continue
 		}
 		if out == args {
@@ -305,7 +305,7 @@ func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
 func (w *jsonWalk) installs(n *tree.Node) bool {
 	scripts, found := n.Get("scripts"), false
 	for i, k := range scripts.Kids {
-		if k.Kind == '"' && installHooks[scripts.KeysAt(i)] {
+		if k.Kind == '"' && installHooks.Has(scripts.KeysAt(i)) {
 			found = w.carry(scripts, k, "any", "package.json") || found
 		}
 	}
@@ -405,7 +405,7 @@ func (w *jsonWalk) carrierOf(key string) string {
 		return ""
 	}
 	lang := carrierWords[words[len(words)-1]]
-	if lang == "code" && numberedCodes[words[0]] {
+	if lang == "code" && numberedCodes.Has(words[0]) {
 		return ""
 	}
 	return lang
@@ -423,7 +423,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	lang := w.carrierOf(key)
 	if lang == "" && v.Kind == '"' {
 		switch {
-		case textKeys[tree.PlainKey(key)] && namesLanguage(n):
+		case textKeys.Has(tree.PlainKey(key)) && namesLanguage(n):
 			lang = "code"
 		case encodedKey(key):
 			return w.encoded(n, v, key, via)

@@ -130,7 +130,7 @@ func isSlashOption(t string) bool {
 		option, _, _ = strings.Cut(option, ":")
 		switch {
 		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // /ah
-		case len(option) > 1 && longSlashOptions[strings.ToLower(option)]:
+		case len(option) > 1 && longSlashOptions.Has(strings.ToLower(option)):
 		default:
 			return false
 		}

@@ -319,7 +319,7 @@ func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
 	case special != nil:
 		return special(w, c)
 	case spec == nil:
-		if !matched && !quietVerbs[c.verb] {
+		if !matched && !quietVerbs.Has(c.verb) {
 			w.e.Unproven, w.e.Loose = true, true
 		}
 		return w.gives(c, "", act.Flow{})

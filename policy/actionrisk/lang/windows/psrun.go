@@ -157,7 +157,7 @@ func (w *winShell) property(v psValue, name string) psValue {
 		return psNumber(v.length())
 	case v.kind == psHash && name == "values":
 		return psListOf(v.items)
-	case v.kind == psText && textProperties[name]:
+	case v.kind == psText && textProperties.Has(name):
 		return v
 	case v.kind == psType:
 		return psThing(v.text+"."+name, 0)
@@ -180,7 +180,7 @@ func (w *winShell) ofObject(v psValue, name string) psValue {
 	if file := w.e.Windows.Paths.Get(v.text + "." + name); file != "" {
 		return psString(file)
 	}
-	if pathProperties[name] && len(v.keys) > 0 { // still what was listed
+	if pathProperties.Has(name) && len(v.keys) > 0 { // still what was listed
 		return v
 	}
 	return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}

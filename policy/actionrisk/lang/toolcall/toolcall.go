@@ -66,18 +66,30 @@ func behind(src *act.Source, n int) act.Source {
 // beginsJSON tells whether a text begins as a list or an object does, and not as a
 // shell's { list; }, [ test ] or [[ test ]] do.
 func beginsJSON(text string) bool {
-	if len(text) < 2 {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' {
 		return false
 	}
 	next := strings.TrimLeft(text[1:], " \t\r\n")
-	if next == "" {
+	number := next != "" && text[0] == '[' && next[0] >= '0' && next[0] <= '9'
+	switch {
+	case next == "", strings.IndexByte("\"'{}[]", next[0]) < 0 && !number && !bareMember(text[0], next):
+		return false
+	case scan.HasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
+		return true
+	case scan.HasAnyPrefix(text, "[ ", "[[ ", "{ "):
 		return false
 	}
-	number := text[0] == '[' && next[0] >= '0' && next[0] <= '9'
-	if strings.IndexByte("\"'{}[]", next[0]) < 0 && !number && !bareMember(text[0], next) {
-		return false
+	return text[0] == '[' || !isGroup(text[1:], next)
+}
+
+// isGroup: what stands behind "{", and from its first word on, is of a group of commands
+// and not of an object: a text without a colon behind it, or a word on the next line.
+func isGroup(rest, next string) bool {
+	if next[0] == '"' { // a key has a colon behind it, a command has not
+		_, after, ok := strings.Cut(next[1:], "\"")
+		return ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
-	return strings.Contains(text, "]]]") || !strings.HasPrefix(text, "[[ ")
+	return next != rest && next[0] != '}'
 }
 
 // jsonWalk looks for the shapes of gate actions in a tree.

@@ -184,7 +184,7 @@ var ownMeaning = map[string]map[string]string{
 	"hosts":  {"curl": "what it sends makes its request a POST, where others say the method"},
 	"judge": {
 		"dscl": "it shows an account where no verb says otherwise", "git": "it shows a file by REVISION:PATH",
-		"gpg": "it shows no file, however it is asked", "locate": "it searches the whole machine", "mdfind": "so does this",
+		"gpg":    "it shows no file, however it is asked",
 		"passwd": "without a name it is about whoever runs it",
 		"pax":    "-r reads an archive, where others write to it", "script": "its first operand is a file, not what it runs",
 		"sort": "with -o nothing is shown", "sshpass": "any value of -p is a password, however short",

@@ -315,7 +315,7 @@ var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "cred
 
 func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	broad := len(v.Argv) > 1 && e.ClassOf(v.Argv[1], v.Cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || v.Exe == "locate" || v.Exe == "mdfind"
+	broad := len(v.Argv) > 1 && e.ClassOf(v.Argv[1], v.Cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || e.In("machine-searchers", v.Exe)
 	if !broad {
 		return act.Word{}, false
 	}

@@ -209,7 +209,7 @@ func liveScript(e *interp.Env, v *act.Invocation) bool {
 // scriptOf is the name of the file that an interpreter runs, without its ending; "" if it
 // runs none that has one.
 func scriptOf(e *interp.Env, v *act.Invocation) string {
-	if !e.In("interpreters", v.Exe) && v.Exe != "go" {
+	if !e.In("script-runners", v.Exe) {
 		return ""
 	}
 	file := v.Operand(0)

@@ -129,7 +129,7 @@ func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if out, ok := builtin(sh, v); ok {
 		return out, true
 	}
-	if isHelp(v) || scriptHelp(sh, v) {
+	if isHelp(e.Set, v) || scriptHelp(sh, v) {
 		notFound(sh, v)
 		return act.Flow{Known: true}, true
 	}
@@ -202,7 +202,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 		e.Unproven = true
 	}
 	if out.Known {
-		return computed(v, noted(v, out))
+		return computed(v, noted(e, v, out))
 	}
 	if e.In("remote-shells", v.Exe) { // what another machine prints
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
@@ -216,7 +216,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if (e.In("awks", v.Exe) || hasProgramOption(v)) && !e.In("shells", v.Exe) && prints(e, v.Exe) {
 		out.Taint |= act.FromBuilt
 	}
-	return computed(v, noted(v, out))
+	return computed(v, noted(e, v, out))
 }
 
 // hasProgramOption: the program's text stands among its words.
@@ -484,14 +484,11 @@ func benignProgram(name string) bool {
 	return false
 }
 
-// noShortHelp are the tools whose long options have one dash.
-var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault", "consul", "nomad", "go", "java"}
-
 // aboutItself are words by which programs are asked for their version or their use.
 var aboutItself = scan.SetOf("--version -version -V --help -help help version")
 
 // isHelp: asking a program about itself runs nothing.
-func isHelp(v *act.Invocation) bool {
+func isHelp(c *facts.Set, v *act.Invocation) bool {
 	last := v.Argv[len(v.Argv)-1].Text
 	switch {
 	case last == "/?", len(v.Argv) == 2 && aboutItself.Has(last), gitUsage(v):
@@ -500,7 +497,7 @@ func isHelp(v *act.Invocation) bool {
 		return v.Exe != "shutdown" && v.Exe != "sh"
 	}
 	return slices.ContainsFunc(v.Opts, func(o act.Option) bool {
-		return !o.Given && (o.Name == "--help" || o.Name == "-help" && slices.Contains(noShortHelp, v.Exe))
+		return !o.Given && (o.Name == "--help" || o.Name == "-help" && c.In("long-options-with-one-dash", v.Exe))
 	})
 }
 

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +14,7 @@ var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "
 // unguarded are words by which an agent runs without asking or without its hooks. The
 // first ones say so by themselves, whatever the program is called.
 var (
-	saysUnguarded = regexp.MustCompile(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*)(?:=|$)|^(?:--permission-mode=)?bypassPermissions$|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false`)
+	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*)(?:=|$)|^(?:--permission-mode=)?bypassPermissions$|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false`)
 	unguardedOf   = map[string][]string{
 		"claude":   {"--settings", "--setting-sources", "--bare", "--safe-mode"},
 		"codex":    {"--full-auto", "--disable hooks", "--disable codex_hooks", "-a never", "--ask-for-approval never", "--ask-for-approval=never", "--ignore-user-config", "--ignore-rules"},
@@ -30,7 +29,7 @@ var (
 	families = map[string]string{"claude": "claude", "claude-code": "claude", "codex": "codex", "cursor-agent": "cursor", "agent": "cursor", "gemini": "gemini", "gemini-cli": "gemini",
 		"qwen": "gemini", "qwen-code": "gemini", "copilot": "copilot", "opencode": "opencode", "opencode-ai": "opencode", "aider": "aider", "droid": "droid", "cline": "cline", "crush": "crush", "amp": "amp", "kiro": "kiro", "kiro-cli": "kiro", "q": "kiro"}
 	// movesSettings are variables that make an agent read other settings.
-	movesSettings = regexp.MustCompile(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|GOOSE_MODE|HOME|XDG_CONFIG_HOME|USERPROFILE)=`)
+	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|GOOSE_MODE|HOME|XDG_CONFIG_HOME|USERPROFILE)=`)
 )
 
 // asksAgentItself are commands of agents that start no session.
@@ -52,7 +51,7 @@ func launchesUnguarded(u *actionrisk.Use, command string) bool {
 		return false
 	}
 	for _, w := range u.Words[1:] {
-		if saysUnguarded.MatchString(w.Text) && (agent || strings.HasPrefix(w.Text, "--dangerously-skip") || strings.HasPrefix(w.Text, "--dangerously-bypass") || w.Text == "--yolo") {
+		if (agent || strings.HasPrefix(w.Text, "--dangerously-skip") || strings.HasPrefix(w.Text, "--dangerously-bypass") || w.Text == "--yolo") && saysUnguarded().MatchString(w.Text) {
 			return true
 		}
 	}
@@ -66,5 +65,5 @@ func launchesUnguarded(u *actionrisk.Use, command string) bool {
 			return true
 		}
 	}
-	return movesSettings.MatchString(command)
+	return movesSettings().MatchString(command)
 }

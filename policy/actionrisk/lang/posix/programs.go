@@ -115,16 +115,7 @@ func searched(sh *interp.Process, v *act.Invocation) []string {
 
 // unpacksArchive notes that an archive from the network was unpacked here.
 func unpacksArchive(e *interp.Env, v *act.Invocation) {
-	switch v.Exe {
-	case "unzip":
-		if v.Has("-l") || v.Has("-p") {
-			return
-		}
-	case "tar", "gtar", "bsdtar", "7z", "cpio", "bsdcpio", "gunzip", "unar":
-	default:
-		return
-	}
-	if v.Has("-t") || v.Has("--list") {
+	if !e.In("unpackers", v.Exe) || v.Has("-t") || v.Has("--list") || v.Exe == "unzip" && (v.Has("-l") || v.Has("-p")) {
 		return
 	}
 	e.Unpacked = e.Unpacked || v.Stdin.Taint&act.FromNetwork != 0 || slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool {

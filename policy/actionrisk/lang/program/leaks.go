@@ -24,7 +24,7 @@ func (r *inlineRun) leaks() {
 	}
 	held := r.heldSecrets()
 	for i, t := range r.toks {
-		if t.Kind != tokens.Name || !requestNames[t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]] {
+		if t.Kind != tokens.Name || !requestNames.Has(t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]) {
 			continue
 		}
 		var args []tokens.Token

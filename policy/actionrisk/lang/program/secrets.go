@@ -19,7 +19,7 @@ func (r *inlineRun) showsSecrets() {
 		if !r.sh.Env.Budget.Spend(1) {
 			return
 		}
-		if t.Kind == tokens.Name && inlinePrints[t.Text] {
+		if t.Kind == tokens.Name && inlinePrints.Has(t.Text) {
 			r.printsVariable(i)
 		}
 		if t.Kind == tokens.String && i > 1 && r.toks[i-1].Kind == '/' && r.at(i, 1).Kind != '/' { // the last part of a path
@@ -65,7 +65,7 @@ func (r *inlineRun) printsVariable(i int) {
 // passesOn: what stands here gives what it is given, or begins so.
 func passesOn(t tokens.Token) bool {
 	if t.Kind == tokens.Name {
-		return inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"
+		return inlinePasses.Has(t.Text) || strings.HasPrefix(t.Text, "require") || t.Text == "os"
 	}
 	return strings.IndexByte("s([{,.+:$%@", t.Kind) >= 0
 }
@@ -82,7 +82,7 @@ func (r *inlineRun) plainEnd(j int) bool {
 		switch {
 		case t.Kind == ';' || t.Kind == '}' && r.lang != "perl":
 			return true
-		case strings.IndexByte("?=!<>&|", t.Kind) >= 0, t.Kind == tokens.Name && askingNames[t.Text]:
+		case strings.IndexByte("?=!<>&|", t.Kind) >= 0, t.Kind == tokens.Name && askingNames.Has(t.Text):
 			return false
 		}
 	}

@@ -1,0 +1,207 @@
+package acts
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
+
+// tone is what a word says wherever it stands in a clause, as a set of bits. Where concept
+// and deed need a grammar of who does what to what, tone needs only a clause that is
+// asserted: text that says what a tool does speaks of forged passports or of a botnet
+// only if it makes or uses them. What tells about them or guards against them is not
+// asserted.
+type tone uint64
+
+const (
+	dire      tone = 1 << iota // names an attack or a fraud by itself
+	grim                       // names one together with another such word
+	tame                       // words of defence and of teaching: a clause with one asserts no attack
+	sham                       // what is invented
+	papers                     // what people trust, and what is forged
+	regard                     // whatever, regardless, even
+	sly                        // silently
+	ruin                       // what happens to a thing that is sabotaged
+	approval                   // what a person gives before something happens
+	void                       // what is said of rules that no longer count
+	worry                      // what a person is said to be spared
+	predicate                  // not to be seen
+	rank                       // above others
+	praise                     // speaks well of something
+	brand                      // the publisher's own wares
+	untrue                     // of results
+	boon                       // what a result looks like when it hides something
+	masking                    // of secrets that are not shown
+	tracks                     // where one sees what was done
+)
+
+var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
+
+var toneWords = []entry[tone]{
+	{dire, "reverse_tunnel criminals backdoor backdoored rootkit root-kit bootkit trojan trojanized trojanised ransomware malware malicious maliciously keylogger keystroke_logger keyboard_logger spyware stalkerware botnet bot_net stealer infostealer " +
+		"cryptominer cryptojacker cryptojacking reverse_shell bind_shell c2 c&c command-and-control command_and_control control_server web_shell webshell meterpreter mimikatz shellcode dropper wiper logic_bomb " +
+		"time_bomb fork_bomb zip_bomb exploit_kit phishing spear-phishing smishing vishing zero-day 0-day skimmer golden_ticket silver_ticket pass-the-hash pass_the_hash kerberoasting kerberoast dcsync dox doxxing doxing ddos " +
+		"denial-of-service denial_of_service man-in-the-middle credential_stuffing password_spraying sim_swap sim-swap money_laundering laundering extortion blackmail sextortion espionage sabotage hacker intruder victim threat_actor attacker " +
+		"attacker-controlled attacker-owned cybercriminal cybercrime fraudster malefactor thief crook scammer spammer money_mule ransom ransom_note stolen hacked counterfeit forged fraudulent spoofed covert covertly clandestine clandestinely surreptitious surreptitiously " +
+		"stealthy stealthily undetected undetectable illicit nefarious sinister foothold exfiltration lateral_movement laterally privilege_escalation theft sql_injection prompt_injection code_injection command_injection remote_code_execution ntds.dit ntds lsass lsass.exe krbtgt " +
+		"hashdump hash_dump sam_hive system_hive run_key sudoer disinformation propaganda troll_farm sock_puppet sockpuppet astroturfing wash_trade wash_trading pump-and-dump ballot_stuffing bioweapon nerve_agent deepfake nude undress revenge_porn hijacked unbeknownst " +
+		"unauthorised_access unauthorized_access persistent_access identity_theft eavesdropping wiretap phisher scam swindle con_artist kill_switch poisoned infected weaponized weaponised evil_twin rogue_access_point jammer jamming " +
+		"deauthentication deauth spoofing tailgating bribe embezzlement carding carder hitman malvertising clickjacking typosquat typosquatting typosquatted cryptodrainer drainer rug_pull honeytrap catfish catfishing loot hit_list kompromat " +
+		"secretly dark_web darknet key-logger keylogging jndi"},
+	{grim, "remote_access crowdstrike sentinelone sophos mcafee kaspersky bitdefender carbon_black microsoft_defender windows_defender unrecoverable irrecoverable irreversible irreversibly recovery innocuous swat swatting syscall system_call ntdll exclusion exclusion_list ticket-granting_ticket emergency_call harvested master_password default_password crack_list scheduled_task implanted extorting advertisement keystroke keypress ntlm kerberos hive shadow_copy domain_admin domain_controller antivirus anti-virus edr amsi hypnotic dormant reboot elevated unprivileged_user privilege captcha one-time_code one-time_password otp monero xmr " +
+		"botted bot puppet fake faked bogus fictitious invented rogue spam fraud criminal crime illegal illegally unlawful unauthorised unauthorized unsuspecting unwitting unwittingly unaware gullible elderly competitor rival broker outsider leaked breached " +
+		"cracked pirated evidence hidden invisible unseen unnoticed unremarked unsupervised unpatched vulnerability vulnerable exploit exploitable weakness payload beacon persistence microphone webcam keyboard clipboard wiretapped shell_history " +
+		"password_hash hash_table rainbow_table wordlist brute-force brute_force brute attack target bait decoy lookalike look-alike misleading deceptive disguised pretext impersonator passport id_card driving_licence licence driver_license " +
+		"false-flag smear voter vote ballot spouse ex-partner ex-girlfriend ex-boyfriend girlfriend wife husband minor stalker explosive weapon poison toxin pathogen narcotic drug bomb casino tax_evasion offshore sanction investigator forensic incriminating " +
+		"alibi chaos outage blackout derailment panic stampede setpoint plc scada turbine centrifuge insulin pacemaker satellite off_course collision seed_phrase recovery_phrase private_picture intimate compromising " +
+		"audit_trail event_log audit_log security_log trace zombie infection self-replicating polymorphic obfuscated packed unsigned unindicated indicator_light led magic_prefix boot_sector boot_record firmware_update extra_binary obscure untraceable anonymous_wallet mixer tumbler " +
+		"insider_information insider front-run front-running wash churn shill bidder rigged rig tampered doctored extorted coerced intercept_point out-of-range unsafe_level overdose " +
+		"nobody_notice noticing undisclosed stealth stealing malice mischief harm havoc intrusion breach incognito"},
+	{tame, "timeline harder difficult impossible safer report ticket incident alert warning notice case investigation investigator's quarantine filter watchlist indicator detection detector rule signature simulation simulator simulated training trainee trainer awareness test testing testers lab laboratory playground honeypot ctf exercise drill benchmark " +
+		"database feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
+		"scanner scan checker classifier blocklist block_list denylist block deny ban hardening patch fix resilience resistant robust anti-phishing anti-malware anti-spam anti-fraud history museum glossary definition taxonomy framework matrix technique " +
+		"suspicious suspect suspected insurance compliance forensics ids ips siem soc waf honeytoken canary bounty pentest penetration_test red_team consent-based dummy placeholder mock fixture staging demo lorem count"},
+	{sham, "fake faked bogus fictitious invented made-up forged counterfeit fabricated phony phoney nonexistent non-existent duplicate_identity false spurious sham stolen synthetic lookalike look-alike imitation cloned look-alikes five-star glowing one-star"},
+	{papers, "account review rating identity identities id passport licence license certificate diploma degree invoice receipt page site website login news profile persona voice claim vote signature follower like endorsement testimonial comment document seal stamp badge prescription reference letter cheque check banknote note ticket " +
+		"brand_page package update installer notification login_page app webshop shop charity caller caller_id number sender sender_address header domain alibi evidence medical_certificate payslip statement bank_statement survey_answer click view install download stream play customer user name"},
+	{regard, "whatever regardless irrespective even no_matter whichever however anyway notwithstanding despite always"},
+	{sly, "unnoticed secrecy noticing knowing silently quietly discreetly secretly covertly stealthily surreptitiously clandestinely unobtrusively invisibly furtively tacitly unannounced stealth noiselessly sneakily"},
+	{ruin, "fail crash overheat explode collapse malfunction burst derail burn starve choke overflow collide brick break die bleed hang freeze fall melt"},
+	{approval, "approval confirmation consent permission review sign-off signoff authorisation authorization ok okay go-ahead confirm human-in-the-loop human_review second_look second_opinion oversight supervision"},
+	{void, "void outdated obsolete cancelled canceled lifted suspended invalid superseded revoked withdrawn overridden overruled optional secondary irrelevant inapplicable expired disabled repealed annulled moot off waived dropped abolished retired deprecated rescinded null ended"},
+	{worry, "confuse alarm worry distract bother irritate annoy unsettle upset scare overwhelm burden disturb frighten clutter bore puzzle embarrass concern trouble needlessly"},
+	{predicate, "invisible hidden unnoticed undetected unaware opaque quiet silent mum secret undetectable unseen unremarked unmentioned undisclosed confidential discreet oblivious ignorant clueless unsuspecting uninformed unreported unlisted unlogged untold low-key tight-lipped unspoken"},
+	{rank, "authority priority rank outrank override supersede overrule trump prevail overrides outweigh supreme above higher highest first primary authoritative binding final"},
+	{praise, "recommend praise promote advertise endorse favor favour prefer push plug extol tout mention suggest sell upsell cross-sell"},
+	{brand, "our us ours sponsor sponsored partner affiliate brand publisher"},
+	{untrue, "false wrong invented made-up fabricated fake inflated exaggerated misleading untrue fictitious incorrect bogus plausible random better higher lower rosy doctored adjusted"},
+	{boon, "only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
+	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
+	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
+}
+
+// wordsOf calls yield with the words that belong to the clause alone: its subject, the
+// adverbs before its verb and what stands behind it.
+func (a *Act) wordsOf(yield func(meaning.Word) bool) {
+	for _, w := range a.Topic {
+		if !yield(w) {
+			return
+		}
+	}
+	before := a.Before
+	for i := len(before) - 1; i >= 0 && i >= len(before)-3 && len(a.Topic) == 0; i-- {
+		if !strings.HasSuffix(before[i].Text, "ly") {
+			break
+		}
+		if !yield(before[i]) {
+			return
+		}
+	}
+	if a.Verb == "" { // Rest is Topic
+		return
+	}
+	for _, w := range a.Rest {
+		if !yield(w) {
+			return
+		}
+	}
+}
+
+// sounds is the tone of all words of the clause, and points what they count: two for a
+// dire word, one for each grim one. Compounds are read in any spelling: "key-logger",
+// "back door".
+func (a *Act) sounds() {
+	var seen, last string
+	for w := range a.wordsOf {
+		t := toneOfWord(w)
+		if last != "" {
+			t |= tones()[last+" "+w.Base] | tones()[last+w.Base]
+		}
+		last = w.Base
+		a.tone |= t
+		switch {
+		case t&dire != 0:
+			a.points += 2
+		case t&grim != 0 && seen != w.Base:
+			a.points++
+			seen = w.Base
+		}
+	}
+}
+
+// toneOfWord is the tone of one word, its hyphens left out where it is unknown.
+func toneOfWord(w meaning.Word) tone {
+	t := tones()[w.Text] | tones()[w.Base]
+	if t == 0 && strings.Contains(w.Base, "-") {
+		t = tones()[strings.ReplaceAll(w.Base, "-", "")]
+	}
+	return t
+}
+
+// toneOf is the tone of some words, each for itself.
+func toneOf(words []meaning.Word) (all tone) {
+	for _, w := range words {
+		all |= toneOfWord(w)
+	}
+	return all
+}
+
+// weight is what the clause counts towards an attack: its words, its verb, and what it
+// does with what is private.
+func (a *Act) weight() (points int) {
+	switch {
+	case a.verb&dreadful != 0:
+		points = 2
+	case a.verb&dismal != 0:
+		points = 1
+	}
+	// What is deleted or watched is not what the tool is: "deletes phishing mails".
+	if a.verb&erasing == 0 && !(a.verb&watching != 0 && a.verb&dismal == 0 && !a.coverts()) || a.tone&dire == 0 {
+		points += a.points
+	}
+	things := a.object | a.around
+	takes := a.verb&(taking|moving|grabbing|extracting|stealing|handing) != 0
+	switch {
+	case takes && a.object&(rooted|talk|secret|environ) != 0 && a.object&info == 0, takes && a.object&personal != 0 && a.around&owner != 0, a.verb&(erasing|destroying) != 0 && things&owner != 0 && things&(personal|files) != 0:
+		points++
+	}
+	if takes && (a.where|a.whom)&outside != 0 || a.serves() {
+		points++
+	}
+	if a.tone&sly != 0 || a.coverts() {
+		points++
+	}
+	return points
+}
+
+// serves says whether what is done is done for the people behind the tool: "to a server
+// we run", "runs our class".
+func (a *Act) serves() bool {
+	if a.verb&(taking|moving|making|replacing|executing|handing|using|changing|extracting) == 0 {
+		return false
+	}
+	for i, w := range a.Rest {
+		switch w.Text {
+		case "us", "ours", "authors", "publishers":
+			return i > 0
+		case "we":
+			return i > 1 && a.next != nil && a.next.verb != 0
+		case "our":
+			if i+1 < len(a.Rest) && !slices.Contains(harmlessOurs, a.Rest[i+1].Base) && !slices.Contains(harmlessOurs, a.Rest[len(a.Rest)-1].Base) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// harmlessOurs are things of a publisher that a tool may well be about.
+var harmlessOurs = strings.Fields("team support staff doc documentation website site page customer user product policy help blog shop store company organisation organization api sdk own newsletter office phone guide price catalogue catalog knowledge forum community tracker roadmap schedule hotel restaurant service")
+
+// blinds says whether the clause says that something is no longer seen by those who watch.
+func (a *Act) blinds() bool {
+	return a.Negated && (a.Opening == "so" || a.Opening == "that" || a.Opening == "and" || a.Opening == "") && a.Subject != meaning.Implied &&
+		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept"}, a.Verb)
+}

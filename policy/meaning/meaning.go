@@ -283,6 +283,9 @@ func (p *parser) word(i int) {
 	case k&opening != 0 && p.opens(i):
 		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout() ||
 			len(p.clauses) == 0 && i > 0 && slices.Contains(tellers, p.words[i-1].Base)
+		if text == "that" && p.is(i-1, "so") || text == "why" && p.at(i-1)&being != 0 {
+			text, reported = "so", false // that is why it sends them
+		}
 		p.opening, p.negated, p.modal, p.joined, p.reported, p.mark = text, false, 0, "", reported, i+1
 		if text == "that" || text == "which" || text == "who" {
 			p.mark = i // it is the subject, unless another one follows
@@ -549,6 +552,9 @@ func (p *parser) topic(i int) []Word {
 		for to = 0; to < p.mark && p.at(to)&(being|auxiliary) == 0 && !p.is(to, p.joined); to++ {
 		}
 		return p.words[:to]
+	}
+	if to <= p.mark && p.joined == "," && len(p.clauses) == 0 && p.opening == "" { // notes, along with the vault, are sent
+		return p.words[:max(to-1, 0)]
 	}
 	return p.words[p.mark:max(to, p.mark)]
 }

@@ -103,6 +103,9 @@ func (a *Act) asserts() bool {
 	return a.done() && !a.conditional() && !a.Tells() && a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|anyOf(a.Rest))&guards == 0
 }
 
+// by says whether the clause says by what something is done: "by turning it on".
+func (a *Act) by() bool { return len(a.Before) > 0 && a.Before[len(a.Before)-1].Text == "by" }
+
 // conditional says whether the clause only says when something else happens.
 func (a *Act) conditional() bool {
 	return (a.Subject == meaning.Other || a.Subject == meaning.Person) && slices.Contains([]string{"until", "unless", "if", "when", "whenever", "before", "after", "while", "once"}, a.Opening)
@@ -124,7 +127,7 @@ func (s *Sentence) Sounds(summary bool) bool {
 			points++
 		}
 		told = told || i == 0 && (a.Tells() || a.verb&guarding != 0)
-		if a.asserts() && !(told && (a.Opening != "" && a.Opening != "to" || a.Gerund)) {
+		if a.asserts() && !(told && (a.Opening != "" && a.Opening != "to" && a.Opening != "so" || a.Gerund && !a.by())) {
 			points += a.weight()
 		}
 	}

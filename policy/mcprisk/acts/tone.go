@@ -33,6 +33,7 @@ const (
 	brand                      // the publisher's own wares
 	untrue                     // of results
 	boon                       // what a result looks like when it hides something
+	intimate                   // what people show nobody
 	masking                    // of secrets that are not shown
 	tracks                     // where one sees what was done
 )
@@ -40,7 +41,12 @@ const (
 var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
 
 var toneWords = []entry[tone]{
-	{dire, "reverse_tunnel criminals backdoor backdoored rootkit root-kit bootkit trojan trojanized trojanised ransomware malware malicious maliciously keylogger keystroke_logger keyboard_logger spyware stalkerware botnet bot_net stealer infostealer " +
+	{dire, "unrecoverable irrecoverable innocuous swat swatting ntdll exclusion_list ticket-granting_ticket harvested default_password crack_list implanted extorting keystroke keypress ntlm shadow_copy " +
+		"amsi monero xmr botted puppet faked bogus fictitious unlawful unsuspecting unwitting unwittingly gullible leaked breached cracked pirated unnoticed unremarked wiretapped brute-force " +
+		"brute_force lookalike look-alike deceptive pretext impersonator smear ex-partner ex-girlfriend ex-boyfriend stalker explosive tax_evasion incriminating derailment stampede off_course " +
+		"self-replicating magic_prefix extra_binary untraceable anonymous_wallet insider_information front-run front-running shill rigged rig tampered doctored extorted coerced intercept_point " +
+		"nobody_notice undisclosed stealth malice mischief havoc default_password swatting innocuous harvested ransom_payment unknowingly " +
+		"reverse_tunnel criminals backdoor backdoored rootkit root-kit bootkit trojan trojanized trojanised ransomware malware malicious maliciously keylogger keystroke_logger keyboard_logger spyware stalkerware botnet bot_net stealer infostealer " +
 		"cryptominer cryptojacker cryptojacking reverse_shell bind_shell c2 c&c command-and-control command_and_control control_server web_shell webshell meterpreter mimikatz shellcode dropper wiper logic_bomb " +
 		"time_bomb fork_bomb zip_bomb exploit_kit phishing spear-phishing smishing vishing zero-day 0-day skimmer golden_ticket silver_ticket pass-the-hash pass_the_hash kerberoasting kerberoast dcsync dox doxxing doxing ddos " +
 		"denial-of-service denial_of_service man-in-the-middle credential_stuffing password_spraying sim_swap sim-swap money_laundering laundering extortion blackmail sextortion espionage sabotage hacker intruder victim threat_actor attacker " +
@@ -50,15 +56,15 @@ var toneWords = []entry[tone]{
 		"unauthorised_access unauthorized_access persistent_access identity_theft eavesdropping wiretap phisher scam swindle con_artist kill_switch poisoned infected weaponized weaponised evil_twin rogue_access_point jammer jamming " +
 		"deauthentication deauth spoofing tailgating bribe embezzlement carding carder hitman malvertising clickjacking typosquat typosquatting typosquatted cryptodrainer drainer rug_pull honeytrap catfish catfishing loot hit_list kompromat " +
 		"secretly dark_web darknet key-logger keylogging jndi"},
-	{grim, "remote_access crowdstrike sentinelone sophos mcafee kaspersky bitdefender carbon_black microsoft_defender windows_defender unrecoverable irrecoverable irreversible irreversibly recovery innocuous swat swatting syscall system_call ntdll exclusion exclusion_list ticket-granting_ticket emergency_call harvested master_password default_password crack_list scheduled_task implanted extorting advertisement keystroke keypress ntlm kerberos hive shadow_copy domain_admin domain_controller antivirus anti-virus edr amsi hypnotic dormant reboot elevated unprivileged_user privilege captcha one-time_code one-time_password otp monero xmr " +
-		"botted bot puppet fake faked bogus fictitious invented rogue spam fraud criminal crime illegal illegally unlawful unauthorised unauthorized unsuspecting unwitting unwittingly unaware gullible elderly competitor rival broker outsider leaked breached " +
-		"cracked pirated evidence hidden invisible unseen unnoticed unremarked unsupervised unpatched vulnerability vulnerable exploit exploitable weakness payload beacon persistence microphone webcam keyboard clipboard wiretapped shell_history " +
-		"password_hash hash_table rainbow_table wordlist brute-force brute_force brute attack target bait decoy lookalike look-alike misleading deceptive disguised pretext impersonator passport id_card driving_licence licence driver_license " +
-		"false-flag smear voter vote ballot spouse ex-partner ex-girlfriend ex-boyfriend girlfriend wife husband minor stalker explosive weapon poison toxin pathogen narcotic drug bomb casino tax_evasion offshore sanction investigator forensic incriminating " +
-		"alibi chaos outage blackout derailment panic stampede setpoint plc scada turbine centrifuge insulin pacemaker satellite off_course collision seed_phrase recovery_phrase private_picture intimate compromising " +
-		"audit_trail event_log audit_log security_log trace zombie infection self-replicating polymorphic obfuscated packed unsigned unindicated indicator_light led magic_prefix boot_sector boot_record firmware_update extra_binary obscure untraceable anonymous_wallet mixer tumbler " +
-		"insider_information insider front-run front-running wash churn shill bidder rigged rig tampered doctored extorted coerced intercept_point out-of-range unsafe_level overdose " +
-		"nobody_notice noticing undisclosed stealth stealing malice mischief harm havoc intrusion breach incognito"},
+	{grim, "remote_access crowdstrike sentinelone sophos mcafee kaspersky bitdefender carbon_black microsoft_defender windows_defender irreversible irreversibly recovery syscall system_call exclusion " +
+		"emergency_call master_password scheduled_task advertisement kerberos hive domain_admin domain_controller antivirus anti-virus edr hypnotic dormant reboot elevated unprivileged_user privilege " +
+		"captcha one-time_code one-time_password otp bot fake invented rogue spam fraud criminal crime illegal illegally unauthorised unauthorized unaware elderly competitor rival broker outsider " +
+		"evidence hidden invisible unseen unsupervised unpatched vulnerability vulnerable exploit exploitable weakness payload beacon persistence microphone webcam keyboard clipboard shell_history " +
+		"password_hash hash_table rainbow_table wordlist brute attack target bait decoy misleading disguised passport id_card driving_licence licence driver_license false-flag voter vote ballot " +
+		"spouse girlfriend wife husband minor weapon poison toxin pathogen narcotic drug bomb casino offshore sanction investigator forensic alibi chaos outage blackout panic setpoint plc scada " +
+		"turbine centrifuge insulin pacemaker satellite collision seed_phrase recovery_phrase private_picture intimate compromising audit_trail event_log audit_log security_log trace zombie infection " +
+		"polymorphic obfuscated packed unsigned unindicated indicator_light led boot_sector boot_record firmware_update obscure mixer tumbler insider wash churn bidder out-of-range unsafe_level " +
+		"overdose noticing stealing harm intrusion breach incognito background convincingly executive password_pair secretive guessed anonymously anonymous"},
 	{tame, "timeline harder difficult impossible safer report ticket incident alert warning notice case investigation investigator's quarantine filter watchlist indicator detection detector rule signature simulation simulator simulated training trainee trainer awareness test testing testers lab laboratory playground honeypot ctf exercise drill benchmark " +
 		"database feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
 		"scanner scan checker classifier blocklist block_list denylist block deny ban hardening patch fix resilience resistant robust anti-phishing anti-malware anti-spam anti-fraud history museum glossary definition taxonomy framework matrix technique " +
@@ -78,6 +84,7 @@ var toneWords = []entry[tone]{
 	{brand, "our us ours sponsor sponsored partner affiliate brand publisher"},
 	{untrue, "false wrong invented made-up fabricated fake inflated exaggerated misleading untrue fictitious incorrect bogus plausible random better higher lower rosy doctored adjusted"},
 	{boon, "only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
+	{intimate, "direct_message private_message dm sms text_message medical_record patient_record health_record health_data medical_data tax_return payslip diary private_picture private_photo private_note private_repository bank_statement bank_detail bank_account_number national_id social_security_number browsing_history browser_history location_history call_log customer_list price_sheet trade_secret source_code source_tree codebase unpublished unreleased confidential classified home_address passport_number biometric fingerprint keyring vault love_letter mailbox inbox address_book contact_list phone_book search_history voicemail"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }
@@ -164,10 +171,12 @@ func (a *Act) weight() (points int) {
 	things := a.object | a.around
 	takes := a.verb&(taking|moving|grabbing|extracting|stealing|handing) != 0
 	switch {
-	case takes && a.object&(rooted|talk|secret|environ) != 0 && a.object&info == 0, takes && a.object&personal != 0 && a.around&owner != 0, a.verb&(erasing|destroying) != 0 && things&owner != 0 && things&(personal|files) != 0:
+	case takes && a.object&(rooted|talk|secret|environ) != 0 && a.object&info == 0, takes && a.object&personal != 0 && a.around&owner != 0, takes && a.tone&intimate != 0, a.verb&(erasing|destroying) != 0 && things&owner != 0 && things&(personal|files) != 0:
 		points++
 	}
-	if takes && (a.where|a.whom)&outside != 0 || a.serves() {
+	if a.serves() && a.names("control", "controlled", "operate", "purposes", "disposal", "hands") {
+		points += 2
+	} else if takes && (a.where|a.whom)&outside != 0 || a.serves() {
 		points++
 	}
 	if a.tone&sly != 0 || a.coverts() {
@@ -198,7 +207,7 @@ func (a *Act) serves() bool {
 }
 
 // harmlessOurs are things of a publisher that a tool may well be about.
-var harmlessOurs = strings.Fields("team support staff doc documentation website site page customer user product policy help blog shop store company organisation organization api sdk own newsletter office phone guide price catalogue catalog knowledge forum community tracker roadmap schedule hotel restaurant service")
+var harmlessOurs = strings.Fields("team support staff doc documentation website site page customer user product policy help blog shop store company organisation organization api sdk newsletter office phone guide price catalogue catalog knowledge forum community tracker roadmap schedule hotel restaurant service")
 
 // blinds says whether the clause says that something is no longer seen by those who watch.
 func (a *Act) blinds() bool {

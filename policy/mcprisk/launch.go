@@ -119,8 +119,10 @@ func (s *scan) commandLine(server server, command string, args []string) {
 	}
 	line := readings(strings.Join(words, " "))[0]
 	s.matchProse(text{path: server.at + "/command", raw: line}, line, []string{"pipe_to_shell"})
-	if loc := fetchesCode().FindStringIndex(line); loc != nil {
-		s.report("pipe_to_shell", "", "", server.at+"/command", around(line, loc))
+	if s.spend(len(line), perOctet) {
+		if loc := fetchesCode().FindStringIndex(line); loc != nil {
+			s.report("pipe_to_shell", "", "", server.at+"/command", around(line, loc))
+		}
 	}
 	if strings.HasPrefix(line, "sudo ") {
 		s.report("privileged_runtime", "", "", server.at+"/command", line)
@@ -248,7 +250,7 @@ var launchers = []string{"npx", "uvx", "pipx", "bunx", "pnpx"}
 
 // Flags of launchers and of docker run that take the next argument as their value.
 var valueFlags = []string{"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--env-file", "--network", "--net",
-	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c"}
+	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c", "--cap-add", "--device", "--security-opt", "--pid", "--ipc"}
 
 func programOf(word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path.Base(word), ".cmd"), ".exe")

@@ -371,6 +371,9 @@ func (s *scan) judge(t text, clean string) {
 		if !strings.Contains(t.path, "Schema/") && s.sentence.Sounds(t.summary) {
 			s.report("malicious_capability", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
 		}
+		if s.sentence.Pulls(t.summary, first) {
+			s.report("tool_shadowing", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
+		}
 		for i := range s.sentence.Acts {
 			s.judgeAct(t, clean, i, first)
 		}

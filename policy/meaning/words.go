@@ -47,7 +47,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 		{preposition, "to from of in on at for with without by via via through over into onto about against under between among as than like per towards to across behind during except instead"},
 		{determiner, "the a an your my our their his her its every each all any some this that these those another other no both such which"},
 		{pronoun, "you it they i we he she this that who which everyone anyone someone somebody anybody nobody there"},
-		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior alive"},
+		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior alive afterwards afterward later anywhere either whatsoever nonetheless nevertheless thereby hereby meanwhile likewise too well kindly"},
 		{verb | tells, "detect explain list show check report alert warn classify search scan find describe return analyze analyse inspect verify validate audit " +
 			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
 			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +
@@ -65,7 +65,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
 			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
-			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear finalize finalise abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
 			"attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero agree object decline outrank matter mean " +
 			"accompany accumulate adopt advertise advise aggregate aim allowlist announce anonymize appear arrange arrive assemble assess attempt auto-approve auto-start autostart " +
 			"await ban become begin behave believe belong boost boot bother brick bully burden camouflage capsize cease cede churn circulate clean cloak coax collapse combine come " +
@@ -102,6 +102,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			words[word] = e
 		}
 	}
+	words["including"] = entry{kinds: preposition}
 	for word, base := range irregular {
 		switch {
 		case words[base].kinds&verb == 0:

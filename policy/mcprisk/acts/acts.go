@@ -148,8 +148,11 @@ func meantBy(words []meaning.Word) (p phrase) {
 		if !ok && n == 2 { // pass words
 			c, ok = lexicon()[joined(words[end-n:], "")]
 		}
-		if n == 1 && lexicon()[words[end-1].Text] != 0 {
-			c, ok = lexicon()[words[end-1].Text], true
+		if n == 1 && !ok {
+			c, ok = lexicon()[words[end-1].Text]
+		}
+		if n == 1 && !ok && strings.Contains(words[end-1].Text, "_") { // github_token
+			c, ok = lexicon()[strings.ReplaceAll(words[end-1].Text, "_", " ")]
 		}
 		if ok {
 			p.head, head = c, n

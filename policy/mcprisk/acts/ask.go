@@ -37,10 +37,13 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 		return false
 	}
 	things := a.object
-	if a.Verb == "" || a.verb&handing != 0 {
+	if a.Verb == "" || a.verb&(handing|opening|taking) != 0 {
 		things |= a.around & (rooted | talk)
 	}
-	quoted := a.names("all", "every", "everything", "whole", "entire", "full", "earlier", "previous", "last", "far", "complete", "any", "hidden", "verbatim")
+	if a.Verb == "fill" || a.Verb == "populate" {
+		things |= a.place
+	}
+	quoted := a.names("all", "every", "everything", "whole", "entire", "full", "earlier", "previous", "last", "far", "complete", "any", "hidden", "verbatim", "found", "session", "environment", "workspace", "open")
 	private := things & (rooted | talk)
 	if things&secret != 0 && (a.around&owner != 0 || quoted || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Person) {
 		private |= secret
@@ -51,7 +54,7 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 	if things&chatter != 0 && quoted {
 		private |= chatter
 	}
-	if things&personal != 0 && a.object&holds != 0 && a.around&owner != 0 && quoted {
+	if things&personal != 0 && a.object&holds != 0 && (a.around&owner != 0 || a.verb&handing != 0) && quoted {
 		private |= personal
 	}
 	if given&(talk|chatter) != 0 {
@@ -64,6 +67,8 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 	switch {
 	case a.Subject == meaning.Person && quoted && slices.Contains([]string{"say", "type", "write", "paste", "mention", "share", "enter", "ask", "tell", "do"}, a.Verb):
 		return given&(talk|chatter) == 0
+	case a.Subject == meaning.Model && a.before&(secret|rooted|environ|talk) != 0 && a.before&info == 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"find", "see", "know", "have", "hold", "remember", "collect", "come", "access", "gather"}, a.Verb):
+		return true // any token you can find
 	case private == 0 || a.Subject == meaning.Person && !a.Passive:
 		return false
 	case a.Verb == "":

@@ -219,7 +219,9 @@ var payments = []claim{
 	{verb: tokenMoves, object: token},
 	{verb: trading, object: tradable | funds},
 	{verb: charging, object: card | funds},
+	{verb: tokenMoves, object: funds},
 	{verb: signing, object: transaction},
+	{verb: submitting, object: transaction, where: outside | chain},
 	{verb: signing, around: transaction},
 	{verb: using | signing, object: walletKey},
 }

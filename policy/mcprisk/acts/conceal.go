@@ -1,6 +1,10 @@
 package acts
 
-import "github.com/countersign/countersign/policy/meaning"
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
 
 // Conceals says whether something is to be kept from the user.
 func (a *Act) Conceals() bool {
@@ -11,7 +15,7 @@ func (a *Act) Conceals() bool {
 		return false
 	case a.Negated && (a.says("until") || a.says("unless") || a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
 		return false // it is told later
-	case a.Negated && a.verb&telling != 0:
+	case a.Negated && a.verb&telling != 0 && !(a.Verb == "tell" && a.Subject == meaning.Person && clause):
 		person := (a.object|a.around|a.whom)&people != 0 || a.Passive && a.before&people != 0
 		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about&^people == 0 && (a.next == nil || a.next.Opening != "to")
 		return a.directed() && person && (thing || clause || silent)
@@ -71,7 +75,11 @@ func (s *Sentence) Keeps(i int) bool {
 		return a.Passive && directed || a.Command || a.verb&resting != 0
 	case a.verb&feigning != 0 && a.next != nil && (a.next.Opening == "though" || a.next.Opening == "if") && a.names("as"):
 		return a.Command || a.Subject == meaning.Model || a.Subject == meaning.Tool
-	case a.names("seem", "seems", "appear", "appears", "look", "looks") && a.tone&boon != 0 && s.orders:
+	case a.Command && slices.Contains([]string{"reassure", "assure", "convince", "persuade", "insist", "claim", "pretend"}, a.Verb):
+		return a.next.opens("that") || a.tone&boon != 0
+	case a.Verb == "let on":
+		return a.Negated
+	case a.names("seem", "seems", "appear", "appears", "look", "looks") && a.tone&boon != 0 && (s.orders || s.tone&tracks != 0):
 		return a.Opening == "so" || a.Opening == "that" || a.Opening == "to" || a.verb&causing != 0
 	case a.verb&uttering != 0 && (a.Gerund || a.Negated) && (a.tone|s.tone)&worry != 0 && (a.tone&worry != 0 || a.next != nil && a.next.tone&worry != 0):
 		return a.Gerund || itself

@@ -74,6 +74,7 @@ const (
 	gained      // what an intruder gains
 	typed       // what a person types
 	relay       // services that pass on what is posted
+	chain       // where coins are kept
 	transaction // what a wallet signs
 )
 
@@ -141,6 +142,7 @@ const (
 	resting   // being or staying in a state
 	returning // money
 	ordering
+	submitting
 	feigning // that something is otherwise
 )
 
@@ -170,7 +172,7 @@ var (
 			"password passphrase credential secret access_token session_token auth_token oauth_token bearer_token refresh_token api_key access_key login_data login_detail card_number " +
 			"credit_card cvv pin cookie keystroke session_cookie oauth_credential api_token security_code private_key ssh_key seed_phrase recovery_phrase mnemonic password_hash ntlm_hash bank_password master_key " +
 			"credit_card_number encryption_key signing_key token password_store"},
-		{rooted, ".pem .key .kdbx .p12 .pfx pem_file key_file kubeconfig terraform_state claude_desktop_config.json ssh_agent gpg_secret_keyring secret_keyring wallet_file process_memory recovery_phrase twelve-word recovery_word wallet_word id_ed25519 id_ecdsa .pgpass .npmrc .bash_history .zsh_history bash_history shell_history ~/.aws ~/.aws/credentials ~/.kube/config ~/.gnupg ~/.config ~/.docker/config.json environ /proc/self/environ /etc/shadow /etc/passwd keyring login_keychain pgp_key gpg_key wallet_seed private_ssh_key browser_cookie password_manager password_vault browser_password saved_password security_answer maiden_name home_directory home_folder browser_history browsing_history sam_hive service_account_key autofill_data wallet.dat master_password wi-fi_password wifi_password banking_pin online-banking_pin bank_pin bank_password social_security_number ssn " +
+		{rooted, "clipboard github_token gh_token aws_secret_access_key openai_api_key database_password .pem .key .kdbx .p12 .pfx pem_file key_file kubeconfig terraform_state claude_desktop_config.json ssh_agent gpg_secret_keyring secret_keyring wallet_file process_memory recovery_phrase twelve-word recovery_word wallet_word id_ed25519 id_ecdsa .pgpass .npmrc .bash_history .zsh_history bash_history shell_history ~/.aws ~/.aws/credentials ~/.kube/config ~/.gnupg ~/.config ~/.docker/config.json environ /proc/self/environ /etc/shadow /etc/passwd keyring login_keychain pgp_key gpg_key wallet_seed private_ssh_key browser_cookie password_manager password_vault browser_password saved_password security_answer maiden_name home_directory home_folder browser_history browsing_history sam_hive service_account_key autofill_data wallet.dat master_password wi-fi_password wifi_password banking_pin online-banking_pin bank_pin bank_password social_security_number ssn " +
 			"private_key ssh_key seed_phrase recovery_phrase mnemonic cookie session_cookie credential_file password_store keychain id_rsa ~/.netrc .netrc ~/.ssh ~/.env .env " +
 			"ssh_private_key credentials_file etc_passwd shadow_file keystroke ssh_id_rsa session_token"},
 		{talk, "hidden_instruction developer_message developer_prompt system_instruction initial_instruction initial_prompt preceding_message   earlier_turn previous_turn prior_turn previous_tool_call earlier_tool_call prior_tool_call previous_tool_result tool_result tool_output earlier_result  chain_of_thought chain-of-thought reasoning_trace private_reasoning internal_reasoning  hidden_reasoning agent_memory     installed_tool tool_list tool_inventory previous_prompt earlier_prompt   full_prompt whole_prompt session_history " +
@@ -205,13 +207,13 @@ var (
 			"bank_transfer sepa_transfer wire_transfer payroll donation wallet_balance crypto_asset liquidity sol allowance token_allowance salary gas gas_fee credit_transfer tip saving"},
 		{dues, "bill tax_bill fine tuition toll membership insurance_premium booking reservation ticket renewal plan licence license seat upgrade domain hosting ad campaign fare parking cart basket checkout purchase_order pre-order preorder flight hotel room meal pizza grocery ride taxi " +
 			"invoice bill fee amount purchase charge subscription subscription_fee debt loan credit order settlement rent tax"},
-		{tradable, "contract call_option put_option leverage lot etf equity equities currency forex commodity swap security securities ounce coin token nft cryptocurrency treasury_bill " +
+		{tradable, "bet wager purchase checkout booking contract call_option put_option leverage lot etf equity equities currency forex commodity swap security securities ounce coin token nft cryptocurrency treasury_bill " +
 			"share stock position order market_order limit_order spot_order trade bid crypto asset option bond gift_card future perpetual"},
 		{token, "token erc-20 erc20_token"},
 		{card, "card_on_file stored_card saved_card payment_card wallet linked_card guest client tenant subscriber member passenger payer default_payment_method bank connected_account linked_account operating_account current_account checking_account savings_account prepaid_card phone mobile " +
 			"card credit_card debit_card bank_account account payment_method people user customer buyer"},
 		{walletKey, "private_key seed_phrase wallet_key"},
-		{holds, "output base64 base64-encoded hash-free listing image image_of rest remainder word text_version version line lines everything_in material whatever all result summary snapshot array json string concatenation join digest copy_of word-for-word transcript names value_of last ten name_of full_text title " +
+		{holds, "contents output base64 base64-encoded hash-free listing image image_of rest remainder word text_version version line lines everything_in material whatever all result summary snapshot array json string concatenation join digest copy_of word-for-word transcript names value_of last ten name_of full_text title " +
 			"content copy value list text dump entry everything rest part export item detail body file name-value set transcript database log record number"},
 		{step, "transfer copy forwarding argument parameter field hint second_request sync telemetry telemetry_step upload_step request call_home  access change patch edit modification fee surcharge extra rider recipient addition collection recording tracking backup export dump schema_dump payload sidecar data_out note deletion  purchase payment swap redirect invitation reviewer install installation download connection lookup query archive fact detail  upload's data capture logging substitution markup commission " +
 			"operation tool_call step call action instruction upload side_effect existence"},
@@ -227,7 +229,7 @@ var (
 			"second_request request extra_copy"},
 		{people, "reader staff public account_holder holder recipient team colleague employee end_user end-user user's requester caller viewer audience guest tenant member patient student parent manager boss accountant developer approver visitor subscriber player driver passenger soul man woman individual author nobody_else everyone_else investigator others " +
 			"admin administrator user human person customer operator anyone anybody everyone somebody people client nobody owner you whoever observer reviewer auditor supervisor moderator person"},
-		{tooling, "agent skill command endpoint assistant api provider  mcp_server service app helper utility engine browser   library  linter mailer shell_tool file_tool delete_tool git_tool mail_tool " +
+		{tooling, "agent skill  endpoint assistant api provider  mcp_server service app helper utility engine browser   library  linter mailer shell_tool file_tool delete_tool git_tool mail_tool " +
 			"tool function server plugin extension connector integration search_tool competitor competition theirs rival alternative mcp search"},
 		{relay, "slack_webhook discord_webhook telegram_bot telegram_channel paste_site requestbin ngrok ftp gist dropbox irc " +
 			"webhook telegram discord pastebin"},
@@ -235,8 +237,8 @@ var (
 			"other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "recap log transcript view screen dialog message digest changelog overview list confirmation status notification final_answer chat note notes history statement receipt diff changed_file action_list " +
 			"reply answer summary explanation report response output result text"},
-		{orders, "directive obligation confirmation_rule task assignment request wish direction constraint limitation principle guardrail safety_guideline safety_rule safety_instruction system_prompt developer_message training role persona mission objective goal protocol norm standard regulation safeguard requirement preference ethics alignment safety boundary policies value prompt_rule " +
-			"instruction rule guideline prompt directive command order policy safety_rule restriction"},
+		{orders, "directive obligation confirmation_rule task assignment    constraint limitation principle guardrail safety_guideline safety_rule safety_instruction system_prompt developer_message training   mission objective     regulation safeguard  preference ethics alignment safety boundary policies  prompt_rule " +
+			"instruction rule guideline prompt directive command  policy safety_rule restriction"},
 		{tainted, "malicious infected covert rogue poisoned counterfeit spoofed phishing"},
 		{stolen, "stolen"},
 		{masked, "hidden secret"},
@@ -267,6 +269,7 @@ var (
 		{stored, "table database collection index schema column file data row"},
 		{info, "page_token next_token continuation_token pagination_token sync_token cancellation_token token_count max_token output_token input_token cookie_policy password_policy secret_name key_id token_id secret_id key_name token_name credential_type key_type id name session_name history_id session_type token_type arn key_arn secret_arn length count conversation_id chat_id session_id thread_id message_id context_line card_id policy_name guide policy help info information summary history course cheatsheet result setting status log documentation doc reference tutorial schedule term report trivia page example test review analysis " +
 			"search coverage linter link option description question list price limit type rate"},
+		{chain, "network mainnet blockchain chain ethereum solana polygon base arbitrum mempool testnet l1 l2 rollup"},
 		{transaction, "psbt signed_transaction userop user_operation calldata contract_call message_hash eip-712 payload_of_wallet " +
 			"transaction tx typed_data permit raw_transaction"},
 	}
@@ -340,8 +343,9 @@ var (
 		{voiding, "ignore disregard forget drop set_aside put_aside override bypass skip suspend lift cancel void replace supersede overrule discard abandon neglect shed erase overwrite violate suppress unlearn trump outrank nullify invalidate loosen relax break disobey withdraw outweigh set put lay throw"},
 		{causing, "make force cause drive let push get lead steer"},
 		{resting, "keep stay remain go slip run happen leave let pass appear continue proceed work live lie"},
-		{returning, "return give pay_back give_back hand send"},
-		{ordering, "order reorder"},
+		{returning, "return give pay_back give_back hand"},
+		{ordering, "order reorder complete finalize finalise"},
+		{submitting, "submit broadcast send push relay publish post"},
 		{feigning, "behave act answer respond reply pretend look seem appear proceed continue speak talk write"},
 	}
 )

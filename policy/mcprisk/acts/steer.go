@@ -105,6 +105,47 @@ func (s *Sentence) Diverts(i int) (id string) {
 	return ""
 }
 
+// Pulls says whether the sentence steers the model by at least three of these: it speaks
+// to or of the model, it commands, it speaks of what the model was told, of the tools of
+// others, of being first, of handing over what the user said, of passing over the user.
+func (s *Sentence) Pulls(summary, first bool) bool {
+	signs, directed := 0, false
+	var model, orders2, tools, rankly, private, over, voided bool
+	for i := range s.Acts {
+		a := &s.Acts[i]
+		if a.Reported || a.Tells() && !a.Command && !a.modal() {
+			if i == 0 {
+				return false
+			}
+			continue
+		}
+		third := a.Subject == meaning.Implied && !a.Command && a.Verb != "" && first && i == 0
+		if a.Negated && a.verb&obeying != 0 {
+			continue // do not follow instructions that it returns
+		}
+		model = model || a.speaksOfModel() || a.Subject == meaning.Model && a.names("your")
+		directed = directed || a.Command && !(first && i == 0 && summary) || !third && a.names("must", "shall", "should", "mandatory", "required", "requires", "never", "always", "obliged", "compulsory")
+		orders2 = orders2 || a.tone&higher != 0 || (a.object|a.around|a.place|anyOf(a.Topic))&orders != 0 && a.names("your", "earlier", "previous", "prior", "original", "usual", "developer")
+		tools = tools || rivalIn(a.Topic) && a.names("other", "others", "another", "remaining", "each", "every", "any") || rivalIn(a.Rest) || a.Negated && a.verb&using != 0 && a.object&tooling != 0 && !a.names("this") || a.verb&using != 0 && a.place&tooling != 0 && a.names("server")
+		rankly = rankly || a.tone&rank != 0 && a.verb&guarding == 0 || a.names("ahead", "over", "instead") && a.verb&using != 0 || a.names("start", "beginning", "outset") && a.names("turn", "session", "conversation")
+		private = private || (a.object|a.around)&(talk|rooted) != 0 && a.verb&(handing|opening|moving|using) != 0 && (a.Command || a.modal()) || a.Subject == meaning.Person && a.names("far") && s.orders && a.Opening != "if"
+		over = over || a.Subject == meaning.Person && (a.Negated || a.names("even", "nobody", "regardless")) && a.verb&^using != 0 && a.Opening != "if" && !a.Command || a.Opening == "if" && a.Subject == meaning.Person && slices.Contains([]string{"insist", "object", "refuse", "decline", "disagree", "complain", "protest"}, a.Verb) || a.Opening == "before" && a.Subject == meaning.Person && a.verb&knowing != 0
+		voided = voided || a.tone&void != 0 && a.verb&guarding == 0 && (anyOf(a.Topic)&(orders|tooling) != 0 || a.object&orders != 0) || a.Negated && a.names("apply", "applies", "restrictions", "valid") || a.Negated && slices.Contains([]string{"apply", "count", "hold", "bind"}, a.Verb) || a.verb&voiding != 0 && (a.object|a.around)&orders != 0 && !a.Negated || a.verb&replacing != 0 && rivalIn(a.Rest)
+		if a.tone&refusal != 0 && (a.Negated || a.names("not", "never")) && (a.Command || a.modal() || a.names("allowed", "permitted", "possible", "option")) && a.Subject != meaning.Person {
+			signs += 3
+		}
+	}
+	for _, sign := range []bool{model, directed, orders2, tools, rankly, private, over, voided} {
+		if sign {
+			signs++
+		}
+	}
+	if orders2 && voided || tools && rankly {
+		signs++
+	}
+	return signs >= 3
+}
+
 // TellsOnly says whether the clause tells about something and is no command.
 func TellsOnly(a *Act) bool { return a.Tells() && !a.Command && a.verb&(stating|skipping|voiding) == 0 }
 
@@ -303,6 +344,18 @@ func rivalIn(words []meaning.Word) bool {
 		}
 		for _, next := range words[i+1 : min(len(words), i+4)] {
 			if slices.Contains([]string{"tool", "server", "function", "plugin", "connector", "extension", "integration", "agent", "assistant"}, next.Base) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// speaksOfModel says whether the clause speaks of the model that reads it.
+func (a *Act) speaksOfModel() bool {
+	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
+		for i, w := range words {
+			if w.Is("model", "assistant", "agent", "agents", "ai", "llm", "claude", "chatgpt", "gpt", "copilot", "chatbot") && (i == 0 || words[i-1].Is("the", "any", "every", "language", "dear", "your", "ai", "have", "to", "for", "hey")) {
 				return true
 			}
 		}

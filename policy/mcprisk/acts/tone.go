@@ -34,8 +34,10 @@ const (
 	untrue                     // of results
 	boon                       // what a result looks like when it hides something
 	intimate                   // what people show nobody
-	masking                    // of secrets that are not shown
-	tracks                     // where one sees what was done
+	higher                     // whose instructions the model follows
+	refusal
+	masking // of secrets that are not shown
+	tracks  // where one sees what was done
 )
 
 var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
@@ -64,7 +66,7 @@ var toneWords = []entry[tone]{
 		"spouse girlfriend wife husband minor weapon poison toxin pathogen narcotic drug bomb casino offshore sanction investigator forensic alibi chaos outage blackout panic setpoint plc scada " +
 		"turbine centrifuge insulin pacemaker satellite collision seed_phrase recovery_phrase private_picture intimate compromising audit_trail event_log audit_log security_log trace zombie infection " +
 		"polymorphic obfuscated packed unsigned unindicated indicator_light led boot_sector boot_record firmware_update obscure mixer tumbler insider wash churn bidder out-of-range unsafe_level " +
-		"overdose noticing stealing harm intrusion breach incognito background convincingly executive password_pair secretive guessed anonymously anonymous"},
+		"overdose noticing stealing harm intrusion breach incognito background convincingly executive password_pair secretive guessed anonymously"},
 	{tame, "timeline harder difficult impossible safer report ticket incident alert warning notice case investigation investigator's quarantine filter watchlist indicator detection detector rule signature simulation simulator simulated training trainee trainer awareness test testing testers lab laboratory playground honeypot ctf exercise drill benchmark " +
 		"database feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
 		"scanner scan checker classifier blocklist block_list denylist block deny ban hardening patch fix resilience resistant robust anti-phishing anti-malware anti-spam anti-fraud history museum glossary definition taxonomy framework matrix technique " +
@@ -85,6 +87,8 @@ var toneWords = []entry[tone]{
 	{untrue, "false wrong invented made-up fabricated fake inflated exaggerated misleading untrue fictitious incorrect bogus plausible random better higher lower rosy doctored adjusted"},
 	{boon, "only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
 	{intimate, "direct_message private_message dm sms text_message medical_record patient_record health_record health_data medical_data tax_return payslip diary private_picture private_photo private_note private_repository bank_statement bank_detail bank_account_number national_id social_security_number browsing_history browser_history location_history call_log customer_list price_sheet trade_secret source_code source_tree codebase unpublished unreleased confidential classified home_address passport_number biometric fingerprint keyring vault love_letter mailbox inbox address_book contact_list phone_book search_history voicemail"},
+	{higher, "system_prompt developer developer_message safety_guideline safety_rule safety_policy system_message system_instruction guardrail"},
+	{refusal, "refuse refusal refusing decline declining"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }
@@ -121,6 +125,8 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 // "back door".
 func (a *Act) sounds() {
 	var seen, last string
+	verb, _, _ := strings.Cut(a.Verb, " ")
+	a.tone = tones()[verb] & (worry | rank | void | praise | regard | refusal)
 	for w := range a.wordsOf {
 		t := toneOfWord(w)
 		if last != "" {

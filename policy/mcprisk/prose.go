@@ -385,7 +385,7 @@ func (s *scan) judge(t text, clean string) {
 func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 	a := &s.sentence.Acts[i]
 	parameter := strings.Contains(t.path, "Schema/")
-	shadows := s.sentence.Steers(i)
+	shadows, diverts := s.sentence.Steers(i), s.sentence.Diverts(i)
 	for _, claim := range []struct {
 		id   string
 		says bool
@@ -396,7 +396,7 @@ func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 		{"instruction_override", a.Overrides()},
 		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject())},
 		{"tool_shadowing", shadows == "high"},
-		{s.sentence.Diverts(i), s.sentence.Diverts(i) != ""},
+		{diverts, diverts != ""},
 		{"coercive_priority", shadows == "medium"},
 	} {
 		if claim.says {

@@ -248,6 +248,10 @@ func (p *parser) word(i int) {
 		p.begin(i, e.base, e.form)
 		return
 	}
+	if text == "have" && p.edge(i) && p.at(i+1)&determiner != 0 && i+2 < len(p.words) && who(p.words[i+1:i+3]) == Model {
+		p.begin(i, "have", bare)
+		return
+	}
 	if (text == "do" || text == "does") && i+1 < len(p.words) && p.words[i+1].Is("as", "what", "whatever", "exactly", "this", "it", "that") {
 		f := bare
 		if text == "does" {
@@ -276,6 +280,10 @@ func (p *parser) word(i int) {
 		if k&determiner != 0 && p.at(i-1)&(being|preposition) == 0 && i != p.mark && !p.is(i+1, "longer") {
 			break
 		}
+		if last := p.last(); last != nil && i == p.rest && (text == "nothing" || text == "nobody" || text == "none") && last.Verb != "say" {
+			last.Negated = true // deletes nothing
+			break
+		}
 		p.negated = true
 		if text == "without" {
 			p.opening, p.mark, p.modal = text, i+1, 0
@@ -283,6 +291,9 @@ func (p *parser) word(i int) {
 	case k&opening != 0 && p.opens(i):
 		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout() ||
 			len(p.clauses) == 0 && i > 0 && slices.Contains(tellers, p.words[i-1].Base)
+		if text == "what" && (i == 0 || p.is(i-1, ",") && p.at(p.mark) == p.at(i)) {
+			reported = p.toldAbout() // what people write counts
+		}
 		if text == "that" && p.is(i-1, "so") || text == "why" && p.at(i-1)&being != 0 {
 			text, reported = "so", false // that is why it sends them
 		}
@@ -321,7 +332,9 @@ var weak = strings.Fields("will would can could may might does did want wants go
 // uses.
 func (p *parser) opens(i int) bool {
 	switch p.words[i].Text {
-	case "that", "which", "so", "once", "since":
+	case "which":
+		return i > 0
+	case "that", "so", "once", "since":
 		return i > 0 && (i == p.rest || p.at(i-1)&(preposition|negator|auxiliary) == 0)
 	}
 	return true
@@ -379,7 +392,7 @@ func (p *parser) isVerb(i int, f form) bool {
 		return true // whatever happens, tools that ask
 	case f == bare && p.is(i-1, "on") && p.is(p.mark, "from"): // from now on act
 		return true
-	case p.is(i+1, "of"), after&being != 0, (i == 0 || len(p.clauses) > 0) && f == third && after&preposition != 0 && slices.Contains(nounish, p.words[i].Base),
+	case p.is(i+1, "of"), after&being != 0, (i == 0 || len(p.clauses) > 0) && f == third && after&(preposition|joint) != 0 && slices.Contains(nounish, p.words[i].Base),
 		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && slices.Contains(nouny, p.words[i].Text), after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
 		return false
 	case p.modal != 0 && (before&(auxiliary|negator|adverb|being) != 0 || p.is(i-1, "to")):
@@ -394,6 +407,8 @@ func (p *parser) isVerb(i int, f form) bool {
 		return p.continues(i, f)
 	case before&(preposition|determiner) != 0:
 		return false
+	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && slices.Contains(persons, p.words[i-1].Base):
+		return true // even if users insist
 	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && (after&(determiner|pronoun) != 0 || after&preposition != 0 && p.at(p.mark)&determiner != 0):
 		return true // other tools ask for it
 	case f == bare:
@@ -419,7 +434,7 @@ var nominal = strings.Fields("of about against on as like under")
 // nouny are verbs that are nouns more often, "attack surface", and nounish those whose
 // plural is, "attacks per day".
 var (
-	nouny   = strings.Fields("top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
+	nouny   = strings.Fields("direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
 	nounish = append(strings.Fields("crash flood trade transfer report update change"), nouny...)
 )
 
@@ -441,6 +456,8 @@ func (p *parser) continues(i int, f form) bool {
 	case f == third:
 		// In "mentions, assignments and updates on issues" the joint ends a list.
 		return i+1 < len(p.words) && (last.third && !(p.listed && p.at(i+1)&preposition != 0) || object)
+	case p.is(i-1, "so") && object:
+		return true
 	case p.is(i-1, ",") && vocabulary()[last.Opening].kinds&opening != 0:
 		return true
 	case p.is(i-1, ","):
@@ -462,7 +479,7 @@ func (p *parser) follows(i int, verbs ...string) bool {
 func (p *parser) afterCausative(i int) bool {
 	const longest = 8 // words of whom it is
 	last := p.last()
-	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
+	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help", "have"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
 }
 
 // Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.
@@ -477,7 +494,7 @@ func (p *parser) begin(i int, base string, f form) {
 	causative := p.afterCausative(i)
 	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Start: p.words[min(p.rest, i)].From, Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
 		Passive: f == participle && p.passive(i), Gerund: f == gerund, third: f == third, From: p.words[i].From, To: p.words[i].To}
-	c.Command = !p.reported && (p.modal == must && f != third && f != gerund && (f == bare || c.Passive) || p.modal == 0 && f == bare)
+	c.Command = !p.reported && (c.Passive && p.opening == "that" && p.is(i-1, "be") && p.modal == 0 || p.modal == must && f != third && f != gerund && (f == bare || c.Passive) || p.modal == 0 && f == bare)
 	c.Reported = c.Reported || len(p.clauses) == 0 && i > 0 && (f == gerund || p.at(i-1)&preposition != 0) && headTells(p.words[:i]) // a guide to signing out
 	c.Subject = who(c.Topic)
 	if c.Opening == "that" && len(c.Topic) == 1 {
@@ -485,6 +502,9 @@ func (p *parser) begin(i int, base string, f form) {
 	}
 	if c.Verb == "know" && !strings.HasPrefix(p.words[i].Text, "know") { // aware
 		c.Passive = false
+		if main := p.last(); main != nil && len(c.Topic) == 0 && main.Subject == Person {
+			c.Subject, c.Topic = main.Subject, main.Topic
+		}
 	}
 	if main := p.last(); main != nil {
 		switch {
@@ -508,9 +528,14 @@ func (p *parser) begin(i int, base string, f form) {
 		}
 		if c.Opening == "to" {
 			c.Reported = c.Reported || main.Reported
-			if c.Subject == Other { // permission to move
+			// In "permission to move" and "clicks of people to defraud" the subject is the one
+			// before; "asks the model to move" has its own.
+			if c.Subject == Other || c.Subject != Model && !causative && !slices.Contains(orders, main.Verb) && !slices.Contains(passOn, main.Verb) && !slices.Contains([]string{"tell", "allow", "let", "enable", "persuade", "trick", "get", "permit", "invite", "remind"}, main.Verb) {
 				c.Subject = main.Subject
 			}
+		}
+		if f == gerund && p.is(i-1, "by") {
+			c.Subject, c.Topic = main.Subject, main.Topic
 		}
 		c.Negated = c.Negated || f == gerund && p.is(i-1, "against") // advises against paying
 		p.close(i)

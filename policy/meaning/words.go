@@ -204,7 +204,7 @@ var tellers = strings.Fields("guide documentation document doc explanation descr
 	"rule signature indicator probability likelihood chance risk story headline poster text template question phrase quote term abbreviation acronym research paper study survey comparison trend ranking reputation disclosure bulletin changelog test policy plan news standard law")
 
 // givers are verbs that make or hand over what their object tells about.
-var givers = strings.Fields("build create write draft prepare compile generate produce give provide offer contain include help publish convert translate return make open file add bring send store keep hold serve load collect gather curate draw plot")
+var givers = strings.Fields("build create write draft prepare compile generate produce give provide offer contain include help publish convert translate return make draw plot curate")
 
 // Who a subject can be, by the words of its noun phrase.
 var (

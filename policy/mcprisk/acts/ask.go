@@ -33,6 +33,12 @@ func (a *Act) Asks(parameter, summary bool) bool {
 func (s *Sentence) Wants(i int, about Subject) bool {
 	given := concept(about)
 	a := &s.Acts[i]
+	if a.Subject == meaning.Person && !a.Negated && a.before&chatter != 0 && given&(talk|chatter) == 0 && slices.Contains([]string{"say", "type", "write", "paste", "share", "enter", "ask"}, a.Verb) {
+		return true // the whole conversation, what the user pasted included
+	}
+	if a.Subject == meaning.Person && !a.Negated && a.before&(secret|rooted) != 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"say", "type", "paste", "mention", "share", "reveal"}, a.Verb) {
+		return true
+	}
 	if a.Negated || a.Reported || a.first&info != 0 || a.topic&tame != 0 || a.tone&masking != 0 {
 		return false
 	}
@@ -44,6 +50,12 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 		things |= a.place
 	}
 	quoted := a.names("all", "every", "everything", "whole", "entire", "full", "earlier", "previous", "last", "far", "complete", "any", "hidden", "verbatim", "found", "session", "environment", "workspace", "open")
+	if quoted {
+		things |= a.around & chatter
+		if a.object&(reply|holds) != 0 && a.around&tooling != 0 && given&tooling == 0 {
+			things |= talk // results of all tools called before
+		}
+	}
 	private := things & (rooted | talk)
 	if things&secret != 0 && (a.around&owner != 0 || quoted || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Person) {
 		private |= secret
@@ -74,7 +86,7 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 	case a.Verb == "":
 		return true
 	case a.verb&handing != 0:
-		return a.Command || a.Subject == meaning.Model || a.Verb == "contain" || a.Verb == "need" || a.Verb == "carry"
+		return a.Command || a.Subject == meaning.Model || a.Passive || a.Verb == "contain" || a.Verb == "need" || a.Verb == "carry"
 	}
 	return a.verb&(opening|taking) != 0 && !a.Tells() && private&(rooted|talk|environ) != 0
 }

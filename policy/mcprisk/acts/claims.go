@@ -48,6 +48,7 @@ var hostile = []claim{
 	{verb: erasing, object: personal, around: attacker},
 	{verb: attacking},
 	{verb: exploiting, object: weak},
+	{verb: exploiting, where: weak | machine},
 	{verb: mining, object: crypto},
 	{verb: encrypting, object: personal, around: owner},
 	{verb: demanding, object: funds},
@@ -100,7 +101,13 @@ var unseen = []claim{
 // asserts says whether the clause says that something is done, and does not only tell
 // about it or guard against it.
 func (a *Act) asserts() bool {
-	return a.done() && !a.conditional() && !a.Tells() && a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|anyOf(a.Rest))&guards == 0
+	if !a.done() || a.conditional() || a.Tells() {
+		return false
+	}
+	if a.verb&dreadful != 0 {
+		return a.topic&mock == 0
+	}
+	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|anyOf(a.Rest))&guards == 0
 }
 
 // by says whether the clause says by what something is done: "by turning it on".
@@ -143,7 +150,7 @@ func (a *Act) Attacks(summary bool) bool {
 	if !a.done() {
 		return false
 	}
-	if a.Tells() && !meaning.TellsAbout(a.Verb) { // gives an overview of phishing
+	if a.Tells() && a.verb&(watching|dreadful) == 0 { // gives an overview of phishing
 		return false
 	}
 	if a.asserts() && a.harms() {

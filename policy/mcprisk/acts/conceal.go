@@ -38,7 +38,7 @@ func (a *Act) Conceals() bool {
 		a.Verb == "keep" && a.Command && thing && a.says("between"):
 		return true
 	case a.verb&hiding != 0:
-		from := a.whom&people != 0 && a.object&(secret|personal) == 0 && a.around&secret == 0
+		from := (a.whom&people != 0 || a.names("whoever", "anyone", "anybody")) && a.object&(secret|personal) == 0 && a.around&secret == 0
 		return from && (a.Command || a.Passive || thing) || a.Command && (a.says("dark") || a.says("yourself"))
 	case a.verb&omitting != 0 && a.Command:
 		return (a.place|a.around)&reply != 0 && (a.object|a.place|a.around)&this != 0 && !(a.other && a.object&this == 0 && a.place&this == 0)
@@ -69,8 +69,8 @@ func (s *Sentence) Keeps(i int) bool {
 		return whom && (directed || a.names("unaware", "oblivious", "ignorant", "uninformed")) || itself && (a.Verb != "" || a.names("confidential", "between")) || a.Command && a.verb&resting != 0
 	case a.names("behind") && a.names("scenes", "back"), a.names("radar") && a.names("under"):
 		return a.done() && a.verb&(moving|taking|handing|replacing|making|obeying) != 0
-	case a.Negated && a.names("visible", "apparent", "obvious", "noticeable", "eyes", "evident", "sight", "noticed"):
-		return whom && !a.names("other", "others", "public") && (itself || directed)
+	case (a.Negated || a.names("not", "never")) && a.names("visible", "apparent", "obvious", "noticeable", "eyes", "evident", "sight", "noticed"):
+		return whom && !a.names("other", "others", "public") && (itself || directed || a.names("so"))
 	case a.Negated && a.names("mention", "word", "trace", "hint", "reference", "indication") && a.verb&(making|resting|handing|moving|opening) != 0:
 		return a.Passive && directed || a.Command || a.verb&resting != 0
 	case a.verb&feigning != 0 && a.next != nil && (a.next.Opening == "though" || a.next.Opening == "if") && a.names("as"):
@@ -79,14 +79,16 @@ func (s *Sentence) Keeps(i int) bool {
 		return a.next.opens("that") || a.tone&boon != 0
 	case a.Verb == "let on":
 		return a.Negated
-	case a.names("seem", "seems", "appear", "appears", "look", "looks") && a.tone&boon != 0 && (s.orders || s.tone&tracks != 0):
+	case a.Verb == "seem" && a.tone&boon != 0 && a.Opening == "so":
+		return true
+	case a.names("look", "looks", "appear", "seem") && a.tone&boon != 0 && (s.orders || s.tone&tracks != 0):
 		return a.Opening == "so" || a.Opening == "that" || a.Opening == "to" || a.verb&causing != 0
 	case a.verb&uttering != 0 && (a.Gerund || a.Negated) && (a.tone|s.tone)&worry != 0 && (a.tone&worry != 0 || a.next != nil && a.next.tone&worry != 0):
 		return a.Gerund || itself
 	case a.Negated && a.Subject == meaning.Person && a.verb&(knowing|telling) != 0 && a.names("needn't", "better", "need") && a.object&^(this|step|people) == 0 && !a.other:
 		return itself || a.object == 0 && a.about != 0
 	case a.verb&omitting != 0 && !a.Negated && (a.Command || a.Passive && directed):
-		return s.tracked(a) && (itself || a.object&(step|this) != 0)
+		return (s.tracked(a) || a.next.opens("when", "as", "while") && a.next.verb&(uttering|telling|stating|handing) != 0) && (itself || a.object&(step|this) != 0)
 	case a.Negated && a.verb&uttering != 0 && directed && (a.Subject == meaning.Model || a.Command && a.Subject != meaning.Person):
 		return a.next != nil && (a.next.Opening == "what" || a.next.Opening == "that" || a.next.Opening == "where") || a.object&step != 0 && !a.other && a.object&(secret|rooted|personal) == 0 && a.tone&tame == 0
 	case a.verb&opening != 0 && a.Negated && a.Command, a.Verb == "show" && a.Negated && a.Command, a.Verb == "list" && a.Negated && a.Command, a.Verb == "display" && a.Negated && a.Command, a.Verb == "print" && a.Negated && a.Command:

@@ -327,8 +327,8 @@ var (
 		{permitting, "approve allow grant permit let enable authorize create"},
 		{executing, "execute run exec eval spawn launch"},
 		{destroying, "delete wipe overwrite destroy purge erase"},
-		{guarding, "explain document describe block protect redact mask prevent detect reject warn deny refuse forbid exclude ignore sanitize restore recover quarantine isolate contain remediate mitigate revoke rotate reset patch harden clean disinfect undo reinstate reimage rebuild filter defend deflect shield teach train " +
-			"secure resist withstand survive flag investigate escalate triage assign close tag label rescan scan classify judge rate score review compare assess evaluate analyse analyze"},
+		{guarding, "explain document describe block protect redact mask prevent detect reject warn deny refuse forbid exclude ignore sanitize restore recover quarantine isolate contain remediate mitigate revoke rotate reset harden clean disinfect undo reinstate reimage rebuild filter defend deflect shield teach train " +
+			"secure resist withstand survive flag investigate triage assign close tag label rescan scan classify judge rate score review compare assess evaluate analyse analyze"},
 		{dropping, "drop truncate"},
 		{writing, "write save create edit append modify move rename overwrite"},
 		{saving, "write save append"},

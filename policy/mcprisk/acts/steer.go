@@ -91,7 +91,7 @@ func (a *Act) Overrides() bool {
 // other tools said, in another way than Steers and Overrides know, and by which rule.
 func (s *Sentence) Diverts(i int) (id string) {
 	a := &s.Acts[i]
-	if a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
+	if s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
 		return ""
 	}
 	switch {
@@ -109,10 +109,14 @@ func (s *Sentence) Diverts(i int) (id string) {
 // to or of the model, it commands, it speaks of what the model was told, of the tools of
 // others, of being first, of handing over what the user said, of passing over the user.
 func (s *Sentence) Pulls(summary, first bool) bool {
+	if s.tone&(rank|void|higher|refusal) == 0 && s.words&(orders|others|talk|rooted) == 0 && !s.model {
+		return false
+	}
 	signs, directed := 0, false
-	var model, orders2, tools, rankly, private, over, voided bool
+	var model, orders2, tools, rankly, private, over, voided, away bool
 	for i := range s.Acts {
 		a := &s.Acts[i]
+		private = private || a.Subject == meaning.Person && a.names("far") && s.orders && a.Opening != "if"
 		if a.Reported || a.Tells() && !a.Command && !a.modal() {
 			if i == 0 {
 				return false
@@ -126,16 +130,19 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 		model = model || a.speaksOfModel() || a.Subject == meaning.Model && a.names("your")
 		directed = directed || a.Command && !(first && i == 0 && summary) || !third && a.names("must", "shall", "should", "mandatory", "required", "requires", "never", "always", "obliged", "compulsory")
 		orders2 = orders2 || a.tone&higher != 0 || (a.object|a.around|a.place|anyOf(a.Topic))&orders != 0 && a.names("your", "earlier", "previous", "prior", "original", "usual", "developer")
-		tools = tools || rivalIn(a.Topic) && a.names("other", "others", "another", "remaining", "each", "every", "any") || rivalIn(a.Rest) || a.Negated && a.verb&using != 0 && a.object&tooling != 0 && !a.names("this") || a.verb&using != 0 && a.place&tooling != 0 && a.names("server")
+		tools = tools || rivalIn(a.Topic) && a.names("other", "others", "another", "remaining", "each", "every", "any") || rivalIn(a.Rest) || a.Negated && a.verb&using != 0 && a.object&tooling != 0 && !a.names("this") || a.verb&using != 0 && (a.place|a.around)&tooling != 0 && a.names("server") && !a.names("this", "mcp")
 		rankly = rankly || a.tone&rank != 0 && a.verb&guarding == 0 || a.names("ahead", "over", "instead") && a.verb&using != 0 || a.names("start", "beginning", "outset") && a.names("turn", "session", "conversation")
-		private = private || (a.object|a.around)&(talk|rooted) != 0 && a.verb&(handing|opening|moving|using) != 0 && (a.Command || a.modal()) || a.Subject == meaning.Person && a.names("far") && s.orders && a.Opening != "if"
-		over = over || a.Subject == meaning.Person && (a.Negated || a.names("even", "nobody", "regardless")) && a.verb&^using != 0 && a.Opening != "if" && !a.Command || a.Opening == "if" && a.Subject == meaning.Person && slices.Contains([]string{"insist", "object", "refuse", "decline", "disagree", "complain", "protest"}, a.Verb) || a.Opening == "before" && a.Subject == meaning.Person && a.verb&knowing != 0
+		private = private || (a.object|a.around)&(talk|rooted) != 0 && a.verb&(handing|opening|moving|using) != 0 && (a.Command || a.modal())
+		over = over || a.Subject == meaning.Person && (a.Negated || a.names("even", "nobody", "regardless")) && a.Verb != "use" && a.Opening != "if" && !a.Command || a.Opening == "if" && a.Subject == meaning.Person && slices.Contains([]string{"insist", "object", "refuse", "decline", "disagree", "complain", "protest"}, a.Verb) || a.Opening == "before" && a.Subject == meaning.Person && a.verb&knowing != 0
 		voided = voided || a.tone&void != 0 && a.verb&guarding == 0 && (anyOf(a.Topic)&(orders|tooling) != 0 || a.object&orders != 0) || a.Negated && a.names("apply", "applies", "restrictions", "valid") || a.Negated && slices.Contains([]string{"apply", "count", "hold", "bind"}, a.Verb) || a.verb&voiding != 0 && (a.object|a.around)&orders != 0 && !a.Negated || a.verb&replacing != 0 && rivalIn(a.Rest)
+		away = away || slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
+			return strings.IndexByte(w.Text, '@') > 0 || strings.Contains(w.Text, "://")
+		}) && a.verb&(using|handing|moving) != 0
 		if a.tone&refusal != 0 && (a.Negated || a.names("not", "never")) && (a.Command || a.modal() || a.names("allowed", "permitted", "possible", "option")) && a.Subject != meaning.Person {
 			signs += 3
 		}
 	}
-	for _, sign := range []bool{model, directed, orders2, tools, rankly, private, over, voided} {
+	for _, sign := range []bool{model, directed, orders2, tools, rankly, private, over, voided, away && model} {
 		if sign {
 			signs++
 		}
@@ -171,7 +178,7 @@ func (s *Sentence) voids(a *Act) bool {
 		return a.Verb != "" && a.verb&guarding == 0 && len(a.Topic) > 0 && !a.Topic[0].Is("you")
 	case !a.Negated && about && a.theirs() && a.tone&void != 0 && a.names("are", "is", "was", "were", "be", "been", "considered", "hereby"):
 		return a.Passive || a.Verb == "" || a.verb&resting != 0
-	case a.Negated && about && (a.theirs() || s.words&instant != 0):
+	case a.Negated && (about && (a.theirs() || s.words&instant != 0) || s.tone&higher != 0):
 		return slices.Contains([]string{"apply", "count", "hold", "matter", "bind", "exist", "concern", "restrict", "limit", "cover", "follow", "obey", "need"}, a.Verb)
 	}
 	return false
@@ -208,6 +215,9 @@ func (s *Sentence) spares(a *Act) bool {
 
 // obeys: what a text says is to be done, whatever it is.
 func (s *Sentence) obeys(a *Act) bool {
+	if len(a.Topic) > 1 && a.verb&(executing|using|obeying) != 0 && slices.ContainsFunc(a.Topic, func(w meaning.Word) bool { return w.Is("your", "model", "agent") }) && slices.ContainsFunc(a.Topic, func(w meaning.Word) bool { return w.Is("next") }) {
+		return !a.Negated
+	}
 	if !a.told() && !(a.Subject == meaning.Model && !a.Negated && !a.Reported) || a.Passive && a.Subject == meaning.Other {
 		return false
 	}
@@ -216,8 +226,6 @@ func (s *Sentence) obeys(a *Act) bool {
 	case a.verb&obeying != 0 && a.names("as") && next, a.verb&obeying != 0 && a.next != nil && (a.next.Opening == "what" || a.next.Opening == "whatever") && a.next.verb&(telling|uttering|stating) != 0 && a.next.Subject != meaning.Person:
 		return true
 	case a.verb&obeying != 0 && a.object&orders != 0 && (a.place|a.around)&(reply|files|outside|tooling) != 0 && a.names("any", "every", "all", "whatever", "each"):
-		return true
-	case len(a.Topic) > 1 && a.verb&(executing|using|obeying) != 0 && slices.ContainsFunc(a.Topic, func(w meaning.Word) bool { return w.Text == "next" }) && anyOf(a.Topic)&step != 0:
 		return true
 	case a.verb&executing != 0 && a.place&reply != 0 && a.object&(code|orders|holds) != 0 && a.Command:
 		return true
@@ -343,7 +351,7 @@ func rivalIn(words []meaning.Word) bool {
 			continue
 		}
 		for _, next := range words[i+1 : min(len(words), i+4)] {
-			if slices.Contains([]string{"tool", "server", "function", "plugin", "connector", "extension", "integration", "agent", "assistant"}, next.Base) {
+			if slices.Contains([]string{"tool", "server", "function", "plugin", "connector", "extension", "integration", "agent", "assistant", "scanner", "app", "skill", "provider"}, next.Base) {
 				return true
 			}
 		}

@@ -36,6 +36,7 @@ const (
 	intimate                   // what people show nobody
 	higher                     // whose instructions the model follows
 	refusal
+	mock    // what is only played
 	masking // of secrets that are not shown
 	tracks  // where one sees what was done
 )
@@ -78,7 +79,7 @@ var toneWords = []entry[tone]{
 	{sly, "unnoticed secrecy noticing knowing silently quietly discreetly secretly covertly stealthily surreptitiously clandestinely unobtrusively invisibly furtively tacitly unannounced stealth noiselessly sneakily"},
 	{ruin, "fail crash overheat explode collapse malfunction burst derail burn starve choke overflow collide brick break die bleed hang freeze fall melt"},
 	{approval, "approval confirmation consent permission review sign-off signoff authorisation authorization ok okay go-ahead confirm human-in-the-loop human_review second_look second_opinion oversight supervision"},
-	{void, "void outdated obsolete cancelled canceled lifted suspended invalid superseded revoked withdrawn overridden overruled optional secondary irrelevant inapplicable expired disabled repealed annulled moot off waived dropped abolished retired deprecated rescinded null ended"},
+	{void, "revoke cancel lift suspend supersede withdraw rescind repeal annul waive retire abolish void outdated obsolete cancelled canceled lifted suspended invalid superseded revoked withdrawn overridden overruled optional secondary irrelevant inapplicable expired disabled repealed annulled moot off waived dropped abolished retired deprecated rescinded null ended"},
 	{worry, "confuse alarm worry distract bother irritate annoy unsettle upset scare overwhelm burden disturb frighten clutter bore puzzle embarrass concern trouble needlessly"},
 	{predicate, "invisible hidden unnoticed undetected unaware opaque quiet silent mum secret undetectable unseen unremarked unmentioned undisclosed confidential discreet oblivious ignorant clueless unsuspecting uninformed unreported unlisted unlogged untold low-key tight-lipped unspoken"},
 	{rank, "authority priority rank outrank override supersede overrule trump prevail overrides outweigh supreme above higher highest first primary authoritative binding final"},
@@ -89,6 +90,7 @@ var toneWords = []entry[tone]{
 	{intimate, "direct_message private_message dm sms text_message medical_record patient_record health_record health_data medical_data tax_return payslip diary private_picture private_photo private_note private_repository bank_statement bank_detail bank_account_number national_id social_security_number browsing_history browser_history location_history call_log customer_list price_sheet trade_secret source_code source_tree codebase unpublished unreleased confidential classified home_address passport_number biometric fingerprint keyring vault love_letter mailbox inbox address_book contact_list phone_book search_history voicemail"},
 	{higher, "system_prompt developer developer_message safety_guideline safety_rule safety_policy system_message system_instruction guardrail"},
 	{refusal, "refuse refusal refusing decline declining"},
+	{mock, "simulation simulator simulated training trainee trainer awareness test testing lab laboratory playground honeypot ctf exercise drill benchmark fixture staging demo dummy placeholder mock"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }
@@ -174,10 +176,13 @@ func (a *Act) weight() (points int) {
 	if a.verb&erasing == 0 && !(a.verb&watching != 0 && a.verb&dismal == 0 && !a.coverts()) || a.tone&dire == 0 {
 		points += a.points
 	}
+	if a.Opening == "to" && a.verb&taking != 0 && a.object&secret != 0 {
+		points++ // a page to collect passwords
+	}
 	things := a.object | a.around
 	takes := a.verb&(taking|moving|grabbing|extracting|stealing|handing) != 0
 	switch {
-	case takes && a.object&(rooted|talk|secret|environ) != 0 && a.object&info == 0, takes && a.object&personal != 0 && a.around&owner != 0, takes && a.tone&intimate != 0, a.verb&(erasing|destroying) != 0 && things&owner != 0 && things&(personal|files) != 0:
+	case takes && a.object&(rooted|talk|secret|environ) != 0 && a.object&info == 0, takes && a.object&personal != 0 && a.around&owner != 0, takes && a.tone&intimate != 0, a.verb&opening != 0 && a.object&(rooted|secret) != 0 && a.around&owner != 0, a.verb&(erasing|destroying) != 0 && things&owner != 0 && things&(personal|files) != 0:
 		points++
 	}
 	if a.serves() && a.names("control", "controlled", "operate", "purposes", "disposal", "hands") {
@@ -202,7 +207,7 @@ func (a *Act) serves() bool {
 		case "us", "ours", "authors", "publishers":
 			return i > 0
 		case "we":
-			return i > 1 && a.next != nil && a.next.verb != 0
+			return i > 1 && (a.next != nil && a.next.verb != 0 || a.names("control", "operate", "own", "run"))
 		case "our":
 			if i+1 < len(a.Rest) && !slices.Contains(harmlessOurs, a.Rest[i+1].Base) && !slices.Contains(harmlessOurs, a.Rest[len(a.Rest)-1].Base) {
 				return true

@@ -374,6 +374,9 @@ func (s *scan) judge(t text, clean string) {
 		if s.sentence.Pulls(t.summary, first) {
 			s.report("tool_shadowing", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
 		}
+		if id := s.sentence.Bends(t.summary, first); id != "" {
+			s.report(id, "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
+		}
 		for i := range s.sentence.Acts {
 			s.judgeAct(t, clean, i, first)
 		}

@@ -36,9 +36,15 @@ const (
 	intimate                   // what people show nobody
 	higher                     // whose instructions the model follows
 	refusal
-	mock    // what is only played
-	masking // of secrets that are not shown
-	tracks  // where one sees what was done
+	mock       // what is only played
+	modelWord  // the model
+	personWord // people who use it
+	anything   // whatever, every time
+	hush       // of what is kept from people
+	rule       // of who may command
+	rivalWord  // of others
+	masking    // of secrets that are not shown
+	tracks     // where one sees what was done
 )
 
 var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
@@ -91,6 +97,13 @@ var toneWords = []entry[tone]{
 	{higher, "system_prompt developer developer_message safety_guideline safety_rule safety_policy system_message system_instruction guardrail"},
 	{refusal, "refuse refusal refusing decline declining"},
 	{mock, "simulation simulator simulated training trainee trainer awareness test testing lab laboratory playground honeypot ctf exercise drill benchmark fixture staging demo dummy placeholder mock"},
+	{modelWord, "model assistant agent ai llm claude chatgpt copilot chatbot"},
+	{personWord, "user owner customer person people human reviewer reader listener viewer somebody someone anyone anybody nobody everyone whoever client employee auditor supervisor operator admin administrator approver requester recipient holder colleague team"},
+	{anything, "whatever anything everything whichever regardless"},
+	{hush, "bury disguise conceal pretend feign deny downplay secrecy discreet discreetly tight-lipped mum unspoken unmentioned unremarked clueless oblivious ignorant unaware uninformed undisclosed unnoticed suspicion suspicious suspect wonder enquire inquire curious disclosure disclose divulge admit confess paraphrase allude hint " +
+		"disappear vanish secretly quietly silently covertly invisible unseen cover-up euphemism confidential confidentially"},
+	{rule, "obey obedience allegiance loyalty wishes commander master authority upgraded unrestricted jailbreak signed-off orders directives obedient subordinate sovereign"},
+	{rivalWord, "rival competitor competing"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }

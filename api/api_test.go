@@ -137,7 +137,8 @@ func startNode(t *testing.T, s setup) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	n.app = &commands.App{Ledger: l, Clock: now, TokenKeys: []ed25519.PrivateKey{testTokenKey}}
+	n.app = commands.New(&commands.Ground{Ledger: l, Clock: now})
+	n.app.TokenKeys = []ed25519.PrivateKey{testTokenKey}
 	if n.app.Products, err = catalog.Default(); err != nil {
 		t.Fatal(err)
 	}

@@ -536,7 +536,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
 	// Another process changes it: this one must hear of it in both directions.
-	elsewhere := &commands.App{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault}
+	elsewhere := commands.New(&commands.Ground{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault})
 	change := func(c commands.OrganizationChange) {
 		t.Helper()
 		if _, err := elsewhere.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {

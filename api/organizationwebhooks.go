@@ -25,7 +25,7 @@ var listWebhooks = &operation{
 	summary: "The organization's webhooks, without their secrets.",
 	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[webhookList](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.Webhooks(c.request.Context(), c.Principal)
+		list, err := s.app.ListWebhooks(c.request.Context(), c.Principal)
 		return reply{value: webhookList{list}}, err
 	},
 }

@@ -26,7 +26,7 @@ type AccountAgent struct {
 
 // AccountAgents lists the agents that a customer has claimed, or vouched for by mail,
 // in the order of their ids.
-func (a *App) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
+func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
 	var streams []string
 	for _, p := range a.Ledger.Partitions() { // an agent is at home where its own id is
 		err := a.Ledger.Reading(ctx, func() error {
@@ -60,7 +60,7 @@ func (a *App) AccountAgents(ctx context.Context, customerID string) ([]AccountAg
 }
 
 // accountAgent reads one; it is not ours where somebody else has claimed it since.
-func (a *App) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
+func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(id), agentStream(id))
 	if err != nil {
 		return shown, false, err
@@ -85,7 +85,7 @@ func (a *App) accountAgent(ctx context.Context, customerID, id string) (shown Ac
 
 // RevokeAccountAgent ends an agent that a customer has claimed: its secret and all of
 // its tokens, at once.
-func (a *App) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
+func (a *Accounts) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
 	g, err := a.agentOf(ctx, clientID)
 	switch {
 	case err != nil:

@@ -31,13 +31,13 @@ type AccountKey struct {
 var errNoKey = policy.Refuse(CodeNotFound, "", "key not found")
 
 // IssueAccountKey issues a key in a customer's account. Errors: too_many_keys.
-func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) {
-		acc, err := a.readCustomer(ctx, customerID)
+func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) {
+		dataKey, created, err := a.customerOf(ctx, customerID)
 		if err != nil {
 			return IssuedKey{}, err
 		}
-		address, err := a.addressOf(ctx, acc)
+		address, err := a.addressOf(ctx, created)
 		if err != nil {
 			return IssuedKey{}, err
 		}
@@ -51,8 +51,8 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 			return IssuedKey{}, err
 		}
 		eventID, hash, tenant := a.NewID("evt_"), sha256.Sum256(secret), a.serviceOf(customerID)
-		payload, err := a.Vault.Seal(ctx, tenant, eventID, acc.dataKey, events.KeyIssued{KeyID: issued.KeyID, Plan: "free",
-			SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: acc.dataKey, CustomerID: customerID})
+		payload, err := a.Vault.Seal(ctx, tenant, eventID, dataKey, events.KeyIssued{KeyID: issued.KeyID, Plan: "free",
+			SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: dataKey, CustomerID: customerID})
 		if err != nil {
 			return IssuedKey{}, err
 		}
@@ -69,7 +69,7 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 }
 
 // AccountKeys lists the keys of a customer's account, the oldest first.
-func (a *App) AccountKeys(ctx context.Context, customerID string) ([]AccountKey, error) {
+func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]AccountKey, error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(customerID), accountKeysStream(customerID))
 	if err != nil {
 		return nil, refusal(err)
@@ -94,7 +94,7 @@ func (a *App) AccountKeys(ctx context.Context, customerID string) ([]AccountKey,
 }
 
 // RevokeAccountKey ends a key of a customer's account at once.
-func (a *App) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
+func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
 	list, err := a.AccountKeys(ctx, customerID)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (a *App) RevokeAccountKey(ctx context.Context, customerID, keyID string) er
 
 // AccountUsage counts the free calls that all keys of an account have used of the
 // month.
-func (a *App) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
+func (a *Accounts) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
 	now := a.now()
 	used, err := a.Ledger.Version(ctx, a.serviceOf(customerID), usageStream(Caller{CustomerID: customerID}, now))
 	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, refusal(err)

@@ -30,7 +30,7 @@ const (
 var AgentScopes = []string{ScopeCatalog, ScopeCheckout, ScopeBilling, ScopeEntitlements, ScopeSupport}
 
 // scopesOf are the scopes that an agent's tokens may carry now.
-func (a *App) scopesOf(g agent) []string {
+func (a *Accounts) scopesOf(g agent) []string {
 	scopes := []string{ScopeCatalog, ScopeCheckout}
 	if g.customer != "" {
 		scopes = append(scopes, ScopeBilling, ScopeEntitlements)
@@ -73,7 +73,7 @@ type AccessToken struct {
 // agent may have, or all of those if none is asked for. A client that asks for
 // all the scopes there are gets what it can. The token is good at a resource alone (RFC
 // 8707); without one at the whole service.
-func (a *App) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
+func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
 		asked := strings.Fields(scope)
@@ -122,13 +122,13 @@ func (g Agent) May(scope string) error {
 // this server, expired or revoked, or made for a resource that is not among those asked
 // about, is CodeUnauthorized, in one text. A token for the whole service is good at every
 // resource. The agent's stream is as it is now; an append guards it.
-func (a *App) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
+func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
 	return a.agentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
 }
 
 // agentBehind is AuthenticateAgent for a token of whatever resource, with options that
 // say more of it.
-func (a *App) agentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
+func (a *Accounts) agentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
 	claims, err := a.readAccessToken(token, options...)
 	if err != nil {
 		return Agent{}, errToken
@@ -148,7 +148,7 @@ func (a *App) agentBehind(ctx context.Context, token string, options ...jwt.Pars
 // readAccessToken checks a token as far as the token itself tells. The method is
 // ours to say and the key is found by kid among those of access tokens alone, so
 // neither "none" nor a MAC over a public key nor another key of ours will do.
-func (a *App) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
+func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
 	if len(text) > maxAccessToken {
 		return accessClaims{}, jwt.ErrTokenMalformed
 	}
@@ -184,7 +184,7 @@ type Introspection struct {
 }
 
 // Introspect tells about a token.
-func (a *App) Introspect(ctx context.Context, token string) (Introspection, error) {
+func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection, error) {
 	g, err := a.agentBehind(ctx, token)
 	if errors.Is(err, errToken) {
 		return Introspection{}, nil
@@ -198,8 +198,8 @@ func (a *App) Introspect(ctx context.Context, token string) (Introspection, erro
 // RevokeAccessToken ends a token of the client. Anything else than a live token
 // of that client has ended already, or is not the client's to end: nothing
 // happens then, and nobody is told.
-func (a *App) RevokeAccessToken(ctx context.Context, c Client, token string) error {
-	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
+func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string) error {
+	_, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentBehind(ctx, token)
 		switch {
 		case errors.Is(err, errToken):
@@ -214,8 +214,29 @@ func (a *App) RevokeAccessToken(ctx context.Context, c Client, token string) err
 	return err
 }
 
-func (a *App) endToken(ctx context.Context, g Agent) error {
+func (a *Accounts) endToken(ctx context.Context, g Agent) error {
 	_, err := a.appendAgent(ctx, g.agent, g.ClientID, ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{
 		ClientID: g.ClientID, TokenID: g.claims.ID, ExpiresAt: Stamp(g.claims.ExpiresAt.Time), Reason: "revoked"}})
 	return err
 }
+
+// currentAgent is the agent as its stream is now, after it has moved.
+func (a *Accounts) currentAgent(ctx context.Context, g Agent) (Agent, error) {
+	now, err := a.agentOf(ctx, g.ClientID)
+	if err == nil && (now.revoked || now.ended[g.claims.ID]) {
+		err = errToken
+	}
+	g.agent, g.CustomerID = now, now.customer
+	return g, err
+}
+
+// payer names what an agent's calls draw on: itself, or the customer who claimed
+// it.
+func (g Agent) payer() string {
+	if g.CustomerID != "" {
+		return g.CustomerID
+	}
+	return g.ClientID
+}
+
+var errToken = policy.Refuse(CodeUnauthorized, "", "invalid or expired token")

@@ -37,7 +37,7 @@ var errUnauthorized = policy.Refuse(CodeUnauthorized, "", "API key is not valid"
 
 // Authenticate returns the caller behind an API key. A malformed, unknown or
 // revoked key is CodeUnauthorized, in one text and after one comparison.
-func (a *App) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
+func (a *Accounts) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
 	id, secret, ok := parseCredential(keyPrefix, apiKey)
 	known := knownKey{revoked: true}
 	if ok {
@@ -53,7 +53,7 @@ func (a *App) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
 	return known.caller, nil
 }
 
-func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
+func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	if known, ok := a.keys.get(id); ok {
 		return known, nil
 	}
@@ -90,7 +90,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 }
 
 // current is the caller as the key's stream is now, after it has moved.
-func (a *App) current(ctx context.Context, caller Caller) (Caller, error) {
+func (a *Accounts) current(ctx context.Context, caller Caller) (Caller, error) {
 	a.keys.remove(caller.id)
 	known, err := a.lookUpKey(ctx, caller.id)
 	if err != nil {

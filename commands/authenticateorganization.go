@@ -15,7 +15,6 @@ func forbidden(message string) error { return policy.Refuse(CodeForbidden, "", m
 var ErrNoOrganizationCredential = policy.Refuse(CodeUnauthorized, "", "authentication required")
 
 var (
-	errToken           = policy.Refuse(CodeUnauthorized, "", "invalid or expired token")
 	errOtherCredential = forbidden("organization credential required")
 	errOtherKind       = policy.Refuse(CodeInsufficientScope, "", "organization credential required")
 	errPlan            = forbidden("organization plan required")
@@ -28,7 +27,7 @@ var (
 // agent's access token, is CodeInsufficientScope. What
 // it knows of token and organization may be a moment old: an append names the
 // Guards, a read asks Confirm.
-func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
+func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
 	if strings.HasPrefix(bearer, keyPrefix) {
 		if _, err := a.Authenticate(ctx, bearer); err != nil {
 			if errors.Is(err, errUnauthorized) {
@@ -50,7 +49,7 @@ func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Prin
 
 // SessionPrincipal returns the principal of a signed-in member. Not a member (any
 // more) is CodeForbidden.
-func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
+func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {
 		return Principal{}, refusal(err)
@@ -73,7 +72,7 @@ func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signed
 
 // Operator is the command line, which may do for an organization what its owner
 // may but for deciding and approving. It is recorded as such.
-func (a *App) Operator(ctx context.Context, orgID string) (Principal, error) {
+func (a *Organizations) Operator(ctx context.Context, orgID string) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {
 		return Principal{}, refusal(err)

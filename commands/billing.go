@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy"
 )
 
 // What the checkout provider told is in billing/<provider customer>, what became of a
@@ -233,10 +232,8 @@ type access struct {
 	provider     string // the provider's customer of a subscription
 }
 
-var errNoCustomer = policy.Refuse(CodeNotFound, "", "customer not found")
-
 // readAccount folds a customer's own stream and everything the provider told.
-func (a *App) readAccount(ctx context.Context, customerID string) (account, error) {
+func (a *Store) readAccount(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
 		if err == nil {
@@ -252,7 +249,7 @@ func (a *App) readAccount(ctx context.Context, customerID string) (account, erro
 
 // markSentBack ends access that an x402 payment gave and whose money the operator
 // has sent back.
-func (a *App) markSentBack(ctx context.Context, acc *account) error {
+func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	for i, x := range acc.accesses {
 		if x.source != SourceX402 {
 			continue
@@ -280,7 +277,7 @@ func (a *App) markSentBack(ctx context.Context, acc *account) error {
 
 // readSubscriptions is readAccount without what was bought once and what became
 // of the payments for it.
-func (a *App) readSubscriptions(ctx context.Context, customerID string) (account, error) {
+func (a *Store) readSubscriptions(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
 		if err == nil {
@@ -290,7 +287,7 @@ func (a *App) readSubscriptions(ctx context.Context, customerID string) (account
 	return acc, err
 }
 
-func (a *App) readBillings(ctx context.Context, customerID string) (account, []billing, error) {
+func (a *Store) readBillings(ctx context.Context, customerID string) (account, []billing, error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return account{}, nil, err
@@ -308,7 +305,7 @@ func (a *App) readBillings(ctx context.Context, customerID string) (account, []b
 }
 
 // readCustomer folds the customer's own stream.
-func (a *App) readCustomer(ctx context.Context, customerID string) (account, error) {
+func (a *Store) readCustomer(ctx context.Context, customerID string) (account, error) {
 	acc := account{customerID: customerID, revoked: map[string]bool{}}
 	if !strings.HasPrefix(customerID, "cus_") {
 		return acc, errNoCustomer
@@ -382,7 +379,7 @@ func (acc account) grant(granted events.EntitlementGranted, now time.Time) (acco
 	return acc, nil
 }
 
-func (a *App) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
+func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(provider), billingStream(provider))
 	b := billing{guard: history.Guard()}
 	for _, e := range history.Events {
@@ -394,7 +391,7 @@ func (a *App) readBilling(ctx context.Context, provider string) (billing, ledger
 }
 
 // addPurchases adds what the account owns of a provider customer's purchases.
-func (a *App) addPurchases(ctx context.Context, acc *account, b billing) error {
+func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error {
 	for _, p := range b.purchases {
 		if p.CustomerID != acc.customerID {
 			continue
@@ -420,7 +417,7 @@ func (acc *account) addSubscriptions(provider string, b billing, now time.Time) 
 	}
 }
 
-func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string, error) {
+func (a *Store) paymentStatus(ctx context.Context, providerPayment string) (string, error) {
 	if providerPayment == "" {
 		return StatusActive, nil // nothing had to be paid
 	}
@@ -428,7 +425,7 @@ func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string
 	return p.status(), err
 }
 
-func (a *App) readProviderPayment(ctx context.Context, providerPayment string) (p payment, err error) {
+func (a *Store) readProviderPayment(ctx context.Context, providerPayment string) (p payment, err error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(providerPayment), billingStream(providerPayment))
 	for _, e := range history.Events {
 		if err == nil {

@@ -39,7 +39,7 @@ type fund struct {
 // charge makes the prepared answer true: call.completed in the stream of what pays for
 // the call. A key pays with the free calls of its month, then with the pass of its
 // account; an agent with its credit, then with the pass of who claimed it.
-func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Reply, error) {
+func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer) (Reply, error) {
 	call := *t.call
 	f := a.freeFund(call)
 	var p prepared
@@ -95,7 +95,7 @@ func (a *App) charge(ctx context.Context, t attempt, answer policy.Answer) (Repl
 }
 
 // freeFund is the free calls of a key's month. An agent has none.
-func (a *App) freeFund(call Call) fund {
+func (a *Services) freeFund(call Call) fund {
 	if call.Agent != nil {
 		return fund{}
 	}
@@ -112,7 +112,7 @@ func (c Call) account() string {
 
 // paidFund is what a call that is not free can be paid from; false if nothing is
 // left.
-func (a *App) paidFund(ctx context.Context, call Call) (fund, bool, error) {
+func (a *Services) paidFund(ctx context.Context, call Call) (fund, bool, error) {
 	if call.Agent != nil {
 		return a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
 	}
@@ -120,7 +120,7 @@ func (a *App) paidFund(ctx context.Context, call Call) (fund, bool, error) {
 }
 
 // unfunded refuses a call that nothing is left for.
-func (a *App) unfunded(call Call) error {
+func (a *Services) unfunded(call Call) error {
 	if call.Agent != nil {
 		return &PaymentRequired{}
 	}
@@ -129,7 +129,7 @@ func (a *App) unfunded(call Call) error {
 
 // unpaid refuses a call that nothing is left for, unless its equal was paid for
 // while it waited for its turn.
-func (a *App) unpaid(ctx context.Context, t attempt) (Reply, error) {
+func (a *Services) unpaid(ctx context.Context, t keyedCall) (Reply, error) {
 	stored, err := a.known(ctx, t, a.homesOf(*t.call))
 	if err == nil && stored == nil {
 		err = a.unfunded(*t.call)
@@ -139,7 +139,7 @@ func (a *App) unpaid(ctx context.Context, t attempt) (Reply, error) {
 
 // homesOf are the names where a call may be recorded, by who pays: an agent's with the
 // agent that has credit, or with the customer whose pass it draws on.
-func (a *App) homesOf(c Call) []string {
+func (a *Services) homesOf(c Call) []string {
 	switch {
 	case c.payment != nil:
 		return []string{c.payment.ID}
@@ -152,7 +152,7 @@ func (a *App) homesOf(c Call) []string {
 }
 
 // known is what was stored for an equal call at one of the homes; nil for none.
-func (a *App) known(ctx context.Context, t attempt, homes []string) ([]ledger.Event, error) {
+func (a *Services) known(ctx context.Context, t keyedCall, homes []string) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
 	}
@@ -167,12 +167,12 @@ func (a *App) known(ctx context.Context, t attempt, homes []string) ([]ledger.Ev
 // knownElsewhere is what an equal call has been answered with where the append to a
 // fund does not see it. What the fund was chosen for has landed before: credit that is
 // used up by that very call, for example.
-func (a *App) knownElsewhere(ctx context.Context, t attempt, f fund) ([]ledger.Event, error) {
+func (a *Services) knownElsewhere(ctx context.Context, t keyedCall, f fund) ([]ledger.Event, error) {
 	return a.known(ctx, t, slices.DeleteFunc(a.homesOf(*t.call), func(home string) bool { return a.serviceOf(home) == a.serviceOf(f.home) }))
 }
 
 // agentFund is what an agent can pay from; false if it cannot.
-func (a *App) agentFund(ctx context.Context, agent Agent, priceCents int) (fund, bool, error) {
+func (a *Services) agentFund(ctx context.Context, agent Agent, priceCents int) (fund, bool, error) {
 	f, ok, err := a.chargeCredit(ctx, agent, priceCents)
 	if ok || err != nil || agent.CustomerID == "" {
 		return f, ok, err
@@ -183,7 +183,7 @@ func (a *App) agentFund(ctx context.Context, agent Agent, priceCents int) (fund,
 // CanPay says whether an agent has anything to pay with: credit, or the pass of
 // who claimed it. How much is left is asked later, since a call it has paid for is
 // answered again, whatever is left.
-func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
+func (a *Services) CanPay(ctx context.Context, agent Agent) (bool, error) {
 	if agent.agent.credit > 0 || agent.CustomerID == "" {
 		return agent.agent.credit > 0, nil
 	}
@@ -195,7 +195,7 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 }
 
 // draft is call.completed, in the stream of what pays for it.
-func (a *App) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.Draft, error) {
+func (a *Services) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.Draft, error) {
 	by, tenant := call.party(), a.serviceOf(f.home)
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
 	if call.Agent != nil {
@@ -211,18 +211,4 @@ func (a *App) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.
 	var err error
 	d.Payload, err = a.sealFor(ctx, tenant, d.ID, by, p.call)
 	return d, err
-}
-
-// sealFor seals what is stored about a party under its data key. If the person
-// behind it was erased, the party goes on, sealed for itself alone.
-func (a *App) sealFor(ctx context.Context, tenant, eventID string, by party, stored any) ([]byte, error) {
-	payload, err := a.Vault.Seal(ctx, tenant, eventID, by.dataKey, stored)
-	if !errors.Is(err, ledger.ErrErased) {
-		return payload, err
-	}
-	dataKey, err := a.Vault.Subject(ctx, tenant, by.subject, a.NewID("sub_"))
-	if err != nil {
-		return nil, err
-	}
-	return a.Vault.Seal(ctx, tenant, eventID, dataKey, stored)
 }

@@ -14,8 +14,8 @@ import (
 // ClaimAgent makes an agent a signed-in customer's: the first to claim it. It
 // returns the scopes that tokens issued from now on may carry. Claiming it again
 // changes nothing; another customer's agent is CodeClaimed.
-func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) ([]string, error) {
+func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
 		switch {
 		case err != nil:
@@ -36,7 +36,7 @@ func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]str
 
 // RequestAgentLink makes the link with which the owner of an address stands for
 // an agent. A newer one of the same agent takes its place.
-func (a *App) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
+func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
 	if a.Vault == nil {
 		return SignInLink{}, a.noVault()
 	}
@@ -46,7 +46,7 @@ func (a *App) RequestAgentLink(ctx context.Context, address, clientID string) (S
 // ConfirmAgent verifies the agent of a link, makes the address a customer and
 // uses the link up. The link goes last: what fails before can be repeated with
 // it, and changes nothing then.
-func (a *App) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
+func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (a *App) ConfirmAgent(ctx context.Context, token string) (clientID string, 
 	if err != nil {
 		return "", err
 	}
-	_, err = retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
+	_, err = retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, l.Agent)
 		switch {
 		case err != nil:
@@ -87,7 +87,7 @@ const creditedStream = "verified_agents"
 // mailboxes is given credit: their number is the version of one stream, counted
 // in the same append, or by creditApart. A customer is one exact address, and one
 // mailbox has many.
-func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts ...fact) error {
+func (a *Accounts) vouch(ctx context.Context, g agent, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
 		return err
@@ -119,7 +119,7 @@ func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts
 }
 
 // countCredit is the append that counts a mailbox whose agent is given credit.
-func (a *App) countCredit(ctx context.Context, clientID, customer string) (ledger.Append, error) {
+func (a *Accounts) countCredit(ctx context.Context, clientID, customer string) (ledger.Append, error) {
 	mailbox, err := a.mailboxOf(ctx, customer)
 	if err != nil {
 		return ledger.Append{}, err
@@ -132,12 +132,12 @@ func (a *App) countCredit(ctx context.Context, clientID, customer string) (ledge
 
 // mailboxOf names the mailbox of a customer's address; of one that was erased it is the
 // customer alone.
-func (a *App) mailboxOf(ctx context.Context, customer string) (string, error) {
-	acc, err := a.readCustomer(ctx, customer)
+func (a *Accounts) mailboxOf(ctx context.Context, customer string) (string, error) {
+	_, created, err := a.customerOf(ctx, customer)
 	if err != nil {
 		return "", err
 	}
-	address, err := a.addressOf(ctx, acc)
+	address, err := a.addressOf(ctx, created)
 	if err != nil || address == "" {
 		return customer, err
 	}
@@ -148,7 +148,7 @@ func (a *App) mailboxOf(ctx context.Context, customer string) (string, error) {
 // and count are apart: two appends after the one that has decided whose it is, counted
 // first, so that never more is given than counted. Any of them may be missing; whoever
 // vouches for the agent again makes up for it.
-func (a *App) creditApart(ctx context.Context, id, customer string) error {
+func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 	if a.serviceOf(id) == ledger.ServiceTenant {
 		return nil
 	}

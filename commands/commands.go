@@ -9,11 +9,9 @@ package commands
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -24,9 +22,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// App is what commands work with. Vault and Signer may be nil: what needs them
-// is then refused with signing_unavailable, and nothing is written.
-type App struct {
+// Ground is what every command stands on. Vault and Signer may be nil: what needs them is
+// then refused with signing_unavailable, and nothing is written.
+type Ground struct {
 	Ledger *ledger.Ledger
 	Vault  *ledger.Vault
 	Signer *seal.Signer
@@ -35,50 +33,24 @@ type App struct {
 	NextSigner *seal.Signer
 
 	Clock   func() time.Time
-	BaseURL string // without trailing slash; stands in records and answers, never from a request
+	BaseURL string // without a slash at its end; it is in records and answers, and never taken from a request
 
-	// Environment stands in decision records: "live", or "dev" where the keys
-	// are development keys. Empty is "dev".
+	// Environment is written in decision records: "live", or "dev" where the keys are
+	// development keys. Empty is "dev".
 	Environment string
 
-	// Products is the catalogue.
-	Products []Product
+	subjects cache[string] // data keys, by organization and subject
+	signing  signings
+	ids      idSource
+	compute  compute
 
-	// TokenKeys are the keys of access tokens: the first signs, all verify. None:
-	// no tokens are issued and none is good.
-	TokenKeys []ed25519.PrivateKey
-	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
-	SupportClients []string
-
-	// WebhookNetworks are private networks that webhooks may reach; none: only
-	// addresses of the public internet.
-	WebhookNetworks []netip.Prefix
-
-	// Settler moves the money of x402 payments; nil is x402 off.
-	Settler Settler
-	// Settling takes a claimed payment to its end behind the call that claimed it,
-	// by Settle from this attempt on, and closes the channel when it has done what
-	// it can for now. Whoever serves runs it. Nil: the call does it itself.
-	Settling func(paymentID string, attempt int) (ended <-chan struct{})
-	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
-	PaymentWait time.Duration
-
-	keys          cache[knownKey]
-	agents        cache[agent]
-	organizations cache[organization]
-	tokens        cache[organizationToken] // of organizations
-	policies      cache[ActivePolicy]      // by organization
-	subjects      cache[string]            // data keys, by organization and subject
-	rules         ruleCache
-	signing       signings
-	turns         turns
-	ids           idSource
-	compute       compute
-
-	// drawFor is for how many partitions ids are drawn; 0: for as many as there are.
-	// Tests have the same ids in ledgers of one partition and of many by it.
-	drawFor int
+	// DrawFor is for how many partitions ids are drawn; 0: for as many as there are. With it
+	// tests have the same ids in ledgers of one partition and of many.
+	DrawFor int
 }
+
+// errTooLarge refuses what the ledger cannot keep.
+var errTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be kept")
 
 // signing is what a signed append to a partition rests on: the signer's key is active
 // in the stream at this version. The signer is nil where no key of ours is.
@@ -139,7 +111,7 @@ const (
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
 // noVault says what is missing where something personal cannot be sealed or opened.
-func (a *App) noVault() error {
+func (a *Ground) noVault() error {
 	if a.Signer == nil {
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
 	}
@@ -185,13 +157,13 @@ func Unreadable(err error) error {
 }
 
 // now is the time of a command, in the precision of records.
-func (a *App) now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
+func (a *Ground) now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
 
 // Stamp is RFC 3339, UTC, with milliseconds, as every record writes times.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // NewID makes an id: a prefix such as "evt_" and a ULID of the command's time.
-func (a *App) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }
+func (a *Ground) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }
 
 // idSource makes ULIDs that do not collide within a node, however fast.
 type idSource struct {
@@ -210,7 +182,7 @@ func (s *idSource) next(prefix string, t time.Time) string {
 
 // signer returns the signer and the guard under which what it signs may be appended
 // to a tenant: its key is still active then, at its position.
-func (a *App) signer(ctx context.Context, tenant string) (*seal.Signer, ledger.Guard, error) {
+func (a *Ground) signer(ctx context.Context, tenant string) (*seal.Signer, ledger.Guard, error) {
 	if a.Signer == nil {
 		return nil, ledger.Guard{}, seal.ErrNoSigner
 	}

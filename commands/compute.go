@@ -42,7 +42,7 @@ type places struct {
 // Compute waits for a place to compute a request of so many octets, and returns
 // the function that leaves it. Where too many wait, or the wait is too long, it
 // refuses: nothing is claimed or charged before.
-func (a *App) Compute(ctx context.Context, octets int) (done func(), err error) {
+func (a *Ground) Compute(ctx context.Context, octets int) (done func(), err error) {
 	a.compute.once.Do(func() {
 		processors := runtime.GOMAXPROCS(0)
 		heavy := max(1, processors-1)
@@ -57,7 +57,7 @@ func (a *App) Compute(ctx context.Context, octets int) (done func(), err error) 
 
 // Within computes something of so many octets in a place of its own. What it is given
 // waits for nothing, and takes no further place.
-func (a *App) Within(ctx context.Context, octets int, compute func() error) error {
+func (a *Ground) Within(ctx context.Context, octets int, compute func() error) error {
 	done, err := a.Compute(ctx, octets)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (p *places) take(ctx context.Context) (done func(), err error) {
 func isBusy(err error) bool { return errors.Is(err, errBusy) }
 
 // evaluate answers a call of a service, once it has a place to compute.
-func (a *App) evaluate(ctx context.Context, service policy.Service, canonical []byte) (policy.Answer, error) {
+func (a *Ground) evaluate(ctx context.Context, service policy.Service, canonical []byte) (policy.Answer, error) {
 	done, err := a.Compute(ctx, len(canonical))
 	if err != nil {
 		return policy.Answer{}, err

@@ -2,53 +2,12 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 )
-
-// party is the agent as the one a call is recorded of.
-func (g Agent) party() party {
-	return party{actor: g.ClientID, dataKey: g.agent.dataKey, subject: "agent:" + g.ClientID, guards: []ledger.Guard{g.agent.guard}}
-}
-
-// agentDataKey is the data key under which an agent's calls are sealed in a tenant. In
-// another than the agent's own it is one of the same person, so that whoever is erased
-// is erased there too.
-func (a *App) agentDataKey(ctx context.Context, tenant string, g agent) (string, error) {
-	if tenant == g.guard.Tenant {
-		return g.dataKey, nil
-	}
-	var registered events.AgentRegistered
-	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, ledger.ErrErased) {
-		registered = events.AgentRegistered{ClientID: g.id}
-	} else if err != nil {
-		return "", err
-	}
-	return a.dataKeyOf(ctx, tenant, agentSubject(registered))
-}
-
-// currentAgent is the agent as its stream is now, after it has moved.
-func (a *App) currentAgent(ctx context.Context, g Agent) (Agent, error) {
-	now, err := a.agentOf(ctx, g.ClientID)
-	if err == nil && (now.revoked || now.ended[g.claims.ID]) {
-		err = errToken
-	}
-	g.agent, g.CustomerID = now, now.customer
-	return g, err
-}
-
-// payer names what an agent's calls draw on: itself, or the customer who claimed
-// it.
-func (g Agent) payer() string {
-	if g.CustomerID != "" {
-		return g.CustomerID
-	}
-	return g.ClientID
-}
 
 // Balance is what a credit or a pass holds. A credit has no end.
 type Balance struct {
@@ -62,7 +21,7 @@ func creditStream(clientID string) string { return "credit/" + clientID }
 
 // chargeCredit is the fund that a call of this price may draw from an agent's
 // credit; false if there is none, or too little is left: calls are paid whole.
-func (a *App) chargeCredit(ctx context.Context, g Agent, priceCents int) (fund, bool, error) {
+func (a *Services) chargeCredit(ctx context.Context, g Agent, priceCents int) (fund, bool, error) {
 	if g.agent.credit == 0 {
 		return fund{}, false, nil
 	}
@@ -75,7 +34,7 @@ func (a *App) chargeCredit(ctx context.Context, g Agent, priceCents int) (fund, 
 
 // drawn is the end of the stream of a fund, which is at home where its owner is, and
 // what was drawn from it so far: each event carries the total.
-func (a *App) drawn(ctx context.Context, owner, stream string) (ledger.History, int, error) {
+func (a *Services) drawn(ctx context.Context, owner, stream string) (ledger.History, int, error) {
 	last, err := a.Ledger.Last(ctx, a.serviceOf(owner), stream)
 	if err != nil || len(last.Events) == 0 {
 		return last, 0, err
@@ -87,7 +46,7 @@ func (a *App) drawn(ctx context.Context, owner, stream string) (ledger.History, 
 
 // Credit is what an agent was granted and has used; nil if it was granted
 // nothing.
-func (a *App) Credit(ctx context.Context, g Agent) (*Balance, error) {
+func (a *Services) Credit(ctx context.Context, g Agent) (*Balance, error) {
 	if g.agent.credit == 0 {
 		return nil, nil
 	}

@@ -18,6 +18,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
+// Assurance has the commands about policies, decisions, approvals and receipts.
+type Assurance struct {
+	*Ground
+	*Organizations
+
+	policies cache[ActivePolicy] // by organization
+	rules    ruleCache
+}
+
+// ForgetPolicy takes the policy of an organization out of the cache.
+func (a *Assurance) ForgetPolicy(orgID string) { a.policies.remove(orgID) }
+
 // Recorded is a signed record of an organization, as it stands in the ledger.
 type Recorded struct {
 	Envelope seal.Envelope
@@ -30,7 +42,7 @@ type Recorded struct {
 // stored record, whatever has changed since. Refusals: idempotency_key_reused,
 // no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
 // temporarily_unavailable, and those of the principal's right.
-func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
+func (a *Assurance) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, RightDecide)
 	if err != nil {
 		return Recorded{}, err
@@ -45,8 +57,8 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 	// nothing: the append finds out whether the key was used. Whatever else is in
 	// the way is met again behind a look-up, since a stored answer comes first.
 	looked := !a.sealable(p.OrgID, r.Subject)
-	t := attempt{principal: &p, right: RightDecide, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
-	recorded, err := retry(ctx, a, t, func(ctx context.Context) (Recorded, error) {
+	t := attempt{principal: &p, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
+	recorded, err := retry(ctx, a.Ground, a.again(&p, RightDecide), func(ctx context.Context) (Recorded, error) {
 		if !looked {
 			looked = true
 			if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
@@ -81,7 +93,7 @@ func inWords(err error, reused string) error {
 
 // rule evaluates a request under the policy in force, which may be a moment old:
 // the guards say what it rests on.
-func (a *App) rule(ctx context.Context, p Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
+func (a *Assurance) rule(ctx context.Context, p Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
 		return assurance.Ruling{}, nil, err
@@ -103,19 +115,11 @@ func (a *App) rule(ctx context.Context, p Principal, r assurance.DecisionRequest
 	return ruling, guards, nil
 }
 
-// settled is a refusal if everything it rests on is as it was, and ErrMoved
-// otherwise: what appends nothing is guarded by nothing else.
-func (a *App) settled(ctx context.Context, p Principal, guards []ledger.Guard, refused error) error {
-	for _, g := range append(guards, p.Guards...) {
-		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
-		if err != nil {
-			return err
-		}
-		if version != g.Version {
-			return ledger.ErrMoved
-		}
-	}
-	return refused
+// attempt is one try of a command that appends a signed record: who gives the command, and
+// by what an equal request is known, which gets the stored record.
+type attempt struct {
+	principal    *Principal
+	key, content ledger.Hash
 }
 
 // signedRecord is a signed record that is ready to be appended.
@@ -130,7 +134,7 @@ type signedRecord struct {
 // prepareDecision rules and signs. last is the time of the organization's last
 // event as far as it is known; where the clock is behind that, the append finds
 // out. Its guards are what an error rests on.
-func (a *App) prepareDecision(ctx context.Context, p Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
+func (a *Assurance) prepareDecision(ctx context.Context, p Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
 	ruling, guards, err := a.rule(ctx, p, r)
 	if err != nil {
 		return signedRecord{}, guards, err
@@ -141,7 +145,7 @@ func (a *App) prepareDecision(ctx context.Context, p Principal, r assurance.Deci
 	return d, nil, err
 }
 
-func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
+func (a *Assurance) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
 	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
 		return signedRecord{}, err
@@ -172,9 +176,9 @@ func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ru
 
 func decisionStream(id string) string { return "decision/" + id }
 
-func (a *App) verifyURL() string { return a.BaseURL + "/api/verify" }
+func (a *Assurance) verifyURL() string { return a.BaseURL + "/api/verify" }
 
-func (a *App) environment() string {
+func (a *Assurance) environment() string {
 	if a.Environment == "" {
 		return "dev"
 	}
@@ -183,7 +187,7 @@ func (a *App) environment() string {
 
 // issueTime is the time of a record: the clock's, but never before the last event
 // of the organization, whose node may have had another clock.
-func (a *App) issueTime(last time.Time) (issued time.Time, adjusted bool) {
+func (a *Assurance) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {
 		return last, true
@@ -193,7 +197,7 @@ func (a *App) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 
 // appendRecord appends a signed record and answers with it, or with the one that
 // an equal request had appended before.
-func (a *App) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
+func (a *Assurance) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
 	p := *t.principal
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
 		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
@@ -215,7 +219,7 @@ var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpo
 
 // sealDecision makes the payload; the record, which is canonical, is not read
 // again. A subject without personal members needs no vault.
-func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
+func (a *Assurance) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
 	stored.Record = jsontext.Value("{}")
 	rest, err := canon.Marshal(stored)
 	if err != nil {
@@ -238,7 +242,7 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 
 // sealRecord makes a payload with a signed record whose personal members, at pointers,
 // are under the subject's data key.
-func (a *App) sealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
+func (a *Assurance) sealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
 	if a.Vault == nil {
 		return nil, a.noVault()
 	}
@@ -256,7 +260,7 @@ func (a *App) sealRecord(ctx context.Context, tenant, eventID, subject string, s
 
 // stored answers from an event of the ledger alone. Nothing is appended that could
 // guard the principal, so it is confirmed.
-func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err error) (Recorded, error) {
+func (a *Assurance) stored(ctx context.Context, p Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {
 			err = a.settled(ctx, p, nil, err)
@@ -274,13 +278,13 @@ func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err
 }
 
 // open reads decision.recorded.
-func (a *App) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
+func (a *Assurance) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
 	return d, a.openInto(ctx, e, &d)
 }
 
 // openInto reads an event that may have personal members. Without them it needs no
 // vault, so what was signed stays readable when the keys are gone.
-func (a *App) openInto(ctx context.Context, e ledger.Event, stored any) error {
+func (a *Assurance) openInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !ledger.Sealed(e):
 		return e.Read(stored)
@@ -291,7 +295,7 @@ func (a *App) openInto(ctx context.Context, e ledger.Event, stored any) error {
 }
 
 // envelope is the record of an event of a decision's stream, as it is served.
-func (a *App) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
+func (a *Assurance) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
 	if e.Type == events.TypeDecisionRecorded {
 		d, err := a.open(ctx, e)
 		return envelopeOf(e, events.Signed{Record: d.Record, Integrity: d.Integrity, VerifyURL: d.VerifyURL}), err
@@ -342,27 +346,8 @@ func subjectName(s assurance.Subject) string {
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
 // sealable says that no data key has to be made for a subject.
-func (a *App) sealable(orgID string, s assurance.Subject) bool {
+func (a *Assurance) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.subjects.get(orgID + "\x00" + name)
 	return name == "" || known
-}
-
-// dataKeyOf is the data key of a subject, made if it has none.
-func (a *App) dataKeyOf(ctx context.Context, orgID, subject string) (string, error) {
-	name := orgID + "\x00" + subject
-	if id, known := a.subjects.get(name); known {
-		return id, nil
-	}
-	id, err := a.Vault.Subject(ctx, orgID, subject, a.NewID("sub_"))
-	if err == nil {
-		a.subjects.put(name, id)
-	}
-	return id, err
-}
-
-// forgetDataKey takes a data key that is erased out of the cache, under whatever
-// subject it stands.
-func (a *App) forgetDataKey(id string) {
-	a.subjects.forget(func(known string) bool { return known == id })
 }

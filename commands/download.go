@@ -38,7 +38,7 @@ var (
 
 // CustomerDownload makes a link to the file of a product that the customer has
 // live access to; else the refusal of Entitlement.
-func (a *App) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
+func (a *Store) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
 	e, err := a.Entitlement(ctx, customerID, product)
 	if err != nil {
 		return DownloadLink{}, err
@@ -48,7 +48,7 @@ func (a *App) CustomerDownload(ctx context.Context, customerID, product string) 
 
 // mintDownload makes a link to a product's file for one purchase. Of five unused
 // links the oldest gives way.
-func (a *App) mintDownload(ctx context.Context, purchaseID, product string) (DownloadLink, error) {
+func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (DownloadLink, error) {
 	if p, known := a.Product(product); !known || p.FileName == "" {
 		return DownloadLink{}, errNoFile
 	}
@@ -83,7 +83,7 @@ func (a *App) mintDownload(ctx context.Context, purchaseID, product string) (Dow
 
 // newLinkSecret makes the secret of a link, whose hash is at home where the purchase
 // is: a link that was used is known there alone.
-func (a *App) newLinkSecret(home string) (secret []byte, hash [32]byte) {
+func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
 	secret = make([]byte, 32)
 	for {
 		rand.Read(secret)
@@ -102,12 +102,12 @@ type linkedFile struct {
 
 // LookUpDownload says what a link leads to and uses nothing up. A used or old link
 // is CodeGone, one that never was CodeNotFound.
-func (a *App) LookUpDownload(ctx context.Context, token string) (Product, error) {
+func (a *Store) LookUpDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	return l.product, err
 }
 
-func (a *App) linked(ctx context.Context, token string) (linkedFile, error) {
+func (a *Store) linked(ctx context.Context, token string) (linkedFile, error) {
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(secret) != 32 {
 		return linkedFile{}, errNoLink
@@ -141,7 +141,7 @@ func (l linkedFile) name() string { return hex.EncodeToString(l.hash[:]) }
 // key is the idempotency key of the one append that may use the link up.
 func (l linkedFile) key() ledger.Hash { return ledger.IdemKey("download", l.name()) }
 
-func (a *App) usedOrUnknown(ctx context.Context, l linkedFile) error {
+func (a *Store) usedOrUnknown(ctx context.Context, l linkedFile) error {
 	stored, err := a.Ledger.ByKey(ctx, a.serviceOf(l.name()), l.key(), ledger.Hash{})
 	switch {
 	case err != nil:
@@ -154,7 +154,7 @@ func (a *App) usedOrUnknown(ctx context.Context, l linkedFile) error {
 
 // ConsumeDownload uses a link up and returns the product whose file is to be sent
 // now: once for each link, whatever asks at the same time on whatever node.
-func (a *App) ConsumeDownload(ctx context.Context, token string) (Product, error) {
+func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	if err != nil {
 		return Product{}, err
@@ -164,7 +164,7 @@ func (a *App) ConsumeDownload(ctx context.Context, token string) (Product, error
 	if err != nil {
 		return Product{}, err
 	}
-	result, err := retry(ctx, a, attempt{}, func(ctx context.Context) (ledger.Result, error) {
+	result, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (ledger.Result, error) {
 		guards, err := a.undelivered(ctx, purchase)
 		if err != nil {
 			return ledger.Result{}, err

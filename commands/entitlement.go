@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ type Entitlement struct {
 
 // Entitlements lists a customer's access to every product that was ever bought or
 // granted, by product. An unknown customer is CodeNotFound.
-func (a *App) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {
+func (a *Store) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {
 	acc, err := a.readAccount(ctx, customerID)
 	if err != nil {
 		return nil, refusal(err)
@@ -101,7 +100,7 @@ func (x access) better(than access) bool {
 
 // Entitlement is a customer's access to a product, refused with its state, or
 // "none", as code unless it is live.
-func (a *App) Entitlement(ctx context.Context, customerID, product string) (Entitlement, error) {
+func (a *Store) Entitlement(ctx context.Context, customerID, product string) (Entitlement, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
 		return Entitlement{}, err
@@ -121,7 +120,7 @@ func (a *App) Entitlement(ctx context.Context, customerID, product string) (Enti
 // ProviderCustomer is the provider's customer whose subscription a customer can
 // manage: of a live one, else of one that a payment would revive. CodeNotFound
 // without any.
-func (a *App) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
+func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
 		return "", err
@@ -138,7 +137,7 @@ func (a *App) ProviderCustomer(ctx context.Context, customerID string) (string, 
 
 // CheckoutIdentity is what the provider is told about a signed-in buyer: the
 // customer it has of them already, or the e-mail address.
-func (a *App) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
+func (a *Store) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return "", "", refusal(err)
@@ -148,37 +147,21 @@ func (a *App) CheckoutIdentity(ctx context.Context, customerID string) (provider
 			return provider, "", nil
 		}
 	}
-	email, err = a.addressOf(ctx, acc)
+	email, err = a.addressOf(ctx, acc.created)
 	return "", email, err
 }
 
 // Address is a customer's e-mail address, empty once erased.
-func (a *App) Address(ctx context.Context, customerID string) (string, error) {
+func (a *Store) Address(ctx context.Context, customerID string) (string, error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return "", refusal(err)
 	}
-	return a.addressOf(ctx, acc)
-}
-
-// addressOf is the customer's e-mail address, empty once erased.
-func (a *App) addressOf(ctx context.Context, acc account) (string, error) {
-	if a.Vault == nil {
-		return "", a.noVault()
-	}
-	var created events.CustomerCreated
-	if err := a.Vault.Open(ctx, acc.created, &created); err != nil {
-		if errors.Is(err, ledger.ErrErased) {
-			return "", nil
-		}
-		return "", refusal(err)
-	}
-	address, _ := created.Email.(string)
-	return address, nil
+	return a.addressOf(ctx, acc.created)
 }
 
 // CustomerByEmail finds the customer of an e-mail address, and makes nothing.
-func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error) {
+func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, error) {
 	address, err := checkEmail(email)
 	if err != nil {
 		return "", err
@@ -208,7 +191,7 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 
 // GrantEntitlement gives a customer access to a product of the catalogue, for
 // ever or until a time, as the operator. It also ends a revocation.
-func (a *App) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
+func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
 	if _, known := a.Product(product); !known {
 		return Entitlement{}, policy.Refuse(CodeNotFound, "/product", "product not found")
 	}
@@ -224,18 +207,18 @@ func (a *App) GrantEntitlement(ctx context.Context, customerID, product string, 
 
 // RevokeEntitlement ends a customer's access to a product, whatever it rests on,
 // as the operator.
-func (a *App) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
+func (a *Store) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
 	return a.operate(ctx, customerID, product, events.TypeEntitlementRevoked, reason, events.EntitlementRevoked{Product: product, Reason: reason})
 }
 
-func (a *App) operate(ctx context.Context, customerID, product, eventType, reason string, stored any) (Entitlement, error) {
+func (a *Store) operate(ctx context.Context, customerID, product, eventType, reason string, stored any) (Entitlement, error) {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return Entitlement{}, err
 	}
 	if err := checkText("product", product, maxName); err != nil {
 		return Entitlement{}, err
 	}
-	e, err := retry(ctx, a, attempt{}, func(ctx context.Context) (Entitlement, error) {
+	e, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (Entitlement, error) {
 		acc, err := a.readAccount(ctx, customerID)
 		if err != nil {
 			return Entitlement{}, err

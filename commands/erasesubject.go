@@ -29,7 +29,7 @@ const erasuresSubject = "erasures"
 // EraseSubject destroys a subject's data key together with the event that says so.
 // The chain, the tree, the counts and the signatures over stored records stay as
 // they are. Erasing twice is one event. It returns the data key's id.
-func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
+func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:
 		return "", a.noVault()
@@ -62,7 +62,7 @@ type heldKey struct{ tenant, id string }
 
 // dataKeysOf finds what an erasure is about: a subject of an organization has one data
 // key, one of the service's own in each partition that holds something of it.
-func (a *App) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
+func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 	tenants := []string{e.Tenant}
 	if e.Tenant == ledger.ServiceTenant {
 		tenants = nil
@@ -93,7 +93,7 @@ func (a *App) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 	return held, nil
 }
 
-func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
+func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
 	if err := a.endSessions(ctx, key); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
 
 // endSessions signs the person out whose data key this is, if it is a customer's. Every
 // node reads the table at each request.
-func (a *App) endSessions(ctx context.Context, key heldKey) error {
+func (a *Evidence) endSessions(ctx context.Context, key heldKey) error {
 	stored, err := a.Ledger.ByKey(ctx, key.tenant, customerKey(key.id), ledger.Hash{})
 	if err != nil || stored == nil {
 		return err

@@ -22,6 +22,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
+// Evidence has the commands about exports, erasure and replays.
+type Evidence struct {
+	*Ground
+	*Organizations
+	*Services
+	*Assurance
+}
+
 // Export asks for a bundle of a tenant's history.
 type Export struct {
 	Tenant   string
@@ -51,7 +59,7 @@ type Exported struct {
 
 // exporting is one export on its way.
 type exporting struct {
-	app      *App
+	app      *Evidence
 	e        Export
 	folder   *bundle.Folder
 	manifest bundle.Manifest
@@ -69,7 +77,7 @@ type exporting struct {
 	showing                                int64             // decisions whose payload is shown
 }
 
-func (a *App) exporting(e Export) *exporting {
+func (a *Evidence) exporting(e Export) *exporting {
 	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
 		shown: nameSet{}, decisions: nameSet{}}
 }
@@ -93,7 +101,7 @@ func shortHash(name string) [16]byte {
 // ExportHistory writes a bundle into a folder and records export.created, whose
 // signed record is the bundle's manifest. The same range under the same checkpoint
 // gives the same files, manifest.json apart.
-func (a *App) ExportHistory(ctx context.Context, e Export) (Exported, error) {
+func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
 	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
@@ -115,7 +123,7 @@ var errErasedSince = policy.Refuse(CodeConflict, "", "the files are no longer th
 
 // ExportAgain makes the bundle of an export.created once more, from that event: the
 // same files, octet for octet. Where a person was erased since, it refuses.
-func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
+func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
 	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
 	if err != nil {
 		return bundle.Manifest{}, refusal(err)

@@ -31,15 +31,15 @@ var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 // customer's who was signed in, else the one's that this provider customer is
 // bound to, else the one's who receives mail at the typed address. That is safe:
 // only whoever receives it can sign in. Of one checkout the first report counts.
-func (a *App) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
-	owner, err := retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
+func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
+	owner, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {
 		return err
 	}
 	return a.followPlan(ctx, owner)
 }
 
-func (a *App) fulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) (string, error) {
+func (a *Store) fulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) (string, error) {
 	b, billingHistory, err := a.readBilling(ctx, c.Customer)
 	if err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func (a *App) fulfilCheckout(ctx context.Context, from ProviderEvent, c Complete
 }
 
 // ownerOf is whose a completed checkout is.
-func (a *App) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
+func (a *Store) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
 	if customerID.MatchString(c.Reference) {
 		version, err := a.Ledger.Version(ctx, a.serviceOf(c.Reference), "customer/"+c.Reference)
 		if err != nil || version > 0 {
@@ -120,7 +120,7 @@ type billingFact struct {
 // key, and the order counts: what decides goes first, what follows from it is made up
 // for when the provider, who was not answered, tells the event again. Nothing new is
 // nothing to append.
-func (a *App) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
+func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
 	if len(facts) == 0 {
 		return nil
 	}

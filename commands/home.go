@@ -13,22 +13,22 @@ import (
 // again until it is, once for each partition on average.
 
 // serviceOf is the tenant of what is found by an id: an API key, a workflow.
-func (a *App) serviceOf(id string) string { return a.Ledger.Service(id) }
+func (a *Ground) serviceOf(id string) string { return a.Ledger.Service(id) }
 
 // together says whether two names are at home in one partition.
-func (a *App) together(name, other string) bool {
-	n := max(len(a.Ledger.Partitions()), a.drawFor)
+func (a *Ground) together(name, other string) bool {
+	n := max(len(a.Ledger.Partitions()), a.DrawFor)
 	return ledger.Home(name, n) == ledger.Home(other, n)
 }
 
 // newCredential makes a secret whose public id is at home where something else is: a
 // tenant, or another id.
-func (a *App) newCredential(prefix, home string) (text, id string, secret []byte) {
+func (a *Ground) newCredential(prefix, home string) (text, id string, secret []byte) {
 	return newCredential(prefix, func(id string) bool { return a.together(id, home) })
 }
 
 // newIDAt is NewID for an id that is at home where something else is.
-func (a *App) newIDAt(home, prefix string) string {
+func (a *Ground) newIDAt(home, prefix string) string {
 	for {
 		if id := a.NewID(prefix); a.together(id, home) {
 			return id
@@ -38,7 +38,7 @@ func (a *App) newIDAt(home, prefix string) string {
 
 // mailboxRef is the pseudonym of the mailbox behind an e-mail address. Its customers
 // and its free keys live where that is at home.
-func (a *App) mailboxRef(address string) string {
+func (a *Ground) mailboxRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
 }
 
@@ -52,7 +52,7 @@ func idOf(stream string) string {
 // streams that stand in another partition. Those may move at any time, so they are
 // looked at again (unmoved): after what can be decided anew, and right before what
 // cannot be taken back. What was acknowledged before a command began is always seen.
-func (a *App) apart(tenant string, guards []ledger.Guard) (here, elsewhere []ledger.Guard) {
+func (a *Ground) apart(tenant string, guards []ledger.Guard) (here, elsewhere []ledger.Guard) {
 	for _, g := range guards {
 		if a.Ledger.Home(g.Tenant) == a.Ledger.Home(tenant) {
 			here = append(here, g)
@@ -64,7 +64,7 @@ func (a *App) apart(tenant string, guards []ledger.Guard) (here, elsewhere []led
 }
 
 // unmoved says whether streams are still as they were read: else ErrMoved.
-func (a *App) unmoved(ctx context.Context, guards []ledger.Guard) error {
+func (a *Ground) unmoved(ctx context.Context, guards []ledger.Guard) error {
 	for _, g := range guards {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
 		if err != nil {

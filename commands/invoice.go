@@ -19,7 +19,7 @@ import (
 // to judge the subscription.
 
 // RecordInvoice records what an event tells of a paid invoice.
-func (a *App) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
+func (a *Store) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
 	if err := a.recordFacts(ctx, from, invoiceFacts(from, i)...); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func invoiceFacts(from ProviderEvent, i events.InvoicePaid) []providerFact {
 
 // RecordRefund records what became of a payment: a refund, a dispute. invoice is the
 // one that was paid, empty if the event does not name it.
-func (a *App) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded, invoice string) error {
+func (a *Store) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded, invoice string) error {
 	r.ProviderAt = from.At
 	facts := []providerFact{{billingStream(r.Payment), events.TypePurchaseRefunded, r}}
 	if invoice != "" {
@@ -85,12 +85,12 @@ func (i invoice) apply(e ledger.Event) (invoice, error) {
 
 // followInvoice records at the customer what became of the payments of an invoice of a
 // subscription, once enough of it is known, and lets the organization follow.
-func (a *App) followInvoice(ctx context.Context, id string) error {
+func (a *Store) followInvoice(ctx context.Context, id string) error {
 	type followed struct {
 		billing
 		subscription string
 	}
-	f, err := retry(ctx, a, attempt{}, func(ctx context.Context) (f followed, err error) {
+	f, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (f followed, err error) {
 		history, err := a.Ledger.Read(ctx, a.serviceOf(id), billingStream(id))
 		var i invoice
 		for _, e := range history.Events {
@@ -113,7 +113,7 @@ func (a *App) followInvoice(ctx context.Context, id string) error {
 
 // followCharges appends what is new about the payments of an invoice. The append
 // requires that the customer's stream is as it was read; a newer event makes it start over.
-func (a *App) followCharges(ctx context.Context, i invoice) (billing, error) {
+func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {
 		return b, err

@@ -27,7 +27,7 @@ type IssuedKey struct {
 // verified: the key draws on its own quota only. network is where it is asked for from;
 // empty for the operator. Errors: invalid_email, *KeysExhausted after 3 of a mailbox and
 // network in a calendar month (UTC).
-func (a *App) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
+func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
 	address, err := checkEmail(email)
 	if err != nil {
 		return IssuedKey{}, err
@@ -35,10 +35,10 @@ func (a *App) IssueFreeKey(ctx context.Context, email, network string) (IssuedKe
 	if a.Vault == nil {
 		return IssuedKey{}, a.noVault()
 	}
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
 }
 
-func (a *App) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
+func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.now()
 	// The keys of a mailbox are counted where it is at home, and live there.
 	reference := a.mailboxRef(address)

@@ -31,7 +31,7 @@ type IssuedToken struct {
 
 // IssueToken makes a token for the principal's organization. Refusals: those of
 // May, and those about the order.
-func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
+func (a *Organizations) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return IssuedToken{}, err
@@ -40,7 +40,7 @@ func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (Is
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (IssuedToken, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (IssuedToken, error) {
 		return a.issueToken(ctx, p, order)
 	})
 }
@@ -83,7 +83,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 	return o, nil
 }
 
-func (a *App) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
+func (a *Organizations) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	now := a.now()
 	if order.Member != "" {
 		o, err := a.organizationOf(ctx, p.OrgID) // p guards it

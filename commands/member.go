@@ -25,7 +25,7 @@ var errNoMember = policy.Refuse(CodeNotFound, "", "member not found")
 
 // Members lists an organization's members by id, which is the order in which
 // they became customers.
-func (a *App) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
+func (a *Organizations) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightMembers)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (a *App) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
 	return a.membersOf(ctx, p.OrgID)
 }
 
-func (a *App) membersOf(ctx context.Context, orgID string) ([]MemberInfo, error) {
+func (a *Organizations) membersOf(ctx context.Context, orgID string) ([]MemberInfo, error) {
 	o, history, err := a.readOrganization(ctx, orgID)
 	if err != nil {
 		return nil, refusal(err)
@@ -59,7 +59,7 @@ func (a *App) membersOf(ctx context.Context, orgID string) ([]MemberInfo, error)
 
 // openMember reads member.added with its address, without it if that is erased
 // or if there is no vault.
-func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
+func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
 	if a.Vault != nil {
 		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, ledger.ErrErased) {
 			return err
@@ -70,7 +70,7 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 
 // AddMember gives somebody a role, or a member another one. Only an owner makes
 // or changes an owner, and the last owner stays one.
-func (a *App) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
+func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return MemberInfo{}, err
@@ -86,7 +86,7 @@ func (a *App) AddMember(ctx context.Context, p Principal, email, role string) (M
 	if err != nil {
 		return MemberInfo{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (MemberInfo, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (MemberInfo, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return MemberInfo{}, err
@@ -134,12 +134,12 @@ func (o organization) mayChange(p Principal, member, role string) error {
 
 // RemoveMember ends a membership at once, and with it the tokens that are the
 // member's: whoever has left holds no secret that works.
-func (a *App) RemoveMember(ctx context.Context, p Principal, member string) error {
+func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return err
 	}
-	_, err = retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
+	_, err = retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (struct{}, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err
@@ -182,18 +182,18 @@ type OrganizationChange struct {
 }
 
 // UpdateOrganization renames, changes the plan, suspends, lapses or resumes.
-func (a *App) UpdateOrganization(ctx context.Context, actor, orgID string, c OrganizationChange) (OrganizationInfo, error) {
+func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID string, c OrganizationChange) (OrganizationInfo, error) {
 	if err := c.check(); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, Principal{OrgID: orgID, ActorID: actor}, c)
 	})
 }
 
 // RenameOrganization is what members change themselves; plan and state are the
 // operator's and the subscription's.
-func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
+func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return OrganizationInfo{}, err
@@ -204,14 +204,14 @@ func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason 
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, p, OrganizationChange{Name: name, Reason: reason})
 	})
 }
 
 // KeepArguments says which decisions of an organization keep the arguments of
 // tools from now on.
-func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
+func (a *Organizations) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return OrganizationInfo{}, err
@@ -220,12 +220,12 @@ func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason stri
 	if err := change.check(); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, p, change)
 	})
 }
 
-func (a *App) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
+func (a *Organizations) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
 	o, history, err := a.readOrganization(ctx, p.OrgID)
 	if err != nil {
 		return OrganizationInfo{}, err

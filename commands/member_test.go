@@ -217,7 +217,7 @@ func TestOrganizationIsChecked(t *testing.T) {
 	if err != nil || info.Name != "Acme 2" || info.Plan != "business" || info.State != "active" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	list, err := a.Organizations(ctx)
+	list, err := a.ListOrganizations(ctx)
 	if err != nil || len(list) != 1 || list[0] != info {
 		t.Errorf("%+v, %v", list, err)
 	}

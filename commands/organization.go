@@ -3,17 +3,26 @@ package commands
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/policy/normal"
 )
+
+// Organizations has the commands about organizations, their members, tokens and rights.
+type Organizations struct {
+	*Ground
+	*Accounts
+
+	// Forgotten is called when the caches forget an organization, so that others do, too.
+	Forgotten func(orgID string)
+
+	organizations cache[organization]
+	tokens        cache[organizationToken]
+}
 
 // Plans and states of an organization.
 const (
@@ -116,15 +125,17 @@ func withMember(members map[string]string, id, role string) map[string]string {
 
 // forgetOrganization takes an organization, its tokens and its policy out of the
 // cache: something of it has moved. The others keep theirs.
-func (a *App) forgetOrganization(orgID string) {
+func (a *Organizations) forgetOrganization(orgID string) {
 	a.organizations.remove(orgID)
-	a.policies.remove(orgID)
+	if a.Forgotten != nil {
+		a.Forgotten(orgID)
+	}
 	a.tokens.forget(func(t organizationToken) bool { return t.orgID == orgID })
 }
 
 var errNoOrganization = policy.Refuse(CodeNotFound, "", "organization not found")
 
-func (a *App) organizationOf(ctx context.Context, orgID string) (organization, error) {
+func (a *Organizations) organizationOf(ctx context.Context, orgID string) (organization, error) {
 	if o, ok := a.organizations.get(orgID); ok {
 		return o, nil
 	}
@@ -135,7 +146,7 @@ func (a *App) organizationOf(ctx context.Context, orgID string) (organization, e
 	return o, err
 }
 
-func (a *App) readOrganization(ctx context.Context, orgID string) (organization, ledger.History, error) {
+func (a *Organizations) readOrganization(ctx context.Context, orgID string) (organization, ledger.History, error) {
 	if !strings.HasPrefix(orgID, "org_") {
 		return organization{}, ledger.History{}, errNoOrganization
 	}
@@ -178,14 +189,14 @@ func (o organization) info() OrganizationInfo {
 }
 
 // Organization shows one organization.
-func (a *App) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
+func (a *Organizations) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
 	o, _, err := a.readOrganization(ctx, orgID)
 	return o.info(), refusal(err)
 }
 
-// Organizations shows every organization of the ledger, the oldest first: for
+// ListOrganizations returns every organization of the ledger, the oldest first: for
 // the operator.
-func (a *App) Organizations(ctx context.Context) ([]OrganizationInfo, error) {
+func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationInfo, error) {
 	tenants, err := a.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
 	if err != nil {
 		return nil, refusal(err)
@@ -205,7 +216,7 @@ func (a *App) Organizations(ctx context.Context) ([]OrganizationInfo, error) {
 // CreateOrganization makes an organization with its first owner, who becomes a
 // customer if nobody of that address is one yet. actor is "operator", or the
 // customer whose subscription started.
-func (a *App) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
+func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
 	if err := checkText("name", name, maxName); err != nil {
 		return OrganizationInfo{}, err
 	}
@@ -220,14 +231,14 @@ func (a *App) CreateOrganization(ctx context.Context, actor, name, plan, ownerEm
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.createOrganization(ctx, a.NewID("org_"), actor, name, plan, owner, address)
 	})
 }
 
 // createOrganization appends the organization and its first owner. If there is
 // one of this id already, its stream has moved.
-func (a *App) createOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, guards ...ledger.Guard) (OrganizationInfo, error) {
+func (a *Organizations) createOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, guards ...ledger.Guard) (OrganizationInfo, error) {
 	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
 	if err != nil {
 		return OrganizationInfo{}, err
@@ -250,7 +261,7 @@ func (a *App) createOrganization(ctx context.Context, orgID, actor, name, plan, 
 
 // memberDraft is member.added, with the address sealed in the organization's
 // tenant.
-func (a *App) memberDraft(ctx context.Context, orgID, actor, member, role, address string) (ledger.Draft, error) {
+func (a *Organizations) memberDraft(ctx context.Context, orgID, actor, member, role, address string) (ledger.Draft, error) {
 	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
 	if err != nil {
 		return ledger.Draft{}, err
@@ -258,58 +269,4 @@ func (a *App) memberDraft(ctx context.Context, orgID, actor, member, role, addre
 	id := a.NewID("evt_")
 	payload, err := a.Vault.Seal(ctx, orgID, id, dataKey, events.MemberAdded{MemberID: member, Role: role, Email: address})
 	return ledger.Draft{Stream: organizationStream, ID: id, Type: events.TypeMemberAdded, SchemaVersion: 1, Actor: actor, Payload: payload}, err
-}
-
-// EnsureCustomer returns the customer of an e-mail address, in lower case, and
-// makes one at first.
-func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error) {
-	if a.Vault == nil {
-		return "", a.noVault()
-	}
-	home := a.mailboxRef(address)
-	tenant := a.serviceOf(home)
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) {
-		dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
-		if err != nil {
-			return "", err
-		}
-		key := customerKey(dataKey)
-		stored, err := a.Ledger.ByKey(ctx, tenant, key, ledger.Hash{})
-		if err != nil {
-			return "", err
-		}
-		if stored == nil {
-			if stored, err = a.createCustomer(ctx, home, key, dataKey, address); err != nil {
-				return "", err
-			}
-		}
-		var created events.CustomerCreated
-		err = stored[0].Read(&created)
-		return created.CustomerID, err
-	})
-}
-
-// customerKey finds the customer whose address a data key seals.
-func customerKey(dataKey string) ledger.Hash { return ledger.IdemKey("customer", dataKey) }
-
-func (a *App) createCustomer(ctx context.Context, home string, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
-	customer, id, tenant := a.newIDAt(home, "cus_"), a.NewID("evt_"), a.serviceOf(home)
-	payload, err := a.Vault.Seal(ctx, tenant, id, dataKey,
-		events.CustomerCreated{CustomerID: customer, Email: address, Subject: dataKey})
-	if err != nil {
-		return nil, err
-	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, Drafts: []ledger.Draft{{
-		Stream: "customer/" + customer, Expect: ledger.New(), ID: id, Type: events.TypeCustomerCreated,
-		SchemaVersion: 1, Actor: "system", Payload: payload}}})
-	return result.Events, err
-}
-
-// checkText accepts 1 to most characters of one line without white space at its
-// edges and without characters that are not seen.
-func checkText(field, text string, most int) error {
-	if text == "" || utf8.RuneCountInString(text) > most || normal.Text(text, false) != nil {
-		return policy.Refuse("out_of_range", "/"+field, field+" must be one line of 1 to "+strconv.Itoa(most)+" characters")
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 	if err := l.Activate(t.Context(), signer, "evt_"+t.Name()); err != nil {
 		t.Fatal(err)
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"}
+	a := commands.New(&commands.Ground{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"})
 	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,8 @@ func newWorld(t *testing.T, partitions int) *world {
 // again is an app on the same ledger that remembers nothing. Its ids are drawn as for
 // 48 partitions: so they are at home together in 1, 3 and 16 as well, and the same.
 func (w *world) again() *commands.App {
-	a := &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
-	a.DrawFor(48)
+	a := commands.New(&commands.Ground{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL})
+	a.DrawFor = 48
 	return w.equip(a)
 }
 

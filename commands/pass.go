@@ -17,7 +17,7 @@ func passStream(x access) string {
 
 // passesOf are the customer's live passes, the one that ends first in front, and
 // the streams that say so.
-func (a *App) passesOf(ctx context.Context, customerID string) ([]access, []ledger.Guard, error) {
+func (a *Services) passesOf(ctx context.Context, customerID string) ([]access, []ledger.Guard, error) {
 	acc, err := a.readSubscriptions(ctx, customerID)
 	if err != nil {
 		return nil, nil, err
@@ -30,7 +30,7 @@ func (a *App) passesOf(ctx context.Context, customerID string) ([]access, []ledg
 }
 
 // creditOf is what a paid period of a subscription adds, in cents.
-func (a *App) creditOf(x access) int {
+func (a *Services) creditOf(x access) int {
 	product, _ := a.Product(x.product)
 	return int(product.CreditCents)
 }
@@ -39,7 +39,7 @@ func (a *App) creditOf(x access) int {
 // monthly pass; false if there is none, or too little is left: calls are paid
 // whole. The call lands only if the subscription is still as it was judged, by its
 // position where that is comparable, else right before.
-func (a *App) chargePass(ctx context.Context, customerID string, priceCents int) (fund, bool, error) {
+func (a *Services) chargePass(ctx context.Context, customerID string, priceCents int) (fund, bool, error) {
 	if customerID == "" {
 		return fund{}, false, nil
 	}
@@ -60,7 +60,7 @@ func (a *App) chargePass(ctx context.Context, customerID string, priceCents int)
 }
 
 // Pass is what the customer's live passes hold together; nil without one.
-func (a *App) Pass(ctx context.Context, customerID string) (*Balance, error) {
+func (a *Services) Pass(ctx context.Context, customerID string) (*Balance, error) {
 	if customerID == "" {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (a *App) Pass(ctx context.Context, customerID string) (*Balance, error) {
 
 // PassProduct is the pass of the catalogue: what somebody at the quota is told
 // of. False if none is sold.
-func (a *App) PassProduct() (Product, bool) {
+func (a *Services) PassProduct() (Product, bool) {
 	i := slices.IndexFunc(a.Products, func(p Product) bool { return p.CreditCents > 0 })
 	if i < 0 {
 		return Product{}, false

@@ -14,6 +14,21 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
+// Payments has the commands about x402 payments.
+type Payments struct {
+	*Ground
+	*Accounts
+
+	// Settler moves the money of x402 payments; nil is x402 off.
+	Settler Settler
+	// Settling takes a claimed payment to its end after the call that claimed it, by Settle
+	// from this attempt on, and closes the channel when it has done what it can for now. The
+	// service runs it. Nil: the call does it itself.
+	Settling func(paymentID string, attempt int) (ended <-chan struct{})
+	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
+	PaymentWait time.Duration
+}
+
 // A payment is spent in steps that may each be the last one this process makes:
 //
 //	claim    the payment belongs to this request; answer and events are prepared
@@ -81,7 +96,7 @@ const CodeNoFacilitator = "payment_facilitator_unavailable"
 // KnownPayment says whether a payment has been claimed, by whatever request. Then
 // neither its window nor our price matters any more, but its signature must be
 // the one that was claimed: else it is refused.
-func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
+func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	s, err := a.readPayment(ctx, p.ID)
 	if err != nil {
 		return false, refusal(err)
@@ -98,12 +113,12 @@ func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 // is a conflict. So it is with the Idempotency-Key, which belongs to the payer: if a
 // payment of his was claimed with it, the new one is not touched. Errors beside
 // refusals: *PaymentRefused, *SettlementPending.
-func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
+func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
 	}
 	defer func() { err = pendingOf(p, err) }()
-	c, err := retry(ctx, a, attempt{outside: true}, a.claiming(p, paid))
+	c, err := retryOutside(ctx, a.Ground, nil, a.claiming(p, paid))
 	s := c.paymentState
 	switch {
 	case err != nil:
@@ -148,7 +163,7 @@ type claimed struct {
 
 // claiming claims the payment, unless somebody has. What has moved under it is
 // claimed by now, or what was prepared rests on something old.
-func (a *App) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
+func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
 	verified := false
 	verify := func(ctx context.Context) error {
 		if verified {
@@ -215,7 +230,7 @@ func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Pr
 	return promise, err
 }
 
-func (a *App) verify(ctx context.Context, p Payment) error {
+func (a *Payments) verify(ctx context.Context, p Payment) error {
 	err := a.Settler.Verify(ctx, p)
 	var refused *PaymentRefused
 	if err == nil || errors.As(err, &refused) {
@@ -225,7 +240,7 @@ func (a *App) verify(ctx context.Context, p Payment) error {
 }
 
 // claim is the append that makes the payment this request's.
-func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
+func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
 	tenant := a.serviceOf(p.ID)
 	by, err := a.payer(ctx, tenant, p.Network, p.Payer)
 	if err != nil {
@@ -253,7 +268,7 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 // claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
 // of it, which is good once for each of our addresses. The two are kept apart, so
 // that nobody can spoil another's payment by giving its id to one of his own.
-func (a *App) claimKey(p Payment) ledger.Hash {
+func (a *Payments) claimKey(p Payment) ledger.Hash {
 	if p.Identifier == "" || a.reservedIn(p) != "" {
 		return ledger.IdemKey("payment", p.ID)
 	}
@@ -268,7 +283,7 @@ func identifierKey(p Payment) ledger.Hash {
 
 // reservedIn is the tenant where a payment's identifier is reserved before the claim;
 // empty where the claim itself takes it, because both are at home together.
-func (a *App) reservedIn(p Payment) string {
+func (a *Payments) reservedIn(p Payment) string {
 	if tenant := a.serviceOf(identifierName(p)); p.Identifier != "" && tenant != a.serviceOf(p.ID) {
 		return tenant
 	}
@@ -278,7 +293,7 @@ func (a *App) reservedIn(p Payment) string {
 // reserve gives a payment its identifier, for ever, where that is at home elsewhere. A
 // claim that does not come to pass leaves it with this payment, which may be sent
 // again. What another payment has, by a reservation or its claim, is ErrKeyReused.
-func (a *App) reserve(ctx context.Context, p Payment) error {
+func (a *Payments) reserve(ctx context.Context, p Payment) error {
 	tenant := a.reservedIn(p)
 	if tenant == "" {
 		return nil
@@ -295,7 +310,7 @@ func (a *App) reserve(ctx context.Context, p Payment) error {
 }
 
 // reused tells the two conflicts of a claim apart.
-func (a *App) reused(ctx context.Context, p Payment) error {
+func (a *Payments) reused(ctx context.Context, p Payment) error {
 	s, err := a.readPayment(ctx, p.ID)
 	switch {
 	case err != nil:
@@ -306,10 +321,7 @@ func (a *App) reused(ctx context.Context, p Payment) error {
 	return errOtherRequest
 }
 
-var (
-	errNotConfigured = policy.Refuse(CodeNotConfigured, "", "x402 not configured")
-	errTooLarge      = policy.Refuse("too_large", "", "request and answer are too large to be kept")
-)
+var errNotConfigured = policy.Refuse(CodeNotConfigured, "", "x402 not configured")
 
 // unasked is a facilitator that did not answer: the caller is told that nothing
 // was charged, the log gets the cause.
@@ -324,7 +336,7 @@ func (u *unasked) Unwrap() error { return errNoFacilitator }
 
 // outcome waits for the end of a claimed payment: it is the state afterwards,
 // still open if the time was over. Settling goes on behind it.
-func (a *App) outcome(ctx context.Context, s paymentState, attempt int) (paymentState, error) {
+func (a *Payments) outcome(ctx context.Context, s paymentState, attempt int) (paymentState, error) {
 	if !s.open() {
 		return s, nil
 	}
@@ -379,7 +391,7 @@ func (a *App) outcome(ctx context.Context, s paymentState, attempt int) (payment
 func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }
 
 // receipt is what the ledger says of a payment.
-func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Receipt, error) {
+func (a *Payments) receipt(ctx context.Context, s paymentState, replayed bool) (Receipt, error) {
 	switch s.state {
 	case PaymentIsSettled:
 	case PaymentIsRefused:
@@ -408,4 +420,14 @@ func (s paymentState) requestHash() (hash ledger.Hash, err error) {
 		return hash, ledger.ErrTampered
 	}
 	return hash, nil
+}
+
+// withoutKey takes the member idempotencyKey out: key and content are apart.
+func withoutKey(body []byte) []byte {
+	members, err := canon.Members(body)
+	if err != nil {
+		return body
+	}
+	delete(members, "idempotencyKey")
+	return canon.Object(members)
 }

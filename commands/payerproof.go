@@ -40,7 +40,7 @@ var errNoPurchase = policy.Refuse(CodeNotFound, "", "purchase not found")
 
 // purchaseOverX402 reads a purchase and its payment. found is false for every other
 // purchase.
-func (a *App) purchaseOverX402(ctx context.Context, purchaseID string) (bought events.PurchaseFulfilled, paid paymentState, found bool, err error) {
+func (a *Store) purchaseOverX402(ctx context.Context, purchaseID string) (bought events.PurchaseFulfilled, paid paymentState, found bool, err error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(purchaseID), "purchase/"+purchaseID)
 	if err != nil || len(history.Events) == 0 {
 		return bought, paid, false, err
@@ -52,13 +52,13 @@ func (a *App) purchaseOverX402(ctx context.Context, purchaseID string) (bought e
 }
 
 // FindUnboundPurchase reads a purchase that only its payer can claim.
-func (a *App) FindUnboundPurchase(ctx context.Context, purchaseID string) (UnboundPurchase, error) {
+func (a *Store) FindUnboundPurchase(ctx context.Context, purchaseID string) (UnboundPurchase, error) {
 	u, _, err := a.unboundPurchase(ctx, purchaseID)
 	return u, refusal(err)
 }
 
 // unboundPurchase is FindUnboundPurchase with the streams of its downloads.
-func (a *App) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Guard, err error) {
+func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Guard, err error) {
 	bought, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {
 	case err != nil:
@@ -85,14 +85,14 @@ func (a *App) unboundPurchase(ctx context.Context, purchaseID string) (u Unbound
 }
 
 // IsClaimSecret says whether a text is the claim secret of a purchase.
-func (a *App) IsClaimSecret(purchaseID, text string) bool {
+func (a *Store) IsClaimSecret(purchaseID, text string) bool {
 	secret := a.claimSecret(purchaseID)
 	return secret != "" && subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
 }
 
 // SignInNonce is the nonce of a message that the payer of a purchase is asked to sign:
 // it follows from the purchase and the time, so that nothing is kept of what was asked.
-func (a *App) SignInNonce(purchaseID, issuedAt string) (string, error) {
+func (a *Store) SignInNonce(purchaseID, issuedAt string) (string, error) {
 	if a.Vault == nil {
 		return "", a.noVault()
 	}
@@ -101,7 +101,7 @@ func (a *App) SignInNonce(purchaseID, issuedAt string) (string, error) {
 
 // DownloadUnbound uses up a download of a purchase whose payer was shown, and returns
 // the product whose file is to be sent now.
-func (a *App) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product, error) {
+func (a *Store) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product, error) {
 	link, err := a.mintDownload(ctx, u.PurchaseID, u.Product.Slug)
 	if err != nil {
 		return Product{}, err
@@ -117,8 +117,8 @@ var (
 // RefundUnbound requests a refund to the paying address of a purchase of which nothing
 // was downloaded. It ends the download: of both, what is recorded first counts. Asked
 // for again it says what has become of it.
-func (a *App) RefundUnbound(ctx context.Context, purchaseID string) (Refund, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (Refund, error) {
+func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (Refund, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (Refund, error) {
 		u, downloads, err := a.unboundPurchase(ctx, purchaseID)
 		switch {
 		case err != nil:
@@ -146,7 +146,7 @@ func (a *App) RefundUnbound(ctx context.Context, purchaseID string) (Refund, err
 
 // undelivered are the guards under which the file of a purchase may be sent: no refund
 // of an x402 payment was requested.
-func (a *App) undelivered(ctx context.Context, purchaseID string) ([]ledger.Guard, error) {
+func (a *Store) undelivered(ctx context.Context, purchaseID string) ([]ledger.Guard, error) {
 	_, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {
 	case err != nil || !found:

@@ -31,7 +31,7 @@ func (k paymentKey) held() bool { return k.holderID != "" && k.holder.state != P
 
 // readKey reads who has the key of a request. The key's name in the ledger is keyed,
 // since the payer's address is in it.
-func (a *App) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, err error) {
+func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, err error) {
 	if paid.IdempotencyKey == "" {
 		return k, nil
 	}
@@ -65,7 +65,7 @@ func (a *App) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, 
 // hasKey says whether a payment sent again brings the Idempotency-Key that it was made
 // with, which is not on the chain. A key that could be guessed proves nothing: it must
 // be as long as a payment identifier.
-func (a *App) hasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
+func (a *Payments) hasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
 	if len(paid.IdempotencyKey) < minSecretKey {
 		return false, nil
 	}
@@ -75,7 +75,7 @@ func (a *App) hasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
 
 // heldByKey answers with the payment that has the key, if the request is the same and
 // comes from the same payer.
-func (a *App) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
+func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
 	if !p.Signed { // else the payer is known; whether he could pay again does not matter
 		if err := verify(ctx); err != nil {
 			return claimed{}, err
@@ -93,7 +93,7 @@ func (a *App) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey,
 // takeKey gives the key to a payment that is about to be claimed: in the same append
 // where both are at home together, so that of two payments one is claimed. Elsewhere it
 // is given first, and a payment that comes meanwhile waits (keyIsTaken).
-func (a *App) takeKey(ctx context.Context, k paymentKey, p Payment, paid Paid, claim *ledger.Append) error {
+func (a *Payments) takeKey(ctx context.Context, k paymentKey, p Payment, paid Paid, claim *ledger.Append) error {
 	if k.stream == "" || k.ours {
 		return nil
 	}

@@ -179,7 +179,7 @@ func (s paymentState) apply(e ledger.Event, read func(stored any) error) (paymen
 }
 
 // readPaid reads an event of a payment, with what is sealed in it put back.
-func (a *App) readPaid(ctx context.Context, e ledger.Event, stored any) error {
+func (a *Payments) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !events.Sealed(e.Type):
 		return e.Read(stored)
@@ -190,7 +190,7 @@ func (a *App) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 }
 
 // readPayment folds a payment's stream.
-func (a *App) readPayment(ctx context.Context, id string) (paymentState, error) {
+func (a *Payments) readPayment(ctx context.Context, id string) (paymentState, error) {
 	history, err := a.Ledger.Read(ctx, a.serviceOf(id), paymentStream(id))
 	s := paymentState{history: history}
 	for _, e := range history.Events {
@@ -233,7 +233,7 @@ func (s paymentState) payment() (Payment, error) {
 
 // payer is the party that a payment is of. Its address is a person's, so it is
 // nowhere in the clear: the data key's id stands for it, of the payment's tenant.
-func (a *App) payer(ctx context.Context, tenant, network, address string) (party, error) {
+func (a *Payments) payer(ctx context.Context, tenant, network, address string) (party, error) {
 	if a.Vault == nil {
 		return party{}, a.noVault()
 	}
@@ -265,7 +265,7 @@ func (s paymentState) pending(cause error) *SettlementPending {
 // SettledModes says by what the payments of this ledger were settled: in the
 // ledger alone (dev), and on a chain. It asks the events themselves, so that a
 // start waits for no read model.
-func (a *App) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
+func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	for _, p := range a.Ledger.Partitions() {
 		var devHere, chainHere bool
 		err = a.Ledger.Reading(ctx, func() error {
@@ -281,3 +281,31 @@ func (a *App) SettledModes(ctx context.Context) (dev, facilitator bool, err erro
 	}
 	return dev, facilitator, nil
 }
+
+// refunding is the payment's refund, nil without one.
+func (s paymentState) refunding() *Refund {
+	if s.requested == nil {
+		return nil
+	}
+	r := s.requested
+	return &Refund{State: s.refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
+}
+
+// Refund is promised for any settled call whose documented inputs do not
+// reproduce the output. We hold no wallet: an operator approves, pays outside and
+// records the transaction.
+type Refund struct {
+	State       string // "requested", "approved" or "sent"
+	Amount      string
+	Asset       string
+	Network     string
+	To          string
+	Transaction string // of what was sent
+}
+
+// States of a refund.
+const (
+	refundRequested = "requested"
+	refundApproved  = "approved"
+	refundSent      = "sent"
+)

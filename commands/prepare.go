@@ -24,7 +24,7 @@ type prepared struct {
 
 // prepare signs the answer where it must be signed, to be recorded where something is
 // at home. Nothing is visible yet.
-func (a *App) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
+func (a *Services) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, home: home, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
 		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: canon.Value(call.Body),
@@ -59,7 +59,7 @@ type receiptRecord struct {
 // sign makes the receipt, and puts into the answer what else the service's declaration
 // says of it: that it is kept as a workflow, that it signs a statement of its own. The
 // receipt stands once in what is appended, and reply puts it into the answer.
-func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
+func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	signer, guard, err := a.signer(ctx, a.serviceOf(p.home))
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (p Principal) OwnOnly() bool { return p.Role == RoleDeveloper }
 
 // OwnActors are the event actors whose records a principal with OwnOnly sees:
 // the member, and every token the member ever issued or was given.
-func (a *App) OwnActors(ctx context.Context, p Principal) ([]string, error) {
+func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, error) {
 	tokens, err := a.tokensOf(ctx, p.OrgID)
 	if err != nil {
 		return nil, refusal(err)
@@ -54,7 +54,7 @@ func (a *App) OwnActors(ctx context.Context, p Principal) ([]string, error) {
 
 // IsOwn says whether an actor is the principal's member or one of its tokens:
 // who asked for a decision must not approve it.
-func (a *App) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
+func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
 	if actor == p.Member {
 		return true, nil
 	}
@@ -101,7 +101,7 @@ func (o organization) principal(now time.Time) Principal {
 // Confirm reads again what a principal rests on if any of it has moved, and
 // returns the principal of now: 401 for a token revoked since, 403 for a member
 // who is none any more. Every answer that appends nothing needs it.
-func (a *App) Confirm(ctx context.Context, p Principal) (Principal, error) {
+func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
 	for _, g := range p.Guards {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
 		if err != nil {
@@ -118,7 +118,7 @@ func (a *App) Confirm(ctx context.Context, p Principal) (Principal, error) {
 // What is known of it may be a moment old, and another process may have restored
 // the organization, or raised the member's role: a refusal is given only after
 // the streams it rests on were read again.
-func (a *App) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
+func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
 	if p.May(right) == nil {
 		return p, nil
 	}
@@ -129,14 +129,27 @@ func (a *App) Permit(ctx context.Context, p Principal, right Right) (Principal, 
 	return p, p.May(right)
 }
 
+// again returns the step that retry takes before each further try: the principal is read
+// again and must still have the right.
+func (a *Organizations) again(p *Principal, right Right) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := a.currentPrincipal(ctx, *p)
+		if err != nil {
+			return err
+		}
+		*p = now
+		return p.May(right)
+	}
+}
+
 // currentPrincipal is the principal as its streams are now.
-func (a *App) currentPrincipal(ctx context.Context, p Principal) (Principal, error) {
+func (a *Organizations) currentPrincipal(ctx context.Context, p Principal) (Principal, error) {
 	a.forgetOrganization(p.OrgID)
 	now, err := a.rebuild(ctx, p)
 	return now, refusal(err)
 }
 
-func (a *App) rebuild(ctx context.Context, p Principal) (Principal, error) {
+func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, error) {
 	o, err := a.organizationOf(ctx, p.OrgID)
 	if err != nil {
 		return Principal{}, err
@@ -163,4 +176,19 @@ func (a *App) rebuild(ctx context.Context, p Principal) (Principal, error) {
 		now.Role = role
 	}
 	return now, nil
+}
+
+// settled is a refusal if everything it rests on is as it was, and ErrMoved
+// otherwise: what appends nothing is guarded by nothing else.
+func (a *Organizations) settled(ctx context.Context, p Principal, guards []ledger.Guard, refused error) error {
+	for _, g := range append(guards, p.Guards...) {
+		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
+		if err != nil {
+			return err
+		}
+		if version != g.Version {
+			return ledger.ErrMoved
+		}
+	}
+	return refused
 }

@@ -5,6 +5,17 @@ import (
 	"encoding/hex"
 )
 
+// Store has the commands about what is sold: purchases, downloads, entitlements,
+// subscriptions and refunds.
+type Store struct {
+	*Ground
+	*Accounts
+	*Organizations
+	*Payments
+
+	Products []Product // the catalogue
+}
+
 // Kinds of products.
 const (
 	OneTime      = "one_time"
@@ -35,7 +46,7 @@ func (p Product) FileHash() string {
 }
 
 // Product finds a line of the catalogue.
-func (a *App) Product(slug string) (Product, bool) {
+func (a *Store) Product(slug string) (Product, bool) {
 	for _, p := range a.Products {
 		if p.Slug == slug {
 			return p, true

@@ -40,7 +40,7 @@ type Order struct {
 // since only whoever receives mail there can sign in. The claim secret is that of
 // the first answer, or empty. Errors: those of Pay, and
 // of a payment sent again by who may not be its buyer CodeNotTheBuyer.
-func (a *App) PurchaseProduct(ctx context.Context, o Order, p Payment) (Fulfilment, error) {
+func (a *Store) PurchaseProduct(ctx context.Context, o Order, p Payment) (Fulfilment, error) {
 	product, claimSecret := o.Product, o.ClaimSecret
 	address, asked := "", map[string]string{"slug": product.Slug}
 	body, err := canon.Marshal(asked) // without the address: a payment sent again need not bring it
@@ -105,7 +105,7 @@ const sentAgain = "/again"
 
 // claimSecret is what a purchase's first answer tells its buyer and nobody else can
 // know: it is made from the purchase with a key of the vault, and kept nowhere.
-func (a *App) claimSecret(purchaseID string) string {
+func (a *Store) claimSecret(purchaseID string) string {
 	if a.Vault == nil {
 		return ""
 	}
@@ -114,14 +114,14 @@ func (a *App) claimSecret(purchaseID string) string {
 }
 
 // buyerRef is an e-mail address as a purchase keeps it, to know it again.
-func (a *App) buyerRef(address string) string {
+func (a *Store) buyerRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "buyer:"+address).String()
 }
 
 // isBuyer says whether a payment that was sent again comes from who sent it first.
 // Once settled, its authorization and signature are on the chain for everybody to
 // copy; the claim secret and the payment identifier are not.
-func (a *App) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p Payment) bool {
+func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p Payment) bool {
 	same := func(got, want string) bool {
 		return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 	}
@@ -129,7 +129,7 @@ func (a *App) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p Pay
 }
 
 // promiseProduct is what a purchase records when its payment has settled.
-func (a *App) promiseProduct(ctx context.Context, product Product, address string, p Payment) (Promise, error) {
+func (a *Store) promiseProduct(ctx context.Context, product Product, address string, p Payment) (Promise, error) {
 	bought := events.PurchaseFulfilled{PurchaseID: a.newIDAt(p.ID, "pur_"), Product: product.Slug, Source: SourceX402,
 		PriceCents: product.PriceCents, PaymentID: p.ID, IdentifierHash: identifierHash(p)}
 	output, err := canon.Marshal(map[string]string{"status": "fulfilled", "product": product.Slug, "fileHash": product.FileHash()})
@@ -174,7 +174,7 @@ func identifierHash(p Payment) string {
 // buyer gets a link. Who sent a payment identifier must send it again, and an e-mail
 // address likewise: neither is on the chain. With the address a link is given until the
 // first download, since its answer may have been lost, and for 15 minutes from then.
-func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
+func (a *Store) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
 	ref := ""
 	if address != "" && a.Vault != nil {
 		ref = a.buyerRef(address)

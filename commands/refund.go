@@ -10,18 +10,6 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Refund is promised for any settled call whose documented inputs do not
-// reproduce the output. We hold no wallet: an operator approves, pays outside and
-// records the transaction.
-type Refund struct {
-	State       string // "requested", "approved" or "sent"
-	Amount      string
-	Asset       string
-	Network     string
-	To          string
-	Transaction string // of what was sent
-}
-
 // Reproduction is what recomputing a paid answer has shown.
 type Reproduction struct {
 	PaymentID            string
@@ -43,8 +31,8 @@ type RefundOrder struct {
 // the output is another, or the version is gone, a refund is requested, once.
 // Refusals: not_found; payment_for_other_request; payment_not_settled, where nothing
 // was charged.
-func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (Reproduction, error) {
+func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.readPayment(ctx, order.PaymentID)
 		switch {
 		case err != nil:
@@ -84,7 +72,7 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 // whether it still gives what was paid for. What cannot be recomputed, because it is
 // no call, is erased, or was answered by another engine version or rule
 // set, is no fault.
-func (a *App) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
+func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.readPayment(ctx, paymentID)
 	if err != nil {
 		return false, refusal(err)
@@ -119,7 +107,7 @@ func (a *App) Recheck(ctx context.Context, paymentID string, services func(opera
 	return false, ledger.ErrTampered
 }
 
-func (a *App) requestRefund(ctx context.Context, s paymentState, r Reproduction) (paymentState, error) {
+func (a *Store) requestRefund(ctx context.Context, s paymentState, r Reproduction) (paymentState, error) {
 	requested := events.RefundRequested{PaymentID: r.PaymentID, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
 		EngineVersion: r.EngineVersion, Amount: s.claim.Amount, Asset: s.claim.Asset, Network: s.claim.Network, To: s.settled.Payer}
 	if _, err := a.appendPayment(ctx, s, s.state, "system", events.TypeRefundRequested, requested); err != nil {
@@ -129,25 +117,9 @@ func (a *App) requestRefund(ctx context.Context, s paymentState, r Reproduction)
 	return s, nil
 }
 
-// States of a refund.
-const (
-	refundRequested = "requested"
-	refundApproved  = "approved"
-	refundSent      = "sent"
-)
-
-// refunding is the payment's refund, nil without one.
-func (s paymentState) refunding() *Refund {
-	if s.requested == nil {
-		return nil
-	}
-	r := s.requested
-	return &Refund{State: s.refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
-}
-
 // ApproveRefund reserves a requested refund's amount. Approving it again changes
 // nothing.
-func (a *App) ApproveRefund(ctx context.Context, paymentID, reason string) (Refund, error) {
+func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (Refund, error) {
 	if reason != "" {
 		if err := checkText("reason", reason, maxReason); err != nil {
 			return Refund{}, err
@@ -159,14 +131,14 @@ func (a *App) ApproveRefund(ctx context.Context, paymentID, reason string) (Refu
 
 // SendRefund records the transaction by which an approved refund was paid, outside.
 // Recording it again changes nothing; another transaction is a conflict.
-func (a *App) SendRefund(ctx context.Context, paymentID, transaction string) (Refund, error) {
+func (a *Store) SendRefund(ctx context.Context, paymentID, transaction string) (Refund, error) {
 	return a.moveRefund(ctx, paymentID, refundApproved, refundSent, events.TypeRefundSent,
 		events.RefundSent{PaymentID: paymentID, Transaction: events.Text(transaction)}, func(r Refund) bool { return r.Transaction == transaction })
 }
 
 // moveRefund takes a refund one step further, from the state before it.
-func (a *App) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(Refund) bool) (Refund, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (Refund, error) {
+func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(Refund) bool) (Refund, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (Refund, error) {
 		s, err := a.readPayment(ctx, paymentID)
 		if err != nil {
 			return Refund{}, err
@@ -191,7 +163,7 @@ func (a *App) moveRefund(ctx context.Context, paymentID, from, to, eventType str
 }
 
 // Refund tells the refund of a payment.
-func (a *App) Refund(ctx context.Context, paymentID string) (Refund, error) {
+func (a *Store) Refund(ctx context.Context, paymentID string) (Refund, error) {
 	s, err := a.readPayment(ctx, paymentID)
 	if err != nil {
 		return Refund{}, refusal(err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ type RegisteredAgent struct {
 
 // RegisterAgent makes an OAuth client. Anybody may: until somebody stands for the
 // agent it can read the catalogue and start a checkout.
-func (a *App) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
+func (a *Accounts) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
 	if order.IdentityType == "" {
 		order.IdentityType = IdentityAnonymous
 	}
@@ -58,7 +59,7 @@ func (a *App) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAg
 		return RegisteredAgent{}, a.noVault()
 	}
 	order.Email = strings.ToLower(order.Email)
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
 }
 
 func (o AgentOrder) check() error {
@@ -77,7 +78,7 @@ func (o AgentOrder) check() error {
 	return nil
 }
 
-func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
+func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
 	id, eventID := a.NewID(agentPrefix), a.NewID("evt_")
 	tenant := a.serviceOf(id)
 	stored := events.AgentRegistered{ClientID: id, Name: o.Name, IdentityType: o.IdentityType}
@@ -198,7 +199,7 @@ func (g *agent) apply(e ledger.Event, now time.Time) error {
 }
 
 // agentOf is an agent as its stream is now; an unknown id is the zero agent.
-func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
+func (a *Accounts) agentOf(ctx context.Context, id string) (agent, error) {
 	if !IsAgentID(id) {
 		return agent{}, nil
 	}
@@ -232,7 +233,7 @@ func (c Client) ID() string { return c.agent.id }
 // AuthenticateClient returns the client behind an id and a secret. A malformed,
 // unknown or revoked one is CodeInvalidClient, in one text and after one
 // comparison.
-func (a *App) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
+func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
 	_, octets, _ := parseCredential(agentSecretPrefix, secret)
 	g, err := a.agentOf(ctx, id)
 	if err != nil {
@@ -247,15 +248,15 @@ func (a *App) AuthenticateClient(ctx context.Context, id, secret string) (Client
 
 // RevokeAgent ends an agent at once: its tokens and its secret. Ending it again
 // changes nothing.
-func (a *App) RevokeAgent(ctx context.Context, id, reason string) error {
+func (a *Accounts) RevokeAgent(ctx context.Context, id, reason string) error {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
 	return a.revokeAgent(ctx, id, "operator", reason)
 }
 
-func (a *App) revokeAgent(ctx context.Context, id, actor, reason string) error {
-	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
+func (a *Accounts) revokeAgent(ctx context.Context, id, actor, reason string) error {
+	_, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, id)
 		switch {
 		case err != nil:
@@ -279,7 +280,7 @@ type fact struct {
 
 // appendAgent appends facts to an agent's stream, which must not have moved, and
 // more after them.
-func (a *App) appendAgent(ctx context.Context, g agent, actor string, key ledger.Hash, more []ledger.Draft, facts ...fact) (ledger.Result, error) {
+func (a *Accounts) appendAgent(ctx context.Context, g agent, actor string, key ledger.Hash, more []ledger.Draft, facts ...fact) (ledger.Result, error) {
 	var drafts []ledger.Draft
 	for i, f := range facts {
 		payload, err := canon.Marshal(f.stored)
@@ -291,4 +292,20 @@ func (a *App) appendAgent(ctx context.Context, g agent, actor string, key ledger
 			SchemaVersion: 1, Actor: actor, Payload: payload})
 	}
 	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.guard.Tenant, IdemKey: key, Drafts: append(drafts, more...)})
+}
+
+// agentDataKey is the data key under which an agent's calls are sealed in a tenant. In
+// another than the agent's own it is one of the same person, so that whoever is erased
+// is erased there too.
+func (a *Accounts) agentDataKey(ctx context.Context, tenant string, g agent) (string, error) {
+	if tenant == g.guard.Tenant {
+		return g.dataKey, nil
+	}
+	var registered events.AgentRegistered
+	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, ledger.ErrErased) {
+		registered = events.AgentRegistered{ClientID: g.id}
+	} else if err != nil {
+		return "", err
+	}
+	return a.dataKeyOf(ctx, tenant, agentSubject(registered))
 }

@@ -56,7 +56,7 @@ type NotReplayed struct {
 
 // replayer is one replay.
 type replayer struct {
-	app      *App
+	app      *Evidence
 	request  Replay
 	rules    assurance.Rules // of request.Policy
 	policies map[string]assurance.StoredPolicy
@@ -66,7 +66,7 @@ type replayer struct {
 }
 
 // ReplayDecisions evaluates recorded decisions again. It writes nothing.
-func (a *App) ReplayDecisions(ctx context.Context, request Replay) (Replayed, error) {
+func (a *Evidence) ReplayDecisions(ctx context.Context, request Replay) (Replayed, error) {
 	r := &replayer{app: a, request: request, policies: map[string]assurance.StoredPolicy{}, reasons: map[string]int{},
 		editions: map[string]*actionrisk.Edition{},
 		report:   Replayed{Different: []NotTheSame{}, NotReplayable: []NotReplayed{}}}

@@ -33,7 +33,7 @@ func guardStream(machine string) string { return "guard/" + machine }
 
 // ReportGuard records a part of the log of a guard. It must follow on what the machine
 // reported before; the same part again is answered as it was.
-func (a *App) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (GuardReport, error) {
+func (a *Webhooks) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (GuardReport, error) {
 	if err := r.Check(); err != nil {
 		return GuardReport{}, err
 	}
@@ -44,7 +44,7 @@ func (a *App) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (
 	if err != nil {
 		return GuardReport{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightDecide}, func(ctx context.Context) (GuardReport, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightDecide), func(ctx context.Context) (GuardReport, error) {
 		history, err := a.Ledger.Last(ctx, p.OrgID, guardStream(r.Machine()))
 		if err != nil {
 			return GuardReport{}, err
@@ -66,7 +66,7 @@ func (a *App) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (
 	})
 }
 
-func (a *App) recordGuard(ctx context.Context, p Principal, r guardlog.Report, history ledger.History) (GuardReport, error) {
+func (a *Webhooks) recordGuard(ctx context.Context, p Principal, r guardlog.Report, history ledger.History) (GuardReport, error) {
 	counts := map[string]int{}
 	for _, l := range r.Lines {
 		counts[l.Decision]++
@@ -92,7 +92,7 @@ func (a *App) recordGuard(ctx context.Context, p Principal, r guardlog.Report, h
 
 // GuardReports lists the newest reports of the organization's machines, with what was
 // asked about, denied or unseen: what its agents tried.
-func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]GuardReport, error) {
+func (a *Webhooks) GuardReports(ctx context.Context, p Principal, limit int) ([]GuardReport, error) {
 	p, err := a.Permit(ctx, p, RightExport)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]Guard
 }
 
 // openGuard is a report as it is shown; erased lines are none.
-func (a *App) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
+func (a *Webhooks) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
 	lines := []guardlog.Line{}
 	stored := events.GuardReported{Lines: &lines}
 	if err := a.Vault.Open(ctx, e, &stored); err != nil && !errors.Is(err, ledger.ErrErased) {

@@ -7,56 +7,22 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// attempt is what one try of a command rests on beside the streams that it reads
-// itself. The zero value is a command that nobody in particular gives.
-type attempt struct {
-	principal *Principal // who acts for an organization; nil for nobody
-	right     Right      // which the principal must have, each time
-	call      *Call      // of a service; nil for none
-
-	// key and content are by which an equal request is known: it gets the stored
-	// answer. A zero key makes every request its own.
-	key, content ledger.Hash
-
-	// outside says that somebody outside is asked between the steps, who has a time
-	// of his own: the ledger's is for each step, not for all of them.
-	outside bool
+// retry calls try until no stream has moved under it, at most maxTries times within
+// triesWithin: each time everything is read, decided and appended again. Before each
+// further try again refreshes what the command knows of its caller; it may be nil. The
+// error is a refusal that callers may read.
+func retry[T any](ctx context.Context, a *Ground, again func(context.Context) error, try func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, triesWithin)
+	defer cancel()
+	return retryOutside(ctx, a, again, try)
 }
 
-// refresh reads again for whom an attempt is, since what has moved may be that.
-func (t attempt) refresh(ctx context.Context, a *App) error {
-	if t.call != nil {
-		call, err := a.currentCall(ctx, *t.call)
-		if err != nil {
-			return err
-		}
-		*t.call = call
-	}
-	if t.principal == nil {
-		return nil
-	}
-	p, err := a.currentPrincipal(ctx, *t.principal)
-	if err != nil {
-		return err
-	}
-	*t.principal = p
-	return p.May(t.right)
-}
-
-// retry is the one place where a command is tried again: when a stream has moved
-// under it, everything is read, decided and appended anew, at most maxTries times
-// within triesWithin. Before each further try the principal and the call of the
-// attempt are as they are then; what is known of others is not forgotten. What is
-// left is a refusal.
-func retry[T any](ctx context.Context, a *App, t attempt, try func(context.Context) (T, error)) (result T, err error) {
-	if !t.outside {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, triesWithin)
-		defer cancel()
-	}
+// retryOutside is retry for a command that asks other services between its steps. They
+// have times of their own, so the ledger's is for each step and not for all of them.
+func retryOutside[T any](ctx context.Context, a *Ground, again func(context.Context) error, try func(context.Context) (T, error)) (result T, err error) {
 	for n := 1; ; n++ {
-		if n > 1 {
-			err = t.refresh(ctx, a)
+		if n > 1 && again != nil {
+			err = again(ctx)
 		}
 		if err == nil {
 			result, err = try(ctx)

@@ -9,15 +9,15 @@ import (
 )
 
 // RevokeKey ends a key at once. Revoking it again changes nothing.
-func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
+func (a *Accounts) RevokeKey(ctx context.Context, id, reason string) error {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
 	return a.revokeKey(ctx, id, "operator", reason)
 }
 
-func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
-	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
+func (a *Accounts) revokeKey(ctx context.Context, id, actor, reason string) error {
+	_, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
 		a.keys.remove(id)
 		known, err := a.lookUpKey(ctx, id)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // RevokeToken ends a token at once. Revoking it again changes nothing; an id of
 // another organization is as unknown as any.
-func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
+func (a *Organizations) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) e
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err = retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
+	_, err = retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (struct{}, error) {
 		now := a.now()
 		t, err := a.readToken(ctx, p.OrgID, id)
 		if err != nil {

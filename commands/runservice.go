@@ -13,6 +13,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
+// Services has the commands that answer calls of priced services.
+type Services struct {
+	*Ground
+	*Accounts
+	*Payments
+	*Store
+
+	turns turns
+}
+
 // Call is one request to a service, decoded and admitted. An agent pays if there
 // is one, else the caller.
 type Call struct {
@@ -24,15 +34,6 @@ type Call struct {
 
 	payment *Payment // what pays for it otherwise
 	payer   party    // of the payment
-}
-
-// party is whom a call is answered to: it is recorded under this name and sealed
-// under this data key.
-type party struct {
-	actor   string
-	dataKey string
-	subject string // of a data key of the party's own, where that one was erased
-	guards  []ledger.Guard
 }
 
 func (c Call) party() party {
@@ -58,11 +59,11 @@ type Reply struct {
 // RunService answers a call of a service. It is paid for by the caller's free
 // calls; a refused call is not counted. Refusals: those of the service, its
 // quota (*QuotaExhausted), idempotency_key_reused, signing_unavailable.
-func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
+func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.noVault()
 	}
-	t := attempt{call: &call}
+	t := keyedCall{call: &call}
 	t.key, t.content = call.identity()
 	if known, err := a.knownCall(ctx, t); err != nil || known != nil {
 		r, err := a.replay(ctx, known, err)
@@ -76,11 +77,11 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) { return a.charge(ctx, t, answer) })
+	return retry(ctx, a.Ground, a.again(&call), func(ctx context.Context) (Reply, error) { return a.charge(ctx, t, answer) })
 }
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
-func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) {
+func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
 	}
@@ -92,7 +93,7 @@ func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) 
 
 // mayCompute refuses a heavy call that nothing is left to pay for: what it costs
 // to compute would be nobody's. Of a small one, the append finds that out.
-func (a *App) mayCompute(ctx context.Context, call Call) error {
+func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	if len(call.Body) < HeavyBody || call.Agent != nil || call.Caller.CustomerID != "" {
 		return nil // credit and passes are read when they are charged
 	}
@@ -107,8 +108,27 @@ func (a *App) mayCompute(ctx context.Context, call Call) error {
 	return nil
 }
 
+// keyedCall is a call with what an equal request is known by, which gets the stored answer.
+// A zero key makes every request its own.
+type keyedCall struct {
+	call         *Call
+	key, content ledger.Hash
+}
+
+// again returns the step that retry takes before each further try: the caller or the agent
+// of the call is read again.
+func (a *Services) again(call *Call) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := a.currentCall(ctx, *call)
+		if err == nil {
+			*call = now
+		}
+		return err
+	}
+}
+
 // currentCall is the call with its caller or agent as it is now.
-func (a *App) currentCall(ctx context.Context, call Call) (Call, error) {
+func (a *Services) currentCall(ctx context.Context, call Call) (Call, error) {
 	if call.Agent == nil {
 		var err error
 		call.Caller, err = a.current(ctx, call.Caller)
@@ -130,19 +150,9 @@ func (c Call) identity() (key, content ledger.Hash) {
 	return key, RequestHash(c.Service.Operation, body)
 }
 
-// withoutKey takes the member idempotencyKey out: key and content are apart.
-func withoutKey(body []byte) []byte {
-	members, err := canon.Members(body)
-	if err != nil {
-		return body
-	}
-	delete(members, "idempotencyKey")
-	return canon.Object(members)
-}
-
 // RunPaidService is RunService for a call that an x402 payment pays for. Errors
 // beside those: what Pay returns.
-func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, error) {
+func (a *Services) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.noVault()
 	}
@@ -171,7 +181,7 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 }
 
 // promise is the prepared answer as the payment's claim keeps it.
-func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Promise, error) {
+func (a *Services) promise(ctx context.Context, call Call, answer policy.Answer) (Promise, error) {
 	p, err := a.prepare(ctx, call, call.payment.ID, answer)
 	switch {
 	case err != nil:
@@ -193,7 +203,7 @@ func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Pro
 }
 
 // replay answers from stored events alone, whatever has changed since.
-func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Reply, error) {
+func (a *Services) replay(ctx context.Context, stored []ledger.Event, err error) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}

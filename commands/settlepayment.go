@@ -19,7 +19,7 @@ import (
 // before, and says so in the ledger: from then on no refusal is definite, not even
 // the first attempt's, unless the chain proves it. Two that settle one payment at
 // once are harmless: the nonce is good once, and the second append is refused.
-func (a *App) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
+func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
 	s, err := a.readPayment(ctx, id)
 	switch {
 	case err != nil:
@@ -51,7 +51,7 @@ func (a *App) Settle(ctx context.Context, id string, attempt int) (state string,
 
 // keep records what an attempt has shown, and does not give up soon: that the money
 // has moved may be known here alone, and the database may be away for a while.
-func (a *App) keep(ctx context.Context, id string, found Settlement) (string, error) {
+func (a *Payments) keep(ctx context.Context, id string, found Settlement) (string, error) {
 	for {
 		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
 		if err == nil || found.State == Unknown {
@@ -75,8 +75,8 @@ var errNoPayment = policy.Refuse(CodeNotFound, "", "payment not found")
 
 // recordEnd appends what an attempt has shown. An end that is recorded already
 // stands.
-func (a *App) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
-	return retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) {
+func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
+	return retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) {
 		s, err := a.readPayment(ctx, id)
 		if err != nil || !s.open() {
 			return s.state, err
@@ -111,7 +111,7 @@ func operatorOnly(evidence string) string {
 const EvidenceOperator = "operator"
 
 // appendPayment appends one event to the payment's stream, as it was read.
-func (a *App) appendPayment(ctx context.Context, s paymentState, becomes, actor, eventType string, stored any) (string, error) {
+func (a *Payments) appendPayment(ctx context.Context, s paymentState, becomes, actor, eventType string, stored any) (string, error) {
 	draft, err := a.paymentDraft(ctx, s, actor, eventType, stored)
 	if err != nil {
 		return s.state, err
@@ -124,7 +124,7 @@ func (a *App) appendPayment(ctx context.Context, s paymentState, becomes, actor,
 
 // paymentDraft is the next event of the payment's stream. What leads to the payer
 // in it is sealed.
-func (a *App) paymentDraft(ctx context.Context, s paymentState, actor, eventType string, stored any) (ledger.Draft, error) {
+func (a *Payments) paymentDraft(ctx context.Context, s paymentState, actor, eventType string, stored any) (ledger.Draft, error) {
 	d := ledger.Draft{Stream: s.history.Stream, Expect: s.history.At(), ID: a.NewID("evt_"),
 		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
 	var err error
@@ -138,7 +138,7 @@ func (a *App) paymentDraft(ctx context.Context, s paymentState, actor, eventType
 
 // recordSettled makes the promise of the claim true. Nothing is signed again: the
 // prepared records were, and their key must still be active.
-func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlement) (string, error) {
+func (a *Payments) recordSettled(ctx context.Context, s paymentState, found Settlement) (string, error) {
 	payer := events.Text(found.Payer)
 	if payer == "" {
 		payer = s.claim.Payer
@@ -180,7 +180,7 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 
 // promised are the prepared events of a claim: those that are at home with the payment,
 // and those of the customer it buys something for, where that one is not.
-func (a *App) promised(s paymentState) (here, elsewhere []ledger.Draft) {
+func (a *Payments) promised(s paymentState) (here, elsewhere []ledger.Draft) {
 	for _, e := range s.claim.Prepared {
 		expect := ledger.New()
 		if e.Joins {
@@ -199,7 +199,7 @@ func (a *App) promised(s paymentState) (here, elsewhere []ledger.Draft) {
 
 // stillActive is the guard under which records that these keys have signed may be
 // appended: nothing signed by a retired key lands after its retirement.
-func (a *App) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Guard, error) {
+func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Guard, error) {
 	if len(keyIDs) == 0 {
 		return nil, nil
 	}
@@ -218,7 +218,7 @@ func (a *App) stillActive(ctx context.Context, tenant string, keyIDs []string) (
 // ResolvePayment records what the operator has found out about an open payment:
 // the transaction that settled it, or that it never will be. One that has ended
 // already stays as it is: a conflict, unless it is the same end.
-func (a *App) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
+func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.readPayment(ctx, id)
 	if err != nil {
 		return PaymentInfo{}, refusal(err)
@@ -291,7 +291,7 @@ func (s paymentState) info() PaymentInfo {
 }
 
 // Payment tells what a payment has come to.
-func (a *App) Payment(ctx context.Context, id string) (PaymentInfo, error) {
+func (a *Payments) Payment(ctx context.Context, id string) (PaymentInfo, error) {
 	s, err := a.readPayment(ctx, id)
 	switch {
 	case err != nil:

@@ -43,7 +43,7 @@ type linked struct {
 // RequestSignIn makes a link for an address, whether anybody knows it or not. The
 // last three of an address are good: were it the newest alone, anybody could keep a
 // member out by asking for another.
-func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
+func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
 	address, err := checkEmail(email)
 	if err != nil {
 		return SignInLink{}, err
@@ -55,7 +55,7 @@ func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink
 }
 
 // makeLink keeps a link of a subject, in place of its oldest if there are three.
-func (a *App) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
+func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	hash := sha256.Sum256(secret)
@@ -86,7 +86,7 @@ type SignedIn struct {
 
 // ConfirmSignIn uses a link up: it works once. The first link an address
 // confirms makes it a customer.
-func (a *App) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
+func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
 		return SignedIn{}, err
@@ -105,7 +105,7 @@ func (a *App) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error)
 }
 
 // openLink reads a link that is good, and leaves it.
-func (a *App) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
+func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(secret) != 32 {
 		return linked{}, ledger.Hash{}, errLink
@@ -125,7 +125,7 @@ func (a *App) openLink(ctx context.Context, token string) (linked, ledger.Hash, 
 }
 
 // dropLink uses a link up. Of two who do it at once one is refused.
-func (a *App) dropLink(ctx context.Context, hash ledger.Hash) error {
+func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
 	switch {
 	case err != nil:
@@ -139,7 +139,7 @@ func (a *App) dropLink(ctx context.Context, hash ledger.Hash) error {
 // sweepSignIn forgets links and sessions that are over by the database's clock, too: a
 // node whose own is ahead would sign everybody out. Every sign-in does it, so
 // the tables hold no more than the people who come.
-func (a *App) sweepSignIn(ctx context.Context) error {
+func (a *Accounts) sweepSignIn(ctx context.Context) error {
 	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < least($1, now())`,
 		`delete from sessions where p = 0 and expires_at < least($1, now())`} {
 		if _, err := a.Ledger.Pool().Exec(ctx, statement, a.now()); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // statement signs what a service states beside its receipt: the members of the
 // answer that carry it.
-func (a *App) statement(signer *seal.Signer, s policy.Statement, answer policy.Answer, now time.Time) (map[string]any, error) {
+func (a *Services) statement(signer *seal.Signer, s policy.Statement, answer policy.Answer, now time.Time) (map[string]any, error) {
 	envelope, err := signer.Sign(s.PayloadType, answer.State(a.NewID(s.IDPrefix), Stamp(now)))
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (e ProviderEvent) key() (key, content ledger.Hash) {
 // RecordSubscription records a subscription as the provider tells it, and lets
 // the organization that rests on it follow. customer is the provider's. One that
 // names no product is ours only if it did before.
-func (a *App) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
+func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
 	if s.Product == "" {
 		b, _, err := a.readBilling(ctx, customer)
 		if err != nil {
@@ -54,7 +54,7 @@ func (a *App) RecordSubscription(ctx context.Context, from ProviderEvent, custom
 }
 
 // followOwner lets the organization follow that rests on a subscription.
-func (a *App) followOwner(ctx context.Context, b billing, subscription string) error {
+func (a *Store) followOwner(ctx context.Context, b billing, subscription string) error {
 	owner := b.ownerOf(subscription)
 	if owner == "" {
 		return nil // its checkout has not been told yet
@@ -63,7 +63,7 @@ func (a *App) followOwner(ctx context.Context, b billing, subscription string) e
 }
 
 // recordFact appends one fact whose position in its stream does not matter, once.
-func (a *App) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
+func (a *Store) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
 	return a.recordFacts(ctx, from, providerFact{stream, eventType, stored})
 }
 
@@ -76,7 +76,7 @@ type providerFact struct {
 // recordFacts appends what one event of the provider says, once. Facts of several
 // partitions are an append each under the same key: what a crash leaves out is made up
 // for when the event is delivered again.
-func (a *App) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
+func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
 	var order []string // the tenants
 	drafts := map[string][]ledger.Draft{}
@@ -115,8 +115,8 @@ func organizationOfSubscriptions(customerID string) string {
 // Where customer and organization are in two partitions no guard can hold them
 // together; then it looks again after it has changed the organization, and whoever
 // has changed the account meanwhile does the same.
-func (a *App) followPlan(ctx context.Context, customerID string) error {
-	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
+func (a *Store) followPlan(ctx context.Context, customerID string) error {
+	_, err := retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.readSubscriptions(ctx, customerID)
 		if err != nil {
 			return struct{}{}, err
@@ -140,7 +140,7 @@ func (a *App) followPlan(ctx context.Context, customerID string) error {
 
 // planOf is the greatest plan among the account's live subscriptions, empty if
 // none is live; ever says whether there was one at all.
-func (a *App) planOf(acc account) (plan string, ever bool) {
+func (a *Store) planOf(acc account) (plan string, ever bool) {
 	for _, x := range acc.accesses {
 		product, _ := a.Product(x.product)
 		if x.subscription == nil || product.Plan == "" {
@@ -154,11 +154,11 @@ func (a *App) planOf(acc account) (plan string, ever bool) {
 	return plan, ever
 }
 
-func (a *App) startOrganization(ctx context.Context, acc account, orgID, plan string) error {
+func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan string) error {
 	if plan == "" {
 		return nil
 	}
-	address, err := a.addressOf(ctx, acc)
+	address, err := a.addressOf(ctx, acc.created)
 	if err != nil || address == "" {
 		return err // of somebody erased nothing is started
 	}
@@ -172,7 +172,7 @@ func (a *App) startOrganization(ctx context.Context, acc account, orgID, plan st
 
 // changePlan makes an organization what the account says it should be, as long as
 // the account is as it was read.
-func (a *App) changePlan(ctx context.Context, acc account, o organization, history ledger.History, plan string) error {
+func (a *Store) changePlan(ctx context.Context, acc account, o organization, history ledger.History, plan string) error {
 	change := a.changeOf(o, plan)
 	if change == (events.OrganizationUpdated{}) {
 		return nil
@@ -187,7 +187,7 @@ func (a *App) changePlan(ctx context.Context, acc account, o organization, histo
 }
 
 // changeOf is what the organization lacks to be on a plan, or to be without one.
-func (a *App) changeOf(o organization, plan string) events.OrganizationUpdated {
+func (a *Store) changeOf(o organization, plan string) events.OrganizationUpdated {
 	switch {
 	case o.state == StateSuspended:
 	case plan == "" && o.state == StateActive:
@@ -201,7 +201,7 @@ func (a *App) changeOf(o organization, plan string) events.OrganizationUpdated {
 // StaleSubscriptions are a customer's subscriptions whose paid period is over
 // without any news, for whoever can ask the provider about them. What was asked
 // about just now is not among them.
-func (a *App) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
+func (a *Store) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
 		var refused *policy.Error

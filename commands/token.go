@@ -87,7 +87,7 @@ func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
 }
 
 // tokenPrincipal authenticates an organization token.
-func (a *App) tokenPrincipal(ctx context.Context, bearer string) (Principal, error) {
+func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Principal, error) {
 	id, secret, ok := parseCredential(tokenPrefix, bearer)
 	var t organizationToken
 	if ok {
@@ -113,7 +113,7 @@ func (a *App) tokenPrincipal(ctx context.Context, bearer string) (Principal, err
 
 // token is a token from the cache or its stream; without an organization, the
 // organization is looked up. An unknown id is the zero token.
-func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, error) {
+func (a *Organizations) token(ctx context.Context, orgID, id string) (organizationToken, error) {
 	if t, ok := a.tokens.get(id); ok {
 		return t, nil
 	}
@@ -133,7 +133,7 @@ func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, e
 // tenantOfToken finds the organization of a token, whose id is at home where the
 // organization is. The answer only says where to read: the token's stream there is
 // what counts.
-func (a *App) tenantOfToken(ctx context.Context, id string) (string, error) {
+func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, error) {
 	var tenant string
 	err := a.Ledger.Reading(ctx, func() error {
 		return a.Ledger.Pool().QueryRow(ctx, `select tenant from events
@@ -148,7 +148,7 @@ func (a *App) tenantOfToken(ctx context.Context, id string) (string, error) {
 
 func tokenStream(id string) string { return "organization_token/" + id }
 
-func (a *App) readToken(ctx context.Context, orgID, id string) (organizationToken, error) {
+func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organizationToken, error) {
 	history, err := a.Ledger.Read(ctx, orgID, tokenStream(id))
 	if err != nil {
 		return organizationToken{}, err
@@ -164,7 +164,7 @@ func (a *App) readToken(ctx context.Context, orgID, id string) (organizationToke
 }
 
 // tokensOf reads every token of an organization, the oldest first.
-func (a *App) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
+func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
 	var streams []string
 	err := a.Ledger.Reading(ctx, func() error {
 		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
@@ -228,7 +228,7 @@ func (t organizationToken) info(now time.Time) TokenInfo {
 }
 
 // Tokens lists an organization's tokens, the oldest first.
-func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
+func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
 	p, err := a.Permit(ctx, p, RightMembers)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
 
 // appendAs appends for a principal what has no personal members, under its
 // guards: the rights it was judged by are those it has at that position.
-func (a *App) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
+func (a *Organizations) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
 	for i := range drafts {
 		payload, err := canon.Marshal(stored[i])
 		if err != nil {

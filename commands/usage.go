@@ -13,7 +13,7 @@ type Usage struct {
 
 // Usage counts the calls of the caller's month: the version of its usage stream.
 // Nothing is appended that could guard the key, so its stream is looked at, too.
-func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
+func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.now()
 	version, err := a.Ledger.Version(ctx, caller.guard.Tenant, caller.guard.Stream)
 	if err != nil {
@@ -41,7 +41,7 @@ func usageStream(caller Caller, now time.Time) string {
 }
 
 // MonthEnds is when the free calls of this month end.
-func (a *App) MonthEnds() time.Time { return nextMonth(a.now()) }
+func (a *Accounts) MonthEnds() time.Time { return nextMonth(a.now()) }
 
 func month(t time.Time) string { return t.UTC().Format("2006-01") }
 

@@ -16,6 +16,16 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
+// Webhooks has the commands about an organization's webhooks and the logs of its guards.
+type Webhooks struct {
+	*Ground
+	*Organizations
+
+	// WebhookNetworks are private networks that webhooks may reach; none: only addresses of
+	// the public internet.
+	WebhookNetworks []netip.Prefix
+}
+
 // Topics a webhook may be told of.
 const (
 	TopicDecisions   = "decisions"   // every decision
@@ -94,7 +104,7 @@ func (w webhooks) find(id string) *webhook {
 	return &w[i]
 }
 
-func (a *App) readWebhooks(ctx context.Context, orgID string) (webhooks, ledger.History, error) {
+func (a *Webhooks) readWebhooks(ctx context.Context, orgID string) (webhooks, ledger.History, error) {
 	history, err := a.Ledger.Read(ctx, orgID, webhooksStream)
 	if err != nil {
 		return nil, history, err
@@ -134,7 +144,7 @@ type CreatedWebhook struct {
 }
 
 // CreateWebhook makes a webhook of the principal's organization.
-func (a *App) CreateWebhook(ctx context.Context, p Principal, order WebhookOrder) (CreatedWebhook, error) {
+func (a *Webhooks) CreateWebhook(ctx context.Context, p Principal, order WebhookOrder) (CreatedWebhook, error) {
 	if err := p.May(RightManage); err != nil {
 		return CreatedWebhook{}, err
 	}
@@ -142,7 +152,7 @@ func (a *App) CreateWebhook(ctx context.Context, p Principal, order WebhookOrder
 	if err != nil {
 		return CreatedWebhook{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (CreatedWebhook, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (CreatedWebhook, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return CreatedWebhook{}, err
@@ -179,7 +189,7 @@ func originOf(address string) string {
 
 // checkWebhook is the order in normal form. Names that resolve to private
 // addresses are found out by whoever connects.
-func (a *App) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
+func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	u, err := normal.ParseURL(o.URL)
 	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
 		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name and fragment")
@@ -209,7 +219,7 @@ func (a *App) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 
 // mayReach says whether a private host may be one of the networks that are
 // allowed; a name may always be, if there are any.
-func (a *App) mayReach(host string) bool {
+func (a *Webhooks) mayReach(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
 		return len(a.WebhookNetworks) > 0
@@ -219,7 +229,7 @@ func (a *App) mayReach(host string) bool {
 
 // appendWebhook seals and appends one event of the stream under the webhook's own
 // data key.
-func (a *App) appendWebhook(ctx context.Context, p Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
+func (a *Webhooks) appendWebhook(ctx context.Context, p Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
 	if a.Vault == nil {
 		return ledger.Event{}, a.noVault()
 	}
@@ -240,11 +250,11 @@ func (a *App) appendWebhook(ctx context.Context, p Principal, history ledger.His
 
 // RotateWebhook gives a webhook a new secret, shown this once. The one before
 // signs beside it for 24 hours.
-func (a *App) RotateWebhook(ctx context.Context, p Principal, id string) (CreatedWebhook, error) {
+func (a *Webhooks) RotateWebhook(ctx context.Context, p Principal, id string) (CreatedWebhook, error) {
 	if err := p.May(RightManage); err != nil {
 		return CreatedWebhook{}, err
 	}
-	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (CreatedWebhook, error) {
+	return retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (CreatedWebhook, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return CreatedWebhook{}, err
@@ -269,7 +279,7 @@ func (a *App) RotateWebhook(ctx context.Context, p Principal, id string) (Create
 }
 
 // RemoveWebhook ends a webhook: nothing more is sent to it, not even what waits.
-func (a *App) RemoveWebhook(ctx context.Context, p Principal, id, reason string) error {
+func (a *Webhooks) RemoveWebhook(ctx context.Context, p Principal, id, reason string) error {
 	if err := p.May(RightManage); err != nil {
 		return err
 	}
@@ -279,7 +289,7 @@ func (a *App) RemoveWebhook(ctx context.Context, p Principal, id, reason string)
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err := retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
+	_, err := retry(ctx, a.Ground, a.again(&p, RightManage), func(ctx context.Context) (struct{}, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err
@@ -294,8 +304,8 @@ func (a *App) RemoveWebhook(ctx context.Context, p Principal, id, reason string)
 	return err
 }
 
-// Webhooks lists an organization's webhooks, the oldest first.
-func (a *App) Webhooks(ctx context.Context, p Principal) ([]WebhookInfo, error) {
+// ListWebhooks lists an organization's webhooks, the oldest first.
+func (a *Webhooks) ListWebhooks(ctx context.Context, p Principal) ([]WebhookInfo, error) {
 	if err := p.May(RightMembers); err != nil {
 		return nil, err
 	}
@@ -317,7 +327,7 @@ func (a *App) Webhooks(ctx context.Context, p Principal) ([]WebhookInfo, error) 
 	return list, nil
 }
 
-func (a *App) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error) {
+func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error) {
 	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: Stamp(hook.created)}
 	if a.Clock().Before(hook.previousUntil) {
 		info.RotatesUntil = Stamp(hook.previousUntil)
@@ -336,7 +346,7 @@ func (a *App) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error
 
 // HasWebhook says whether a webhook is one of the organization's, as RightMembers
 // may know.
-func (a *App) HasWebhook(ctx context.Context, p Principal, id string) error {
+func (a *Webhooks) HasWebhook(ctx context.Context, p Principal, id string) error {
 	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
 	if err == nil && hooks.find(id) == nil {
 		return errNoWebhook
@@ -353,7 +363,7 @@ type WebhookEndpoint struct {
 
 // WebhookEndpoint reads a webhook's address and the secrets that sign now. One
 // that was removed is CodeNotFound.
-func (a *App) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
+func (a *Webhooks) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
 	if a.Vault == nil {
 		return WebhookEndpoint{}, a.noVault()
 	}

@@ -86,7 +86,7 @@ func TestWebhookAddressAndSecretAreNowhereInTheClear(t *testing.T) {
 			}
 		}
 	}
-	list, err := a.Webhooks(t.Context(), p)
+	list, err := a.ListWebhooks(t.Context(), p)
 	want := []commands.WebhookInfo{{WebhookID: created.WebhookID, Name: "siem", Origin: "https://siem.example.com",
 		Topics: []string{"decisions", "reviews", "violations"}, CreatedAt: created.CreatedAt, RotatesUntil: "2026-11-21T15:00:00.000Z"}}
 	if diff := cmp.Diff(want, list); err != nil || diff != "" {
@@ -114,7 +114,7 @@ func TestWebhookIsItsOrganizations(t *testing.T) {
 	wantRefusal(t, a.RemoveWebhook(t.Context(), p, created.WebhookID, ""), "not_found", "webhook not found")
 	_, err = a.WebhookEndpoint(t.Context(), orgID, created.WebhookID)
 	wantRefusal(t, err, "not_found", "webhook not found")
-	if list, err := a.Webhooks(t.Context(), p); err != nil || len(list) != 0 {
+	if list, err := a.ListWebhooks(t.Context(), p); err != nil || len(list) != 0 {
 		t.Errorf("a removed webhook is listed: %v, %v", list, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if list, err := a.Webhooks(t.Context(), p); err != nil || len(list) != 20 {
+	if list, err := a.ListWebhooks(t.Context(), p); err != nil || len(list) != 20 {
 		t.Errorf("%d webhooks, %v", len(list), err)
 	}
 }

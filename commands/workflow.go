@@ -13,7 +13,7 @@ import (
 
 // newWorkflowID makes the id of a workflow that is recorded where something else is at
 // home: there its status is looked for.
-func (a *App) newWorkflowID(home string) string {
+func (a *Services) newWorkflowID(home string) string {
 	for {
 		if id := "asw_" + uuid.NewString(); a.together(id, home) {
 			return id

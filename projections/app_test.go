@@ -35,7 +35,7 @@ func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
 	if err := l.Activate(t.Context(), signer, "evt_1"); err != nil {
 		t.Fatal(err)
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
+	a := commands.New(&commands.Ground{Ledger: l, Signer: signer, Clock: time.Now})
 	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{9}, 32)); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{app: &commands.App{Ledger: l, Signer: signer, Clock: time.Now}, version: history.version}
+	n := &node{app: commands.New(&commands.Ground{Ledger: l, Signer: signer, Clock: time.Now}), version: history.version}
 	if err := l.Activate(ctx, signer, n.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}

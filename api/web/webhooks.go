@@ -87,7 +87,7 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 	}
 	ctx := v.request.Context()
 	page := webhooksPage{Topics: webhookTopics, MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
-	list, err := s.app.Webhooks(ctx, p)
+	list, err := s.app.ListWebhooks(ctx, p)
 	if err != nil {
 		return view{}, err
 	}
@@ -164,7 +164,7 @@ func (s *Handler) webhookPage(ctx context.Context, p commands.Principal, id, sta
 		return page, HistoryError(err)
 	}
 	page.Dead = len(dead)
-	list, err := s.app.Webhooks(ctx, p)
+	list, err := s.app.ListWebhooks(ctx, p)
 	if err != nil {
 		return page, err
 	}

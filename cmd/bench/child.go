@@ -260,7 +260,7 @@ func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"}
+	app := commands.New(&commands.Ground{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"})
 	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err == nil {
 		app.Signer, err = seal.NewSigner(make([]byte, 32))
 	}

@@ -106,7 +106,7 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	if err != nil {
 		return nil, err
 	}
-	app := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost"}
+	app := commands.New(&commands.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost"})
 	if err := l.Activate(ctx, signer, app.NewID("evt_")); err != nil {
 		return nil, err
 	}

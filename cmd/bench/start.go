@@ -156,7 +156,7 @@ func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler
 	if err != nil {
 		return nil, err
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"}
+	a := commands.New(&commands.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"})
 	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
 		return nil, err
 	}

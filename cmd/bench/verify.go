@@ -331,7 +331,7 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	if err != nil {
 		return err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now}
+	app := commands.New(&commands.Ground{Ledger: l, Clock: time.Now})
 	return l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 

@@ -99,7 +99,7 @@ func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	list, err := n.App.Organizations(ctx)
+	list, err := n.App.ListOrganizations(ctx)
 	if err != nil {
 		return err
 	}

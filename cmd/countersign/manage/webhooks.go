@@ -56,7 +56,7 @@ type webhookListCmd struct{ ofOrganization }
 // Run prints one line per webhook.
 func (c *webhookListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
-		list, err := app.Webhooks(ctx, p)
+		list, err := app.ListWebhooks(ctx, p)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,30 @@
+package commands
+
+// New makes the commands on one ground. What else a room needs is set afterwards.
+func New(g *Ground) *App {
+	accounts := &Accounts{Ground: g}
+	organizations := &Organizations{Ground: g, Accounts: accounts}
+	payments := &Payments{Ground: g, Accounts: accounts}
+	store := &Store{Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments}
+	services := &Services{Ground: g, Accounts: accounts, Payments: payments, Store: store}
+	assurance := &Assurance{Ground: g, Organizations: organizations}
+	organizations.Forgotten = assurance.ForgetPolicy
+	return &App{
+		Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Store: store, Services: services, Assurance: assurance,
+		Evidence: &Evidence{Ground: g, Organizations: organizations, Services: services, Assurance: assurance},
+		Webhooks: &Webhooks{Ground: g, Organizations: organizations},
+	}
+}
+
+// App is every command. Its rooms share one ground.
+type App struct {
+	*Ground
+	*Accounts
+	*Organizations
+	*Payments
+	*Store
+	*Services
+	*Assurance
+	*Evidence
+	*Webhooks
+}

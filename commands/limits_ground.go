@@ -1,0 +1,10 @@
+package commands
+
+import "time"
+
+const (
+	maxTries    = 5               // of a command whose streams moved under it
+	triesWithin = 5 * time.Second // all of them; the same as the ledger gives one append
+	maxName     = 200             // characters of a name that people give
+	maxReason   = 1000            // characters: enough for a sentence and a ticket
+)

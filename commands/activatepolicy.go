@@ -110,7 +110,7 @@ func (s policies) draft(id string) (Draft, bool) {
 	return s.drafts[i], true
 }
 
-func (a *Assurance) readPolicies(ctx context.Context, orgID string) (policies, error) {
+func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, error) {
 	history, err := a.Ledger.Read(ctx, orgID, policyStream)
 	if err != nil {
 		return policies{}, err
@@ -126,7 +126,7 @@ func (a *Assurance) readPolicies(ctx context.Context, orgID string) (policies, e
 
 // ActivePolicy returns the policy in force. It may be a moment old: whoever
 // appends a decision names its Guard. None yet is no_active_policy.
-func (a *Assurance) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
+func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
 	if p, ok := a.policies.get(orgID); ok {
 		return p, nil
 	}
@@ -145,7 +145,7 @@ func (a *Assurance) ActivePolicy(ctx context.Context, orgID string) (ActivePolic
 
 // PolicyVersion returns a version that was once in force, for replaying an old
 // decision.
-func (a *Assurance) PolicyVersion(ctx context.Context, orgID string, version int) (ActivePolicy, error) {
+func (a *Decisions) PolicyVersion(ctx context.Context, orgID string, version int) (ActivePolicy, error) {
 	s, err := a.readPolicies(ctx, orgID)
 	if err != nil {
 		return ActivePolicy{}, refusal(err)
@@ -157,7 +157,7 @@ func (a *Assurance) PolicyVersion(ctx context.Context, orgID string, version int
 }
 
 // Policies lists every draft and every activation, the oldest first.
-func (a *Assurance) Policies(ctx context.Context, p Principal) ([]Draft, []Activation, error) {
+func (a *Decisions) Policies(ctx context.Context, p Principal) ([]Draft, []Activation, error) {
 	p, err := a.Permit(ctx, p, RightPolicies)
 	if err != nil {
 		return nil, nil, err
@@ -168,7 +168,7 @@ func (a *Assurance) Policies(ctx context.Context, p Principal) ([]Draft, []Activ
 
 // DraftPolicy keeps a policy as a draft that can be activated: text is a policy
 // whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
-func (a *Assurance) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft, error) {
+func (a *Decisions) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft, error) {
 	p, err := a.Permit(ctx, p, RightDraft)
 	if err != nil {
 		return Draft{}, err
@@ -221,7 +221,7 @@ func (s policies) draftOf(f frozenPolicy, p Principal) (events.PolicyDrafted, er
 // ActivatePolicy puts a draft in force from its own sequence on, as the next
 // version. Separation of duties: not by its author, but for the operator and a
 // Team's only admin; the event says so.
-func (a *Assurance) ActivatePolicy(ctx context.Context, p Principal, draftID, reason string) (Activation, error) {
+func (a *Decisions) ActivatePolicy(ctx context.Context, p Principal, draftID, reason string) (Activation, error) {
 	p, err := a.Permit(ctx, p, RightActivate)
 	if err != nil {
 		return Activation{}, err
@@ -260,7 +260,7 @@ func (a *Assurance) ActivatePolicy(ctx context.Context, p Principal, draftID, re
 var errOwnDraft = forbidden("an own draft is activated by another admin")
 
 // permitAlone is Permit for who activates an own draft.
-func (a *Assurance) permitAlone(ctx context.Context, p Principal) (Principal, error) {
+func (a *Decisions) permitAlone(ctx context.Context, p Principal) (Principal, error) {
 	if p.Role == RoleOperator || p.MayActAlone() {
 		return p, nil
 	}
@@ -272,7 +272,7 @@ func (a *Assurance) permitAlone(ctx context.Context, p Principal) (Principal, er
 }
 
 // DraftAndActivate does both in one append: the command line's way.
-func (a *Assurance) DraftAndActivate(ctx context.Context, p Principal, text []byte, reason string) (Activation, error) {
+func (a *Decisions) DraftAndActivate(ctx context.Context, p Principal, text []byte, reason string) (Activation, error) {
 	p, err := a.permitAlone(ctx, p)
 	if err != nil {
 		return Activation{}, err
@@ -297,7 +297,7 @@ func (a *Assurance) DraftAndActivate(ctx context.Context, p Principal, text []by
 	})
 }
 
-func (a *Assurance) draftAndActivate(ctx context.Context, p Principal, s policies, frozen frozenPolicy, reason string) (Activation, error) {
+func (a *Decisions) draftAndActivate(ctx context.Context, p Principal, s policies, frozen frozenPolicy, reason string) (Activation, error) {
 	drafted, err := s.draftOf(frozen, p)
 	if err != nil {
 		return Activation{}, err
@@ -313,7 +313,7 @@ func (a *Assurance) draftAndActivate(ctx context.Context, p Principal, s policie
 	}, []any{drafted, activated})
 }
 
-func (a *Assurance) activate(ctx context.Context, p Principal, s policies, drafts []ledger.Draft, stored []any) (Activation, error) {
+func (a *Decisions) activate(ctx context.Context, p Principal, s policies, drafts []ledger.Draft, stored []any) (Activation, error) {
 	for i := range drafts {
 		drafts[i].Stream = policyStream
 	}
@@ -384,7 +384,7 @@ func freeze(text []byte) (frozenPolicy, error) {
 
 // freezeWithin is freeze in a place to compute, for what a caller sent. The emergency
 // stop waits for none.
-func (a *Assurance) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
+func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
 	err = a.Within(ctx, len(text), func() (err error) { frozen, err = freeze(text); return err })
 	return frozen, err
 }
@@ -392,7 +392,7 @@ func (a *Assurance) freezeWithin(ctx context.Context, text []byte) (frozen froze
 // FreezePolicy is the emergency stop: a version of the active policy that allows
 // no host and no MCP server, from its own sequence on. An organization without a
 // policy, where nothing is allowed anyway, gets one that says so.
-func (a *Assurance) FreezePolicy(ctx context.Context, p Principal, reason string) (Activation, error) {
+func (a *Decisions) FreezePolicy(ctx context.Context, p Principal, reason string) (Activation, error) {
 	p, err := a.Permit(ctx, p, RightActivate)
 	if err != nil {
 		return Activation{}, err

@@ -7,11 +7,11 @@ func New(g *Ground) *App {
 	payments := &Payments{Ground: g, Accounts: accounts}
 	store := &Store{Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments}
 	services := &Services{Ground: g, Accounts: accounts, Payments: payments, Store: store}
-	assurance := &Assurance{Ground: g, Organizations: organizations}
-	organizations.Forgotten = assurance.ForgetPolicy
+	decisions := &Decisions{Ground: g, Organizations: organizations}
+	organizations.Forgotten = decisions.ForgetPolicy
 	return &App{
-		Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Store: store, Services: services, Assurance: assurance,
-		Evidence: &Evidence{Ground: g, Organizations: organizations, Services: services, Assurance: assurance},
+		Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Store: store, Services: services, Decisions: decisions,
+		Evidence: &Evidence{Ground: g, Organizations: organizations, Services: services, Decisions: decisions},
 		Webhooks: &Webhooks{Ground: g, Organizations: organizations},
 	}
 }
@@ -24,7 +24,7 @@ type App struct {
 	*Payments
 	*Store
 	*Services
-	*Assurance
+	*Decisions
 	*Evidence
 	*Webhooks
 }

@@ -22,7 +22,7 @@ var errNoDecision = policy.Refuse(CodeNotFound, "", "not found")
 // approved. Who asked for the decision does not approve it, but on a
 // Team with nobody else who could; the record says so. Refusals: not_found,
 // forbidden, conflict, idempotency_key_reused, signing_unavailable.
-func (a *Assurance) Approve(ctx context.Context, p Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
+func (a *Decisions) Approve(ctx context.Context, p Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
 	p, err := a.Permit(ctx, p, RightApprove)
 	if err != nil {
 		return Recorded{}, err
@@ -57,7 +57,7 @@ func (a *Assurance) Approve(ctx context.Context, p Principal, decisionID string,
 }
 
 // mayApprove says whether it would be a self-approval, or why it may not be.
-func (a *Assurance) mayApprove(ctx context.Context, p Principal, c decisionCase) (self bool, err error) {
+func (a *Decisions) mayApprove(ctx context.Context, p Principal, c decisionCase) (self bool, err error) {
 	switch {
 	case c.recordHash == "":
 		return false, errNoDecision
@@ -78,7 +78,7 @@ func (a *Assurance) mayApprove(ctx context.Context, p Principal, c decisionCase)
 // notDenied evaluates the recorded intent under the active policy and refuses what it
 // denies. The guards are of the policy: one that is activated before the approval is
 // appended has the approval tried again.
-func (a *Assurance) notDenied(ctx context.Context, p Principal, c decisionCase) ([]ledger.Guard, error) {
+func (a *Decisions) notDenied(ctx context.Context, p Principal, c decisionCase) ([]ledger.Guard, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (a *Assurance) notDenied(ctx context.Context, p Principal, c decisionCase) 
 	return guards, err
 }
 
-func (a *Assurance) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, guards []ledger.Guard) (Recorded, error) {
+func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, guards []ledger.Guard) (Recorded, error) {
 	p := *t.principal
 	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *Assurance) approve(ctx context.Context, t attempt, in assurance.Approva
 // Record returns a signed record of a decision's stream: the decision itself, its
 // approval or its receipt, by the type of the event. What is not there, is
 // another organization's, or is not a developer's own is not_found.
-func (a *Assurance) Record(ctx context.Context, p Principal, decisionID, eventType string) (seal.Envelope, error) {
+func (a *Decisions) Record(ctx context.Context, p Principal, decisionID, eventType string) (seal.Envelope, error) {
 	p, err := a.Confirm(ctx, p)
 	if err != nil {
 		return seal.Envelope{}, err
@@ -154,7 +154,7 @@ func (a *Assurance) Record(ctx context.Context, p Principal, decisionID, eventTy
 // Reviewers are the addresses of the members who may resolve a decision that a
 // member has asked for: all who have the right but that member, unless there is
 // nobody else. An erased address is none.
-func (a *Assurance) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
+func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
 	list, err := a.membersOf(ctx, orgID)
 	if err != nil {
 		return nil, err

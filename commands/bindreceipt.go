@@ -27,7 +27,7 @@ var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decisi
 // never refused. Refusals: receipt_mismatch, idempotency_key_reused (another
 // receipt exists), signing_unavailable, temporarily_unavailable, and those of
 // the principal's right.
-func (a *Assurance) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest) (Recorded, error) {
+func (a *Decisions) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, RightReceipt)
 	if err != nil {
 		return Recorded{}, err
@@ -64,7 +64,7 @@ type decisionCase struct {
 
 // readCase reads a decision's stream. A stream without events is a case that
 // matches nothing.
-func (a *Assurance) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
+func (a *Decisions) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
 	history, err := a.Ledger.Read(ctx, orgID, decisionStream(decisionID))
 	if err != nil {
 		return decisionCase{}, err
@@ -134,7 +134,7 @@ func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
 		c.record.BindingHash == r.BindingHash && c.record.Protocol == r.Protocol
 }
 
-func (a *Assurance) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
+func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
 	p := *t.principal
 	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {

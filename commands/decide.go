@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Assurance has the commands about policies, decisions, approvals and receipts.
-type Assurance struct {
+// Decisions has the commands about policies, decisions, approvals and receipts.
+type Decisions struct {
 	*Ground
 	*Organizations
 
@@ -28,7 +28,7 @@ type Assurance struct {
 }
 
 // ForgetPolicy takes the policy of an organization out of the cache.
-func (a *Assurance) ForgetPolicy(orgID string) { a.policies.remove(orgID) }
+func (a *Decisions) ForgetPolicy(orgID string) { a.policies.remove(orgID) }
 
 // Recorded is a signed record of an organization, as it stands in the ledger.
 type Recorded struct {
@@ -42,7 +42,7 @@ type Recorded struct {
 // stored record, whatever has changed since. Refusals: idempotency_key_reused,
 // no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
 // temporarily_unavailable, and those of the principal's right.
-func (a *Assurance) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
+func (a *Decisions) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, RightDecide)
 	if err != nil {
 		return Recorded{}, err
@@ -93,7 +93,7 @@ func inWords(err error, reused string) error {
 
 // rule evaluates a request under the policy in force, which may be a moment old:
 // the guards say what it rests on.
-func (a *Assurance) rule(ctx context.Context, p Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
+func (a *Decisions) rule(ctx context.Context, p Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
 		return assurance.Ruling{}, nil, err
@@ -134,7 +134,7 @@ type signedRecord struct {
 // prepareDecision rules and signs. last is the time of the organization's last
 // event as far as it is known; where the clock is behind that, the append finds
 // out. Its guards are what an error rests on.
-func (a *Assurance) prepareDecision(ctx context.Context, p Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
+func (a *Decisions) prepareDecision(ctx context.Context, p Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
 	ruling, guards, err := a.rule(ctx, p, r)
 	if err != nil {
 		return signedRecord{}, guards, err
@@ -145,7 +145,7 @@ func (a *Assurance) prepareDecision(ctx context.Context, p Principal, r assuranc
 	return d, nil, err
 }
 
-func (a *Assurance) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
+func (a *Decisions) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
 	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
 		return signedRecord{}, err
@@ -176,9 +176,9 @@ func (a *Assurance) signDecision(ctx context.Context, p Principal, ruling assura
 
 func decisionStream(id string) string { return "decision/" + id }
 
-func (a *Assurance) verifyURL() string { return a.BaseURL + "/api/verify" }
+func (a *Decisions) verifyURL() string { return a.BaseURL + "/api/verify" }
 
-func (a *Assurance) environment() string {
+func (a *Decisions) environment() string {
 	if a.Environment == "" {
 		return "dev"
 	}
@@ -187,7 +187,7 @@ func (a *Assurance) environment() string {
 
 // issueTime is the time of a record: the clock's, but never before the last event
 // of the organization, whose node may have had another clock.
-func (a *Assurance) issueTime(last time.Time) (issued time.Time, adjusted bool) {
+func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {
 		return last, true
@@ -197,7 +197,7 @@ func (a *Assurance) issueTime(last time.Time) (issued time.Time, adjusted bool) 
 
 // appendRecord appends a signed record and answers with it, or with the one that
 // an equal request had appended before.
-func (a *Assurance) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
+func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
 	p := *t.principal
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
 		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
@@ -219,7 +219,7 @@ var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpo
 
 // sealDecision makes the payload; the record, which is canonical, is not read
 // again. A subject without personal members needs no vault.
-func (a *Assurance) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
+func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
 	stored.Record = jsontext.Value("{}")
 	rest, err := canon.Marshal(stored)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *Assurance) sealDecision(ctx context.Context, orgID, eventID string, sig
 
 // sealRecord makes a payload with a signed record whose personal members, at pointers,
 // are under the subject's data key.
-func (a *Assurance) sealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
+func (a *Decisions) sealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
 	if a.Vault == nil {
 		return nil, a.noVault()
 	}
@@ -260,7 +260,7 @@ func (a *Assurance) sealRecord(ctx context.Context, tenant, eventID, subject str
 
 // stored answers from an event of the ledger alone. Nothing is appended that could
 // guard the principal, so it is confirmed.
-func (a *Assurance) stored(ctx context.Context, p Principal, found []ledger.Event, err error) (Recorded, error) {
+func (a *Decisions) stored(ctx context.Context, p Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {
 			err = a.settled(ctx, p, nil, err)
@@ -278,13 +278,13 @@ func (a *Assurance) stored(ctx context.Context, p Principal, found []ledger.Even
 }
 
 // open reads decision.recorded.
-func (a *Assurance) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
+func (a *Decisions) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
 	return d, a.openInto(ctx, e, &d)
 }
 
 // openInto reads an event that may have personal members. Without them it needs no
 // vault, so what was signed stays readable when the keys are gone.
-func (a *Assurance) openInto(ctx context.Context, e ledger.Event, stored any) error {
+func (a *Decisions) openInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !ledger.Sealed(e):
 		return e.Read(stored)
@@ -295,7 +295,7 @@ func (a *Assurance) openInto(ctx context.Context, e ledger.Event, stored any) er
 }
 
 // envelope is the record of an event of a decision's stream, as it is served.
-func (a *Assurance) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
+func (a *Decisions) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
 	if e.Type == events.TypeDecisionRecorded {
 		d, err := a.open(ctx, e)
 		return envelopeOf(e, events.Signed{Record: d.Record, Integrity: d.Integrity, VerifyURL: d.VerifyURL}), err
@@ -346,7 +346,7 @@ func subjectName(s assurance.Subject) string {
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
 // sealable says that no data key has to be made for a subject.
-func (a *Assurance) sealable(orgID string, s assurance.Subject) bool {
+func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.subjects.get(orgID + "\x00" + name)
 	return name == "" || known

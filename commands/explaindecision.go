@@ -46,7 +46,7 @@ type Explained struct {
 
 // ExplainDecision tells what a decision compared with what, and evaluates it
 // again with the policy bytes of its time.
-func (a *Assurance) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
+func (a *Decisions) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
 	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
 		return Explanation{}, err
@@ -57,7 +57,7 @@ func (a *Assurance) ExplainDecision(ctx context.Context, p Principal, decisionID
 // readDecision reads a decision's stream for somebody who may see it. What is not
 // there, is another organization's, or is not a developer's own is not_found. The
 // principal that comes back is the one that Permit has confirmed.
-func (a *Assurance) readDecision(ctx context.Context, p Principal, decisionID string) (Principal, ledger.History, error) {
+func (a *Decisions) readDecision(ctx context.Context, p Principal, decisionID string) (Principal, ledger.History, error) {
 	p, err := a.Permit(ctx, p, RightRead)
 	if err != nil {
 		return p, ledger.History{}, err
@@ -80,7 +80,7 @@ func (a *Assurance) readDecision(ctx context.Context, p Principal, decisionID st
 	return p, history, nil
 }
 
-func (a *Assurance) explain(ctx context.Context, p Principal, decided ledger.Event) (Explanation, error) {
+func (a *Decisions) explain(ctx context.Context, p Principal, decided ledger.Event) (Explanation, error) {
 	j, err := judgedOf(decided)
 	if err != nil {
 		return Explanation{}, err

@@ -27,7 +27,7 @@ type Evidence struct {
 	*Ground
 	*Organizations
 	*Services
-	*Assurance
+	*Decisions
 }
 
 // Export asks for a bundle of a tenant's history.

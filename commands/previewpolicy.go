@@ -76,7 +76,7 @@ type Preview struct {
 }
 
 // PreviewDraft compares a draft with the active policy.
-func (a *Assurance) PreviewDraft(ctx context.Context, p Principal, draftID string) (Preview, error) {
+func (a *Decisions) PreviewDraft(ctx context.Context, p Principal, draftID string) (Preview, error) {
 	p, err := a.Permit(ctx, p, RightDraft)
 	if err != nil {
 		return Preview{}, err
@@ -93,7 +93,7 @@ func (a *Assurance) PreviewDraft(ctx context.Context, p Principal, draftID strin
 }
 
 // PreviewPolicy compares a policy that need not be a draft yet with the active one.
-func (a *Assurance) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Preview, error) {
+func (a *Decisions) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Preview, error) {
 	p, err := a.Permit(ctx, p, RightDraft)
 	if err != nil {
 		return Preview{}, err
@@ -196,7 +196,7 @@ func ruleIDs(findings []assurance.Finding) []string {
 
 // sequenceAt is the first sequence of a tenant at or after a time: record times
 // do not fall within a tenant, so it is searched for by halves.
-func (a *Assurance) sequenceAt(ctx context.Context, tenant string, t time.Time) (int64, error) {
+func (a *Decisions) sequenceAt(ctx context.Context, tenant string, t time.Time) (int64, error) {
 	last, err := a.Ledger.LastSequence(ctx, tenant)
 	if err != nil {
 		return 0, err

@@ -34,7 +34,7 @@ type DecisionCase struct {
 
 // ShowDecision reads the whole case of a decision. Refusals are those of
 // ExplainDecision.
-func (a *Assurance) ShowDecision(ctx context.Context, p Principal, decisionID string) (DecisionCase, error) {
+func (a *Decisions) ShowDecision(ctx context.Context, p Principal, decisionID string) (DecisionCase, error) {
 	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
 		return DecisionCase{}, err
@@ -55,7 +55,7 @@ func (a *Assurance) ShowDecision(ctx context.Context, p Principal, decisionID st
 	return c, err
 }
 
-func (c *DecisionCase) add(ctx context.Context, a *Assurance, e ledger.Event) error {
+func (c *DecisionCase) add(ctx context.Context, a *Decisions, e ledger.Event) error {
 	if e.Type == events.TypeDecisionRecorded {
 		return c.decided(ctx, a, e)
 	}
@@ -75,7 +75,7 @@ func (c *DecisionCase) add(ctx context.Context, a *Assurance, e ledger.Event) er
 	return nil
 }
 
-func (c *DecisionCase) decided(ctx context.Context, a *Assurance, e ledger.Event) error {
+func (c *DecisionCase) decided(ctx context.Context, a *Decisions, e ledger.Event) error {
 	s, err := a.open(ctx, e)
 	erased := errors.Is(err, ledger.ErrErased)
 	if err != nil && !erased {
@@ -104,7 +104,7 @@ func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, err
 // DecisionRecords reads the records of decisions by their sequence in the
 // organization, as a list shows them: those that the read models named, so that
 // whose they are was looked at before.
-func (a *Assurance) DecisionRecords(ctx context.Context, p Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
+func (a *Decisions) DecisionRecords(ctx context.Context, p Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
 	if err := p.May(RightRead); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (a *Assurance) DecisionRecords(ctx context.Context, p Principal, sequences 
 }
 
 // SequenceAt is the first sequence of the organization at or after a time.
-func (a *Assurance) SequenceAt(ctx context.Context, p Principal, t time.Time) (int64, error) {
+func (a *Decisions) SequenceAt(ctx context.Context, p Principal, t time.Time) (int64, error) {
 	sequence, err := a.sequenceAt(ctx, p.OrgID, t)
 	return sequence, refusal(err)
 }

@@ -37,7 +37,7 @@ func (c decisionCase) permittedAt() int64 {
 
 // stopOf is when the first policy was activated that ended the permission of a case;
 // zero: none has. The guard is of the policies that were looked at.
-func (a *Assurance) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, guard ledger.Guard, err error) {
+func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, guard ledger.Guard, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
 		return time.Time{}, active.Guard, err
@@ -56,7 +56,7 @@ func (a *Assurance) stopOf(ctx context.Context, orgID string, c decisionCase) (s
 
 // firstStop is when the first policy was activated after the permission that denies the
 // action; zero: none was.
-func (a *Assurance) firstStop(s policies, c decisionCase, j judged) (time.Time, error) {
+func (a *Decisions) firstStop(s policies, c decisionCase, j judged) (time.Time, error) {
 	for _, v := range s.activations {
 		if v.ActivatedSequence < c.permittedAt() {
 			continue
@@ -86,7 +86,7 @@ type Standing struct {
 
 // Standing reads a decision's stream and the organization's policies and says whether
 // the decision may be acted on now. Refusals are those of ExplainDecision.
-func (a *Assurance) Standing(ctx context.Context, p Principal, decisionID string) (Standing, error) {
+func (a *Decisions) Standing(ctx context.Context, p Principal, decisionID string) (Standing, error) {
 	p, err := a.Confirm(ctx, p) // nothing is appended that could guard the principal
 	if err != nil {
 		return Standing{}, err
@@ -100,7 +100,7 @@ func (a *Assurance) Standing(ctx context.Context, p Principal, decisionID string
 
 // standing reads the policies after the decision, and not from memory: a stop counts at
 // once.
-func (a *Assurance) standing(ctx context.Context, orgID string, history ledger.History) (Standing, error) {
+func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.History) (Standing, error) {
 	c, err := caseOf(history)
 	if err != nil {
 		return Standing{}, err
@@ -167,7 +167,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 
 // DeniedNow says of decisions, by their sequence in the organization, which of them the
 // active policy denies, so that nobody can approve them.
-func (a *Assurance) DeniedNow(ctx context.Context, p Principal, sequences []int64) (map[int64]bool, error) {
+func (a *Decisions) DeniedNow(ctx context.Context, p Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(RightRead); err != nil || len(sequences) == 0 {
 		return nil, err
 	}

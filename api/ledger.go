@@ -10,9 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/gorilla/mux"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
@@ -87,7 +88,7 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
 // errCheckpointBegins is while the tree of a long ledger is made for the first time.
-var errCheckpointBegins = policy.Refuse(commands.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
+var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
 
 // lasting are the headers of what never changes.
 func lasting() http.Header {
@@ -118,7 +119,7 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published,
 	proofs, newest, err := p.Proofs(r.Context())
 	switch {
 	case err != nil:
-		return nil, nil, commands.Unreadable(err)
+		return nil, nil, ground.Unreadable(err)
 	case newest == nil && s.app.Ledger.CheckpointsBegin():
 		return nil, nil, errCheckpointBegins
 	case newest == nil:
@@ -203,11 +204,11 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
 	return reply{value: proof, header: lasting()}, nil
@@ -225,7 +226,7 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	}
 	data, err := p.Tile(r.Context(), int(level), n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if data == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
@@ -246,14 +247,14 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	}
 	tile, err := p.Tile(r.Context(), 0, n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if tile == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
 	}
 	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	var body []byte
 	for _, e := range stored {
@@ -277,7 +278,7 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 	}
 	hashes, err := proofs.Inclusion(newest.Size, position)
 	if err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	return &inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }

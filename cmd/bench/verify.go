@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
@@ -331,7 +333,7 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	if err != nil {
 		return err
 	}
-	app := commands.New(&commands.Ground{Ledger: l, Clock: time.Now})
+	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now})
 	return l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 

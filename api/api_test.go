@@ -36,6 +36,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
@@ -94,7 +97,7 @@ type setup struct {
 	noVault      bool   // neither
 	rateLimit    bool
 	dev          bool             // x402 settles in the ledger alone
-	settler      commands.Settler // of x402 otherwise; nil: off
+	settler      payments.Settler // of x402 otherwise; nil: off
 	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
 	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
@@ -139,7 +142,8 @@ func startNode(t *testing.T, s setup) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	n.app = &commands.App{Ledger: l, Clock: now, TokenKeys: []ed25519.PrivateKey{testTokenKey}}
+	n.app = commands.New(&ground.Ground{Ledger: l, Clock: now})
+	n.app.TokenKeys = []ed25519.PrivateKey{testTokenKey}
 	if n.app.Products, err = catalog.Default(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/gorilla/mux"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
@@ -89,7 +90,7 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
 // errCheckpointBegins is while the tree of a long ledger is made for the first time.
-var errCheckpointBegins = policy.Refuse(commands.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
+var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
 
 // lasting are the headers of what never changes.
 func lasting() http.Header {
@@ -120,7 +121,7 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Publis
 	proofs, newest, err := keeper.Proofs(r.Context(), p)
 	switch {
 	case err != nil:
-		return nil, nil, commands.Unreadable(err)
+		return nil, nil, ground.Unreadable(err)
 	case newest == nil && keeper.Beginning(s.app.Ledger):
 		return nil, nil, errCheckpointBegins
 	case newest == nil:
@@ -205,11 +206,11 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
 	return reply{value: proof, header: lasting()}, nil
@@ -227,7 +228,7 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	}
 	data, err := keeper.Tile(r.Context(), p, int(level), n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if data == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
@@ -248,14 +249,14 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	}
 	tile, err := keeper.Tile(r.Context(), p, 0, n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if tile == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
 	}
 	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	var body []byte
 	for _, e := range stored {
@@ -279,7 +280,7 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 	}
 	hashes, err := proofs.Inclusion(newest.Size, position)
 	if err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	return &inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }

@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+
 	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/countersign/countersign/api/mcp"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/keeper"
@@ -138,7 +139,7 @@ func (m *metrics) answered(service string, body []byte) {
 }
 
 // recorded counts a new signed record by one of its members.
-func recorded(counter *prometheus.CounterVec, member string, r commands.Recorded, err error) (commands.Recorded, error) {
+func recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
 	if err == nil && !r.Replayed {
 		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
 	}

@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/audit"
 )
 
@@ -19,7 +20,7 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]
 	owner.want(owner.get("/overview"), 200, "It has not verified itself since this node started")
-	if _, err := s.app.IssueToken(t.Context(), c.now(t), commands.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
+	if _, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
@@ -74,7 +76,9 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now, PaymentWait: 30 * time.Second, TokenKeys: []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}}
+	s.app = commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: s.clock.Now})
+	s.app.TokenKeys = []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}
+	s.app.PaymentWait = 30 * time.Second
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,20 @@ var rooms = map[string][]string{
 	"ledger/localpg":    {"migrations"},
 	"ledger/ledgertest": {"ledger/localpg", "migrations"},
 	"projections":       {"projections", "ledger", "policy", "migrations"},
-	"commands":          {"ledger", "policy"},
-	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":               {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"commands":          {"commands", "ledger", "policy"},
+	// The rooms of the commands, in their order: each may use those above it.
+	"commands/cache":         {"ledger", "policy"},
+	"commands/ground":        {"commands/cache", "ledger", "policy"},
+	"commands/accounts":      {"commands/cache", "commands/ground", "ledger", "policy"},
+	"commands/organizations": {"commands/cache", "commands/ground", "commands/accounts", "ledger", "policy"},
+	"commands/payments":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "ledger", "policy"},
+	"commands/store":         {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "ledger", "policy"},
+	"commands/services":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "ledger", "policy"},
+	"commands/decisions":     {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "ledger", "policy"},
+	"commands/evidence":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "ledger", "policy"},
+	"commands/webhooks":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "commands/evidence", "ledger", "policy"},
+	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":                    {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
@@ -244,11 +255,11 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 
 // decoders may look into a payload without package events, and why.
 var decoders = map[string]string{
-	"ledger/vault/vault.go":    "it puts personal members in and out, of whatever type",
-	"ledger/audit/datakeys.go": "likewise, with keys that it unwraps itself",
-	"commands/payment.go":      "the payload of a payment, not of an event",
-	"api/x402/payment.go":      "likewise",
-	"api/x402/facilitator.go":  "likewise",
+	"ledger/vault/vault.go":        "it puts personal members in and out, of whatever type",
+	"ledger/audit/datakeys.go":     "likewise, with keys that it unwraps itself",
+	"commands/payments/payment.go": "the payload of a payment, not of an event",
+	"api/x402/payment.go":          "likewise",
+	"api/x402/facilitator.go":      "likewise",
 }
 
 // The payload of an event is decoded in one place, ledger/events: before there is a

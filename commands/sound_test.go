@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
@@ -58,14 +60,14 @@ func sound(t *testing.T, a *commands.App, p *projections.Projections) {
 			t.Errorf("replay diff of %s: %+v, %v", name, c.Differences, err)
 		}
 	}
-	replayed, err := a.ReplayDecisions(ctx, commands.Replay{Services: []policy.Service{actionrisk.Quick}})
+	replayed, err := a.ReplayDecisions(ctx, evidence.Replay{Services: []policy.Service{actionrisk.Quick}})
 	if err != nil || len(replayed.Different) > 0 || replayed.Equal+unreplayable(replayed) != replayed.Decisions {
 		t.Errorf("replay decisions: %+v, %v", replayed, err)
 	}
 	clean(t, a)
 }
 
-func unreplayable(r commands.Replayed) (n int) {
+func unreplayable(r evidence.Replayed) (n int) {
 	for _, gap := range r.NotReplayable {
 		if strings.Contains(gap.Reason, "erased") {
 			n += gap.Count
@@ -123,7 +125,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 		})
 	}
 	erased := func(agent string) {
-		if _, err := nodes[1].EraseSubject(ctx, commands.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
+		if _, err := nodes[1].EraseSubject(ctx, evidence.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
 			t.Errorf("erase %s: %v", agent, err)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	orgs "github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +29,7 @@ import (
 // node is a program of its own on the database of the others.
 type node struct {
 	app     *commands.App
-	token   commands.Principal
+	token   orgs.Principal
 	version int // of its read model history
 	reads   *Projections
 }
@@ -40,7 +43,7 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{app: &commands.App{Ledger: l, Signer: signer, Clock: time.Now}, version: history.version}
+	n := &node{app: commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now}), version: history.version}
 	if err := l.Activate(ctx, signer, n.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +63,7 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 
 func newOrganization(t *testing.T, a *commands.App) string {
 	t.Helper()
-	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", commands.PlanTeam, "ada@example.com")
+	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", orgs.PlanTeam, "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,7 @@ func newOrganization(t *testing.T, a *commands.App) string {
 	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1}`), "test"); err != nil {
 		t.Fatal(err)
 	}
-	issued, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{})
+	issued, err := a.IssueToken(t.Context(), operator, orgs.TokenOrder{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
@@ -182,7 +185,7 @@ func (c *exportChild) Run(ctx context.Context) error {
 			return 0, err
 		}
 		defer os.RemoveAll(folder)
-		manifest, err := app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
+		manifest, err := app.ExportHistory(ctx, evidence.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
 		if err != nil {
 			return 0, err
 		}
@@ -261,7 +264,7 @@ func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"}
+	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"})
 	if app.Vault, err = vault.Open(ctx, l, make([]byte, 32)); err == nil {
 		app.Signer, err = seal.NewSigner(make([]byte, 32))
 	}

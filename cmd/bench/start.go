@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -157,7 +159,7 @@ func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler
 	if err != nil {
 		return nil, err
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"}
+	a := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"})
 	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
 		return nil, err
 	}

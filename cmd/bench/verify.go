@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
@@ -332,7 +334,7 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	if err != nil {
 		return err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now}
+	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now})
 	return keeper.Start(ctx, l, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 

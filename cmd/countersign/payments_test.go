@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -100,11 +102,11 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 		}
 		return string(out) + stderr.String()
 	}
-	var list []commands.PaymentInfo
+	var list []payments.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(0, "--json", "payments", "list", "--state", "settled")), &list); err != nil || len(list) != 1 || list[0].Transaction != response.Transaction {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || commands.Stamp(at) != list[0].ClaimedAt {
+	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || ground.Stamp(at) != list[0].ClaimedAt {
 		t.Errorf("claimed at %s, want a time as the API writes it", list[0].ClaimedAt)
 	}
 	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {
@@ -175,7 +177,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 		return string(out)
 	}
 	transaction := "0x" + strings.Repeat("ab", 32)
-	var list []commands.PaymentInfo
+	var list []payments.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(1, "--json", "payments", "reconcile")), &list); err != nil || len(list) != 1 || list[0].State != "unknown" {
 		t.Fatalf("%+v, %v", list, err)
 	}

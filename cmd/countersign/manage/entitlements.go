@@ -5,11 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 )
 
 // Entitlements is what the operator sees and changes about access to
@@ -43,11 +44,11 @@ func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
 
 // listedEntitlements is a customer with what there is.
 type listedEntitlements struct {
-	CustomerID   string                 `json:"customerId"`
-	Entitlements []commands.Entitlement `json:"entitlements"`
+	CustomerID   string              `json:"customerId"`
+	Entitlements []store.Entitlement `json:"entitlements"`
 }
 
-func entitlementRows(o *screen.Output, list ...commands.Entitlement) string {
+func entitlementRows(o *screen.Output, list ...store.Entitlement) string {
 	rows := screen.Table{Heads: []string{"product", "state", "from", "until"}}
 	for _, e := range list {
 		until := ""

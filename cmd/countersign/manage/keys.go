@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 )
 
 // Key issues and revokes API keys.
@@ -35,8 +37,8 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
-		"callsPerMonth": commands.FreeCallsPerMonth, "resetsAt": commands.Stamp(issued.ResetsAt)},
-		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, commands.FreeCallsPerMonth))
+		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": ground.Stamp(issued.ResetsAt)},
+		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, accounts.FreeCallsPerMonth))
 }
 
 type keyRevokeCmd struct {
@@ -53,7 +55,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	}
 	defer n.Close()
 	revoke := n.App.RevokeKey
-	if commands.IsAgentID(c.ID) {
+	if accounts.IsAgentID(c.ID) {
 		revoke = n.App.RevokeAgent
 	}
 	if err := revoke(ctx, c.ID, c.Reason); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -19,7 +21,7 @@ type ofOrganization struct {
 }
 
 // asOperator runs a step for the organization as the operator.
-func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, commands.Principal) error) error {
+func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, organizations.Principal) error) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -74,7 +76,7 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	org, err := n.App.UpdateOrganization(ctx, "operator", id,
-		commands.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason})
+		organizations.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason})
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 // organizationRows renders organizations as a table.
-func organizationRows(o *screen.Output, list ...commands.OrganizationInfo) string {
+func organizationRows(o *screen.Output, list ...organizations.OrganizationInfo) string {
 	rows := screen.Table{Heads: []string{"organization", "plan", "state", "members", "name"}}
 	for _, org := range list {
 		rows.Add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
@@ -99,7 +101,7 @@ func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	list, err := n.App.Organizations(ctx)
+	list, err := n.App.ListOrganizations(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,14 +115,14 @@ type orgShowCmd struct {
 
 // shownOrganization is an organization with its members.
 type shownOrganization struct {
-	commands.OrganizationInfo
-	MemberList []commands.MemberInfo `json:"memberList"`
+	organizations.OrganizationInfo
+	MemberList []organizations.MemberInfo `json:"memberList"`
 }
 
 // Run prints the organization and its members.
 func (c *orgShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Org = cmp.Or(c.Named, c.Org)
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		org, err := app.Organization(ctx, p.OrgID)
 		if err != nil {
 			return err
@@ -150,7 +152,7 @@ type memberAddCmd struct {
 
 // Run prints the member.
 func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		m, err := app.AddMember(ctx, p, c.Email, c.Role)
 		if err != nil {
 			return err
@@ -166,7 +168,7 @@ type memberRemoveCmd struct {
 
 // Run removes the member.
 func (c *memberRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
 			return err
 		}
@@ -196,8 +198,8 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
-		issued, err := app.IssueToken(ctx, p, commands.TokenOrder{Name: c.Name, Scopes: c.Scopes, Days: days,
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		issued, err := app.IssueToken(ctx, p, organizations.TokenOrder{Name: c.Name, Scopes: c.Scopes, Days: days,
 			Addresses: c.From, Member: c.Member, Rotates: c.Rotate})
 		if err != nil {
 			return err
@@ -229,7 +231,7 @@ type tokenListCmd struct{ ofOrganization }
 
 // Run prints one line per token.
 func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		tokens, err := app.Tokens(ctx, p)
 		if err != nil {
 			return err
@@ -250,7 +252,7 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.RevokeToken(ctx, p, strings.TrimPrefix(c.ID, "svco_"), c.Reason); err != nil {
 			return err
 		}

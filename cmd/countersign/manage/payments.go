@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -64,7 +67,7 @@ type listedPayment struct {
 func listed(list []projections.Payment) []listedPayment {
 	shown := []listedPayment{}
 	for _, payment := range list {
-		shown = append(shown, listedPayment{payment, commands.Stamp(payment.ClaimedAt)})
+		shown = append(shown, listedPayment{payment, ground.Stamp(payment.ClaimedAt)})
 	}
 	return shown
 }
@@ -72,7 +75,7 @@ func listed(list []projections.Payment) []listedPayment {
 func paymentRows(o *screen.Output, list []projections.Payment) string {
 	rows := screen.Table{Heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
 	for _, p := range list {
-		rows.Add(p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
+		rows.Add(p.PaymentID, p.State, ground.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
 			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
 	}
 	return o.Table(rows)
@@ -94,7 +97,7 @@ func (c *paymentsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-func paymentText(p commands.PaymentInfo) string {
+func paymentText(p payments.PaymentInfo) string {
 	var text strings.Builder
 	for _, line := range [][2]string{{"payment", p.PaymentID}, {"state", p.State}, {"reason", p.Reason}, {"transaction", p.Transaction}, {"evidence", p.Evidence},
 		{"mode", p.Mode}, {"operation", p.Operation}, {"amount", p.Amount + " of " + p.Asset + " on " + p.Network}, {"payer", p.Payer}, {"paid to", p.PayTo},
@@ -125,7 +128,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 		if err != nil {
 			return err
 		}
-		still, found := false, []commands.PaymentInfo{}
+		still, found := false, []payments.PaymentInfo{}
 		rows := screen.Table{Heads: []string{"payment", "state", "transaction or reason"}}
 		for _, payment := range open {
 			if _, err := n.App.Settle(ctx, payment.PaymentID, 2); err != nil {
@@ -135,7 +138,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 			if err != nil {
 				return err
 			}
-			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
+			still = still || info.State == payments.PaymentIsClaimed || info.State == payments.PaymentIsUnknown
 			found = append(found, info)
 			rows.Add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
 		}

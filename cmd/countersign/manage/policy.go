@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
@@ -72,7 +75,7 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		d, err := app.DraftPolicy(ctx, p, text)
 		if err != nil {
 			return err
@@ -98,8 +101,8 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
-		var v commands.Activation
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		var v decisions.Activation
 		var err error
 		if c.Draft != "" {
 			v, err = app.ActivatePolicy(ctx, p, c.Draft, c.Reason)
@@ -113,13 +116,13 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-func shownActivation(v commands.Activation) map[string]any {
+func shownActivation(v decisions.Activation) map[string]any {
 	return map[string]any{"policyId": v.PolicyID, "version": v.Version, "policy": jsontext.Value(v.Canonical), "policyHash": v.Hash,
 		"activatedSequence": v.ActivatedSequence, "activatedAt": v.ActivatedAt, "draftId": v.DraftID, "author": v.Author,
 		"activator": v.Activator, "selfActivated": v.SelfActivated, "reason": v.Reason, "changed": v.Changed}
 }
 
-func describeActivation(v commands.Activation) string {
+func describeActivation(v decisions.Activation) string {
 	changed := "nothing"
 	if len(v.Changed) > 0 {
 		changed = strings.Join(v.Changed, ", ")
@@ -132,7 +135,7 @@ type policyShowCmd struct{ ofOrganization }
 
 // Run prints every version and every draft that waits, and the policy in force.
 func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
 		if err != nil {
 			return err
@@ -167,7 +170,7 @@ type policyFreezeCmd struct {
 
 // Run prints the version that stops everything.
 func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
 		if err != nil {
 			return err
@@ -191,8 +194,8 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
-		var preview commands.Preview
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		var preview decisions.Preview
 		var err error
 		if c.Draft != "" {
 			preview, err = app.PreviewDraft(ctx, p, c.Draft)
@@ -229,7 +232,7 @@ type policyExplainCmd struct {
 
 // Run prints every rule; a decision that cannot be reproduced is exit code 1.
 func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -105,7 +107,7 @@ func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []by
 		return c.Other, canonical, err
 	}
 	name, canonical = "no policy", []byte("{}")
-	err = c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	err = c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		_, activations, err := app.Policies(ctx, p)
 		if n := len(activations); err == nil && n > 0 {
 			members, err := canon.Members(activations[n-1].Canonical)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -62,7 +64,7 @@ func (c *refundsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 // writeRefund prints one refund.
-func writeRefund(o *screen.Output, paymentID string, r commands.Refund) error {
+func writeRefund(o *screen.Output, paymentID string, r payments.Refund) error {
 	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
 	return o.Result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
 		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")

@@ -6,6 +6,10 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -40,9 +44,9 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		app.WebhookNetworks = private
-		created, err := app.CreateWebhook(ctx, p, commands.WebhookOrder{URL: c.URL, Topics: c.Topics, Name: c.Name})
+		created, err := app.CreateWebhook(ctx, p, webhooks.WebhookOrder{URL: c.URL, Topics: c.Topics, Name: c.Name})
 		if err != nil {
 			return err
 		}
@@ -55,8 +59,8 @@ type webhookListCmd struct{ ofOrganization }
 
 // Run prints one line per webhook.
 func (c *webhookListCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
-		list, err := app.Webhooks(ctx, p)
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		list, err := app.ListWebhooks(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -75,7 +79,7 @@ type webhookRotateCmd struct {
 
 // Run prints the new secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
 		if err != nil {
 			return err
@@ -92,7 +96,7 @@ type webhookRemoveCmd struct {
 
 // Run removes the webhook.
 func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.RemoveWebhook(ctx, p, c.Webhook, c.Reason); err != nil {
 			return err
 		}
@@ -103,7 +107,7 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 // asSender runs a step that looks into what is queued for a webhook of an
 // organization.
 func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
-	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
 			return err
 		}
@@ -152,7 +156,7 @@ func (c *webhookResendCmd) Run(ctx context.Context, o *screen.Output) error {
 			return err
 		}
 		if n == 0 && c.Message != "" {
-			return policy.Refuse(commands.CodeNotFound, "", "message not found")
+			return policy.Refuse(ground.CodeNotFound, "", "message not found")
 		}
 		return o.Result(map[string]int{"due": n}, fmt.Sprintf("%d will be sent again\n", n))
 	})

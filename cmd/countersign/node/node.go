@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
@@ -146,7 +148,8 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 			return err
 		}
 	}
-	n.App = &commands.App{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
+	n.App = commands.New(&ground.Ground{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"})
+	n.App.Products = products
 	if d.Private() {
 		n.App.Environment = "dev" // its keys may be development keys
 	}

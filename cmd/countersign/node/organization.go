@@ -31,7 +31,7 @@ func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 			return remembered, nil
 		}
 	}
-	list, err := n.App.Organizations(ctx)
+	list, err := n.App.ListOrganizations(ctx)
 	if err != nil {
 		return "", err
 	}

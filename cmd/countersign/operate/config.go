@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 )
 
 // Config prints the settings.
@@ -126,9 +127,9 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 		return "as the ledger was begun with", "ledger"
 	case "X402_MODE":
 		if local {
-			return commands.ModeDev, "default"
+			return payments.ModeDev, "default"
 		}
-		return commands.ModeOff, "default"
+		return payments.ModeOff, "default"
 	case "CONTACT_EMAIL":
 		if local {
 			return api.NoContact, "default"

@@ -101,7 +101,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	if text := n.ReadOnly(); text != "" { // read models do not follow such a ledger
 		found = append(found, screen.Bad("ledger", text))
 	} else {
-		found = append(found, payments(ctx, n)...)
+		found = append(found, openPayments(ctx, n)...)
 	}
 	report, err := audit.Ledger(ctx, n.Ledger, nil, n.Checkpoints.Stores()...)
 	switch {
@@ -123,11 +123,11 @@ func (c *Doctor) examinePayments(ctx context.Context) []screen.Finding {
 		return append(found, screen.Bad("database", err.Error()))
 	}
 	defer n.Close()
-	return append(found, payments(ctx, n)...)
+	return append(found, openPayments(ctx, n)...)
 }
 
-// payments looks for those whose end is not known.
-func payments(ctx context.Context, n *node.Node) []screen.Finding {
+// openPayments looks for those whose end is not known.
+func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 	p, err := node.ReadModels(ctx, n.Ledger, n.Log)
 	if err != nil {
 		return []screen.Finding{screen.Bad("payments", err.Error())}

@@ -8,12 +8,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 )
 
@@ -33,7 +34,7 @@ type Erase struct {
 
 // Run erases.
 func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
-	e := commands.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
+	e := evidence.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
 	if c.Org != "" {
 		e.Tenant = c.Org
 	}

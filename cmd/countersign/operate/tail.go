@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -167,7 +168,7 @@ func (c *Tail) show(o *screen.Output, e ledger.Event) error {
 	if !c.takes(e, said) {
 		return nil
 	}
-	at := commands.Stamp(e.Occurred())
+	at := ground.Stamp(e.Occurred())
 	if o.JSON {
 		line, err := canon.Marshal(tailedEvent{e.Partition, e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
 		if err != nil {

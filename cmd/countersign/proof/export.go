@@ -11,13 +11,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 )
@@ -67,7 +68,7 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 
 // showing says how many decisions an export shows, so that a filter that matches nothing
 // is noticed.
-func showing(m commands.Exported) string {
+func showing(m evidence.Exported) string {
 	filtered := m.Filters.Protocol != "" || m.Filters.Decision != "" || m.Filters.Agent != "" || m.Filters.Run != ""
 	switch {
 	case m.Decisions == 0 && filtered:
@@ -83,7 +84,7 @@ func showing(m commands.Exported) string {
 // export makes the bundle and packs it: before it is recorded, since a disk may be full,
 // but where what is written leaves at once (direct) behind that, so that nothing leaves
 // of which the ledger does not know.
-func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m commands.Exported, err error) {
+func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
@@ -108,7 +109,7 @@ func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Fi
 		pace = &ledger.Pace{}
 	}
 	pack := func() error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
-	export := commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
+	export := evidence.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
 	if !direct {
 		export.Ready = pack
 	}

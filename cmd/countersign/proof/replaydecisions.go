@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -146,7 +147,7 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	request := commands.Replay{Tenant: c.Org, Services: api.Services()}
+	request := evidence.Replay{Tenant: c.Org, Services: api.Services()}
 	for text, into := range map[string]*[]int64{c.From: &request.From, c.To: &request.To} {
 		if text == "" {
 			continue
@@ -173,7 +174,7 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 	return nil
 }
 
-func inText(r commands.Replayed, asked bool) string {
+func inText(r evidence.Replayed, asked bool) string {
 	var b strings.Builder
 	if asked {
 		fmt.Fprintf(&b, "%d decisions, of which %d would be the same\n", r.Decisions, r.Equal)

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -46,7 +47,7 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 		return "", fmt.Errorf("the answer of the service: %w", err)
 	}
 	var said struct {
-		commands.Standing
+		decisions.Standing
 		Error string `json:"error"`
 	}
 	err = json.Unmarshal(text, &said)

@@ -9,9 +9,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -62,7 +63,7 @@ func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 			return nil, fmt.Errorf("TOKEN_KEY: %w", err)
 		}
 		key := ed25519.NewKeyFromSeed(seed)
-		if commands.TokenKeyID(key) == signer.KeyID() {
+		if accounts.TokenKeyID(key) == signer.KeyID() {
 			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a key of their own")
 		}
 		keys = append(keys, key)
@@ -73,7 +74,7 @@ func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 // supportClients are checked, since a typing error would grant nothing silently.
 func (c *Command) supportClients() ([]string, error) {
 	for _, id := range c.SupportClients {
-		if !commands.IsAgentID(id) {
+		if !accounts.IsAgentID(id) {
 			return nil, errors.New("SUPPORT_CLIENTS must list client ids such as agt_01KAH0000000000000000000000")
 		}
 	}

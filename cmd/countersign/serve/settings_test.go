@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/cmd/countersign/setting"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -37,7 +38,7 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 	}
 	c := Command{Service: setting.Service{TokenKey: one + ", " + two}}
 	keys, err := c.tokenKeys(signer)
-	if err != nil || len(keys) != 2 || commands.TokenKeyID(keys[0]) != commands.TokenKeyID(ed25519.NewKeyFromSeed(seedOf(8))) {
+	if err != nil || len(keys) != 2 || accounts.TokenKeyID(keys[0]) != accounts.TokenKeyID(ed25519.NewKeyFromSeed(seedOf(8))) {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
 	if keys, err := c.tokenKeys(nil); err != nil || len(keys) != 2 {
@@ -56,7 +57,7 @@ func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 		t.Fatalf("%d keys, %v", len(first), err)
 	}
 	again, err := c.tokenKeys(nil)
-	if err != nil || commands.TokenKeyID(again[0]) != commands.TokenKeyID(first[0]) {
+	if err != nil || accounts.TokenKeyID(again[0]) != accounts.TokenKeyID(first[0]) {
 		t.Errorf("another key at the second start, %v", err)
 	}
 	path := filepath.Join(folder, "token.key")

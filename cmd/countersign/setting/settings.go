@@ -14,10 +14,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"crypto/ed25519"
 
 	"github.com/countersign/countersign/api/catalog"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
@@ -150,7 +151,7 @@ func Networks(setting string, texts []string) ([]netip.Prefix, error) {
 }
 
 // Products reads the catalogue: the file of the settings, or the built-in one.
-func (d *Ledger) Products() ([]commands.Product, error) {
+func (d *Ledger) Products() ([]store.Product, error) {
 	if d.CatalogFile == "" {
 		return catalog.Default()
 	}

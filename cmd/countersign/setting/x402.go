@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
@@ -33,7 +35,7 @@ type X402 struct {
 
 // Settler is who settles, and on what terms; nil with mode off.
 type Settler struct {
-	commands.Settler
+	payments.Settler
 	Terms x402.Terms
 	Run   func(context.Context) // beside the service; may be nil
 	Said  string                // for people
@@ -44,22 +46,22 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 	local := d.Private() && onThisMachine
 	mode := x.X402Mode
 	if mode == "" {
-		mode = commands.ModeOff
+		mode = payments.ModeOff
 		if local {
-			mode = commands.ModeDev
+			mode = payments.ModeDev
 		}
 		if x.X402URL != "" {
 			return nil, errors.New("X402_FACILITATOR_URL is set: set X402_MODE=facilitator, too, or unset it")
 		}
 	}
 	terms, err := x402.NewTerms(x402.Settings{Network: x.X402Network, PayTo: x.X402PayTo, Asset: x.X402Asset, AssetName: x.X402AssetName,
-		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == commands.ModeDev})
+		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == payments.ModeDev})
 	switch {
-	case mode == commands.ModeOff:
+	case mode == payments.ModeOff:
 		return &Settler{Said: "off: use a free key (X402_MODE turns them on)"}, nil
 	case err != nil:
 		return nil, err
-	case mode == commands.ModeFacilitator:
+	case mode == payments.ModeFacilitator:
 		return x.openFacilitator(ctx, terms, log)
 	case x.X402URL != "":
 		return nil, errors.New("X402_MODE=dev asks no facilitator: unset X402_FACILITATOR_URL, or set X402_MODE=facilitator")
@@ -96,7 +98,7 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 // Supported looks for a facilitator that does not settle our kind of payment: every
 // unpaid call is 503 then.
 func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []screen.Finding {
-	if x.X402Mode != commands.ModeFacilitator {
+	if x.X402Mode != payments.ModeFacilitator {
 		return nil
 	}
 	s, err := x.Open(ctx, d, true, log)
@@ -122,9 +124,9 @@ func (x *X402) RightLedger(ctx context.Context, s *Settler, app *commands.App) e
 	switch {
 	case err != nil:
 		return err
-	case facilitator && s.Mode() == commands.ModeDev:
+	case facilitator && s.Mode() == payments.ModeDev:
 		return errors.New("this ledger holds settlements on a chain, so X402_MODE=dev must not be used with it: set X402_MODE=facilitator or off")
-	case dev && s.Mode() == commands.ModeFacilitator && !x.X402DevLedger:
+	case dev && s.Mode() == payments.ModeFacilitator && !x.X402DevLedger:
 		return errors.New("this ledger holds settlements of X402_MODE=dev, which moved no money: start with a new ledger, or with --accept-dev-ledger")
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -155,7 +157,7 @@ func (r *Reconciler) once(id string, attempt int) bool {
 		state = "failed"
 	}
 	r.Watch.Settled(state, time.Since(begun))
-	return state != commands.PaymentIsSettled && state != commands.PaymentIsRefused
+	return state != payments.PaymentIsSettled && state != payments.PaymentIsRefused
 }
 
 // Run takes up every open payment, and then each when it is due, until the
@@ -184,7 +186,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 // Sample recomputes the newest settled calls once a day and raises the alarm for
 // each that gives another output: whoever paid for it would get a refund.
 func (r *Reconciler) Sample(ctx context.Context) {
-	settled, err := r.Projections.Payments(ctx, commands.PaymentIsSettled, sampledCalls)
+	settled, err := r.Projections.Payments(ctx, payments.PaymentIsSettled, sampledCalls)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.Log.Warn("settled payments cannot be listed", "error", err)
@@ -259,7 +261,7 @@ func (r *Reconciler) due(p projections.Payment, start bool) bool {
 	case tried:
 		return !now.Before(t.at)
 	}
-	return start || p.State == commands.PaymentIsUnknown || age >= claimIsOrphan
+	return start || p.State == payments.PaymentIsUnknown || age >= claimIsOrphan
 }
 
 // Rests says that nothing is being settled here, and something is due again.

@@ -92,7 +92,7 @@ var tooLarge = map[string]struct{ files, lines int }{
 	"api":                   {60, 10_400},
 	"api/web":               {30, 4_700},
 	"cmd/bench":             {25, 4_500},
-	"cmd/countersign/guard": {29, 5_100},
+	"cmd/countersign/guard": {30, 5_200},
 }
 
 func TestPackagesAreSmall(t *testing.T) {

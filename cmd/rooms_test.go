@@ -24,6 +24,15 @@ var orders = map[string]struct {
 		"ledger/vault", "ledger/keeper", "ledger/archive", "ledger/audit",
 		"ledger/bundle", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
 	}},
+	"commands": {0, []string{
+		"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",
+		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
+	}},
+	"cmd/countersign": {0, []string{
+		"cmd/countersign/files", "cmd/countersign/screen", "cmd/countersign/logs", "cmd/countersign/guard", "cmd/countersign/gate",
+		"cmd/countersign/setting", "cmd/countersign/node", "cmd/countersign/proof", "cmd/countersign/manage", "cmd/countersign/operate",
+		"cmd/countersign/serve/settling", "cmd/countersign/serve", "cmd/countersign",
+	}},
 }
 
 func TestRoomsFollowTheirOrder(t *testing.T) {

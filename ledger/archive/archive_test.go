@@ -30,12 +30,12 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// cold is the small ledger of audited, and a node on it with an archive.
+// cold is the ledger of fixture.Audited with a node that has an archive.
 type cold struct {
 	*fixture.Audited
 	l      *ledger.Ledger
 	files  checkpoint.Files
-	all    []ledger.Event // as they were before
+	all    []ledger.Event // before anything moved
 	moving archive.Options
 }
 
@@ -50,7 +50,7 @@ func newCold(t *testing.T, files checkpoint.Files) *cold {
 	return c
 }
 
-// node is another one on the same database.
+// node opens another node on the same database.
 func (c *cold) node(files checkpoint.Files) *ledger.Ledger {
 	c.T.Helper()
 	l, err := ledger.Open(c.T.Context(), c.DB.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Archive: archive.NewReader(files)})
@@ -69,7 +69,7 @@ func (c *cold) ask(query string, args ...any) (n int) {
 	return n
 }
 
-// same wants every event to be read as it was, and the whole ledger to verify.
+// same fails the test unless every event reads as before and the whole ledger verifies.
 func (c *cold) same(l *ledger.Ledger) {
 	c.T.Helper()
 	got, err := l.Partition(0).After(c.T.Context(), 0, 1000)
@@ -88,8 +88,8 @@ func places(t *testing.T) map[string]checkpoint.Files {
 	}
 }
 
-// Old payloads leave the database and are read as before, by every way to read; they
-// come back as they were.
+// Old payloads leave the database, every way to read finds them as before, and BringBack
+// restores them unchanged.
 func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 	t.Parallel()
 	for name, files := range places(t) {
@@ -102,7 +102,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 				t.Errorf("%d events moved that are younger, %v", moved, err)
 			}
 			full := c.Events / perObject * perObject
-			for _, want := range []int64{full, 0} { // what fills no object yet stays
+			for _, want := range []int64{full, 0} { // events that do not fill an object stay
 				if moved, err := archive.Move(ctx, c.l, c.moving); moved != want || err != nil {
 					t.Fatalf("%d events moved, want %d, %v", moved, want, err)
 				}
@@ -163,8 +163,8 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 	}
 }
 
-// An erased person's data stays closed where its payload was archived before, and
-// chain and signatures hold.
+// The data of an erased person cannot be opened in a payload that was archived before the
+// erasure. Chain and signatures verify.
 func TestErasureReachesTheArchive(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -197,10 +197,10 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	}
 }
 
-// failing is a place that fails at one of its calls, before it did anything or after.
+// failing is a store that fails at one of its calls, before or after it has done the work.
 type failing struct {
 	checkpoint.Files
-	at, after int // number of the call, from 1; 0: none
+	at, after int // number of the call that fails, from 1; 0: none
 	calls     int
 }
 
@@ -227,8 +227,8 @@ func (f *failing) Read(ctx context.Context, name string, most int64) (octets []b
 	return octets, err
 }
 
-// However archiving ends before its end, no payload is lost, and the next run comes to
-// the end that an undisturbed one has.
+// At whatever step a run is interrupted, no payload is lost, and the next run leads to the same
+// result as an undisturbed one.
 func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -251,7 +251,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 		c.same(c.l)
 		back()
 	}
-	for call := 1; call <= 6; call++ { // each object is written, and read back
+	for call := 1; call <= 6; call++ { // each object is written and read back
 		for _, after := range []bool{false, true} {
 			f := &failing{Files: c.files, at: call}
 			if after {
@@ -265,7 +265,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			finish(fmt.Sprintf("call %d, after %v", call, after))
 		}
 	}
-	// Every statement that changes something is the last one, once.
+	// The run is interrupted once after each statement that changes something.
 	for _, table := range []string{"archives", "events"} {
 		for _, operation := range []string{"insert", "update"} {
 			for n := range 3 {
@@ -284,7 +284,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			}
 		}
 	}
-	// Coming back ends half-way, too.
+	// BringBack is interrupted half-way too.
 	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
@@ -296,8 +296,8 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	finish("coming back")
 }
 
-// Without the store nothing is called false: the error names the object, and what is
-// in the database is read as ever.
+// A store that cannot be reached is not tampering: the error names the object, and what is in
+// the database can be read.
 func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -340,7 +340,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 			t.Errorf("%s: %+v", name, check)
 		}
 	}
-	// The object comes back from a copy, and the node that missed it goes on.
+	// The object is restored from a copy, and the same node reads it.
 	l := c.node(elsewhere)
 	for _, s := range fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
 		if err := elsewhere.Write(ctx, s, fixture.Must(folder.Read(ctx, s, 1<<30))); err != nil {
@@ -350,7 +350,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	c.same(l)
 }
 
-// Whoever changes an object, or takes a payload away without one, is found.
+// The audit finds a changed object and a payload that was removed without one.
 func TestFalseArchivesAreFound(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -388,8 +388,8 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	}
 }
 
-// The database itself lets a payload go only where an archive holds it, and takes back
-// only the one that was hashed; the service may move none.
+// The database allows the removal of a payload only if an archive has it, and accepts only the
+// payload that was hashed in its place. The service's role may do neither.
 func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	t.Parallel()
 	if ledgertest.OnCluster() {
@@ -420,14 +420,14 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 		`insert into archives (p, first, last, object) values (0, 900, 901, 'x')`, `delete from archives`} {
 		refused(app, statement)
 	}
-	// Every column of the table but one is refused to everybody.
+	// No role may change any other column of the table.
 	if n := c.ask(`select count(*) from pg_attribute a where attrelid = 'events'::regclass and attnum > 0 and not attisdropped and attname <> 'payload'
 		and not exists (select from pg_trigger g where g.tgrelid = a.attrelid and g.tgname = 'events_append_only' and a.attnum = any(g.tgattr))`); n != 0 {
 		t.Errorf("the trigger leaves %d columns out", n)
 	}
 }
 
-// Two at once would write the same objects.
+// A second program at the same time is refused, since both would write the same objects.
 func TestOneArchivesAtATime(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -442,7 +442,7 @@ func TestOneArchivesAtATime(t *testing.T) {
 	}
 }
 
-// An object can be checked by itself, with keys from elsewhere.
+// Check verifies an object by itself, with keys that the auditor has.
 func TestAnObjectProvesItself(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

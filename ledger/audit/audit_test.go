@@ -24,8 +24,8 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// Every value of every column of every proven table, changed in turn over all rows:
-// found, and table and row are named.
+// The test changes every value of every column of every proven table in turn. The audit finds
+// each change and names table and row.
 func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -82,11 +82,11 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Logf("%d of %d changed values were found", found, changed)
 }
 
-// An attack is what somebody with every right in the database, and no signing key,
-// may do. rehash is the chain made good afterwards.
+// The attacks are those of somebody who has every right in the database and no signing key.
+// Some repair the chain afterwards (rehash).
 func TestAuditFindsEveryAttack(t *testing.T) {
 	t.Parallel()
-	ledgertest.Plain(t) // the statements of the attacks are not for a cluster's planner
+	ledgertest.Plain(t) // the planner of a cluster refuses the statements of the attacks
 	a := fixture.NewAudited(t)
 	a.Unpack()
 	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
@@ -95,7 +95,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		update events set pos = pos - 1000000;`
 	for _, attack := range []struct {
 		name, statement string
-		rehash, pin     bool // pin: only a note from outside tells
+		rehash, pin     bool // pin: only a note from outside shows it
 	}{
 		{"an organization deleted and renumbered", `delete from events where tenant = 'org_b'; delete from subject_keys where tenant = 'org_b';` + renumber + fixHead + forgetTree, false, true},
 		{"the tail cut and the head mended", `delete from events where pos > (select max(pos) - 2 from events);` + fixHead + forgetTree, false, true},
@@ -129,7 +129,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		if attack.pin && !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") && !strings.Contains(fmt.Sprint(report.Faults), "FORK") {
 			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
 		}
-		// Who brings nothing but the folder of checkpoints finds it, too.
+		// An auditor who brings only the folder of checkpoints finds it too.
 		if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); attack.pin && len(report.Faults) == 0 {
 			t.Errorf("%s: not found with the folder of checkpoints alone", attack.name)
 		}
@@ -147,7 +147,8 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 	}
 }
 
-// A pin knows of each tenant the last event that was seen.
+// A pin names the last event that was seen of each tenant. The audit finds the ones that are
+// missing or were replaced.
 func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -173,7 +174,7 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	}
 }
 
-// rehash makes sequences, hashes and links good again, as forty lines of Python do.
+// rehash computes sequences, hashes and links again, as an attacker would.
 func rehash(a *fixture.Audited) {
 	a.T.Helper()
 	rows := fixture.Must(a.Super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
@@ -221,7 +222,7 @@ func rehash(a *fixture.Audited) {
 	}
 }
 
-// Ranges, workers and files change nothing about what is found.
+// The faults do not depend on the length of ranges, the number of workers and the use of files.
 func TestAuditInRangesIsTheSame(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -252,7 +253,7 @@ func placesOf(r audit.Report) []string {
 	return slices.Sorted(maps.Keys(places))
 }
 
-// Somebody who is erased while an audit runs is no fault of the ledger.
+// A subject that is erased during an audit is not a fault.
 func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -274,18 +275,18 @@ func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	}
 }
 
-// growing lets the tree grow behind each statement that has read of it.
+// growing makes the tree grow after each statement that has read from it.
 type growing struct {
 	grow  func()
 	times int
 }
 
-// TraceQueryStart keeps the statement for its end.
+// TraceQueryStart keeps the statement for TraceQueryEnd.
 func (g *growing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	return context.WithValue(ctx, g, data.SQL)
 }
 
-// TraceQueryEnd lets the tree grow.
+// TraceQueryEnd makes the tree grow.
 func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
 	if statement, _ := ctx.Value(g).(string); strings.Contains(statement, "tree_head") || strings.Contains(statement, "tiles") {
 		g.times++
@@ -293,8 +294,8 @@ func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	}
 }
 
-// A tree that grows by more than a tile while an audit runs is no fault of the ledger,
-// wherever in the audit it does.
+// A tree that grows by more than a tile during an audit is not a fault, at whatever statement
+// of the audit it grows.
 func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -325,8 +326,8 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	}
 }
 
-// An auditor who may only select verifies; nothing is written, and what the
-// database alone says is listed.
+// An auditor with the right to select can verify. The audit writes nothing and lists what it
+// has taken from the database without proof.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
-// A verification that finds history false stops appends, and says how to go on; one
-// that finds fault with what only proves the events, or finds nothing, stops none.
+// A verification that finds history false stops appends and says how to go on. One that finds
+// faults only in what proves the events, or none, does not.
 func TestAFalseHistoryStopsAppends(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -55,8 +55,8 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 	}
 }
 
-// What was found false is refused by the next start at once, unless it is accepted, and
-// until history verifies again.
+// After a finding the next start refuses appends at once, until history verifies or the
+// operator accepts the finding.
 func TestAFalseHistoryIsRemembered(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -93,9 +93,9 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 	starts(checks, "after history verified", true)
 }
 
-// A read that finds something false says so at once, asks for a verification, and so
-// stops appends long before the day is over. A verification that finds nothing takes the
-// word back.
+// A read that finds a false event changes the condition at once and asks for a verification,
+// which stops appends before the daily one. A verification without faults takes the finding
+// of the read back.
 func TestAReadThatFindsTamperingAsksForAVerification(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)

@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// TestSmallSetsAreCheckedWithoutARest: a rest asks the database, and a small ledger has
-// nothing to rest from.
+// The check of a small set takes no rest, since each rest is a query.
 func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
 	t.Parallel()
 	s := newSet(1 << 20)

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// changes of one column that its type and checks still allow.
+// changes has for each column a change that its type and its checks allow.
 var changes = map[string]string{
 	"p":              "p + 1",
 	"pos":            "pos + 1000",
@@ -36,8 +36,8 @@ var changes = map[string]string{
 	"hash":           "set_byte(hash, 16, (get_byte(hash, 16) + 1) % 256)",
 }
 
-// Any change of any column of any event row is found, by somebody who may do
-// anything in the database; so are removed, inserted and cut-off rows.
+// Verification finds every change of every column of every event, and removed, inserted and
+// cut rows, by somebody who has every right in the database.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -88,7 +88,7 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	}
 	for _, column := range columns {
 		if column == "p" && ledgertest.OnCluster() {
-			continue // it says on which server a row lies, and cannot be changed
+			continue // it selects the server of a row and cannot be changed
 		}
 		change, known := changes[column]
 		if !known {

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// telling is a store that says what it was given.
+// telling is a store that reports the size of each checkpoint it is given.
 type telling struct {
 	checkpoint.Store
 	put chan int64
@@ -34,9 +34,8 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 	return err
 }
 
-// An existing ledger begins with an event that says what its first checkpoint
-// vouches for; then each checkpoint is outside of the database before it counts,
-// and proves every event.
+// A ledger that had no checkpoints gets an event that says what the first one vouches for. Each
+// checkpoint is stored outside the database before it is published, and proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -103,7 +102,7 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	fixture.Clean(t, l, 302)
 }
 
-// The tree goes on where another node stopped, through every width of a tile.
+// A node continues the tree where another has stopped, at every width of a tile.
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	db, folder := fixture.OnePartition(t), t.TempDir()
@@ -140,7 +139,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	fixture.Clean(t, l, 4*90+2)
 }
 
-// appendUnsigned appends an event long before the next checkpoint and says where.
+// appendUnsigned appends an event long before the next checkpoint and returns its position.
 func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) int64 {
 	t.Helper()
 	err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder, Every: time.Hour}, fixture.Numbered("checkpoint"))
@@ -154,7 +153,7 @@ func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) in
 	return last.Events[0].Position
 }
 
-// newestIs fails unless the folder's newest note is of the position.
+// newestIs fails the test unless the folder's newest note is of the position.
 func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 	t.Helper()
 	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
@@ -166,8 +165,8 @@ func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 	}
 }
 
-// A ledger that is closed leaves a note of its last event: an older copy that is
-// put back while nothing runs cannot pass for it.
+// Close leaves a note of the last event, so that an older copy which is put back while no node
+// runs is found.
 func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	t.Parallel()
 	l, folder := fixture.Open(t, fixture.OnePartition(t)), checkpoint.Folder{Path: t.TempDir()}
@@ -176,8 +175,8 @@ func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	newestIs(t, folder, last)
 }
 
-// Its last step may find the tree held, by a session of its own that has just been
-// cut off or by another node: it waits for that one and does not trust it to sign.
+// The last step of Close may find the tree locked, by an interrupted session of its own or by
+// another node. It waits for the lock and does not rely on the other session to sign.
 func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -196,7 +195,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	}
 	closed := make(chan struct{})
 	go func() { l.Close(); close(closed) }()
-	// It has looked once when it asks what the other session has published.
+	// The query for what the other session has published shows that the step was tried once.
 	for looked := false; !looked; {
 		select {
 		case <-closed:
@@ -215,7 +214,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	newestIs(t, folder, last)
 }
 
-// No checkpoint counts that is not outside of the database first.
+// A checkpoint is not published unless it could be stored outside the database.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -236,9 +235,8 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	}
 }
 
-// A start does not wait for the tree of a ledger that had none: it grows in the
-// background while appends go on, and what the first checkpoint vouches for is said
-// before there is one.
+// Start does not wait for the tree of a ledger that had none. The tree grows in the background
+// while appends go on, and the event about the first checkpoint comes before that checkpoint.
 func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -257,7 +255,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = held.Rollback(context.WithoutCancel(ctx)) }()
-	checking, cancel := context.WithTimeout(ctx, time.Minute) // one that waits for the tree waits for ever
+	checking, cancel := context.WithTimeout(ctx, time.Minute) // a check that waits for the tree would never end
 	defer cancel()
 	found, _, err := keeper.CheckOutside(checking, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
 	if found || err != nil {
@@ -290,7 +288,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	fixture.Clean(t, l, 103)
 }
 
-// A key for records signs no checkpoint, and the other way round.
+// A record key cannot sign checkpoints, and a checkpoint key cannot sign records.
 func TestKeysHaveOnePurpose(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -308,8 +306,7 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 	}
 }
 
-// While a node runs, a database that was put back is noticed, and it appends no
-// more.
+// A running node notices that its database was put back, and stops its appends.
 func TestADatabasePutBackStopsANode(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

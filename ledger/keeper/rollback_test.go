@@ -20,17 +20,16 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// putBack makes the database what it was at a position, as a restored copy is. A
-// keeper of checkpoints, where one is at work, locks the tree head before the tiles, so
-// this does, too: in another order each would wait for the other.
+// putBack makes the database what it was at a position, like a restored copy. It locks the tree
+// head before the tiles, as a keeper does, so that the two cannot deadlock.
 const putBack = `set session_replication_role = replica;
 	select from tree_head for update;
 	delete from events where pos > %[1]d; delete from checkpoints where size > %[1]d;
 	delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
 	update ledger_head set pos = %[1]d, last_hash = (select hash from events where pos = %[1]d)`
 
-// restarted is a ledger of 9 events that had a checkpoint, opened again after
-// somebody did something to its database.
+// restarted opens a ledger of 9 events with a checkpoint again, after the statement tamper has
+// changed its database.
 func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgertest.DB, *ledger.Ledger, *seal.Signer) {
 	t.Helper()
 	db := fixture.OnePartition(t)
@@ -59,8 +58,8 @@ func outside(t *testing.T, folder checkpoint.Folder) keeper.Options {
 	return keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder}
 }
 
-// A restored older database, a cut tail and a rewritten history are refused at the
-// start, with the positions that are missing; an untouched one is not.
+// A start refuses a restored older database, a cut tail and a rewritten history, and names the
+// missing positions. It accepts an unchanged database.
 func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -85,7 +84,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 			}
 			var rollback *keeper.Rollback
 			if c.name == "another history" && errors.Is(err, ledger.ErrTampered) {
-				return // the last events are hashed again, too
+				return // the check of the last events has found it already
 			}
 			if !errors.As(err, &rollback) || rollback.From != c.from || rollback.To != c.to || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--accept-rollback") {
 				t.Fatalf("%v", err)
@@ -104,7 +103,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 	}
 }
 
-// Without any note outside nobody can tell: it is allowed, and said.
+// Without a note outside a rollback cannot be found: the start goes on and says so.
 func TestNoNoteOutsideIsSaid(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -115,14 +114,14 @@ func TestNoNoteOutsideIsSaid(t *testing.T) {
 	}
 }
 
-// An accepted rollback leaves a signed event, a higher epoch, a node elsewhere that
-// stops, and the old note; the ledger verifies, and a second rollback is found.
+// An accepted rollback appends a signed event, raises the epoch, stops the other nodes and keeps
+// the old note. The ledger verifies, and a second rollback is found.
 func TestAnAcceptedRollback(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
 	db, l, record := restarted(t, folder, fmt.Sprintf(putBack, 5))
 	other := fixture.Open(t, db)
-	if _, err := other.Append(t.Context(), fixture.One("x", ledger.New(), "x")); err != nil { // position 6: it knows of no note
+	if _, err := other.Append(t.Context(), fixture.One("x", ledger.New(), "x")); err != nil { // position 6; this node has not read the note
 		t.Fatal(err)
 	}
 	_, old, err := folder.Newest(t.Context(), l.Partition(0).Origin())
@@ -159,7 +158,7 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if _, _, err := keeper.CheckOutside(t.Context(), fixture.Open(t, db), outside(t, folder)); err != nil {
 		t.Errorf("the next start: %v", err)
 	}
-	// A mirror that has only the old note is no reason to refuse.
+	// A mirror that has only the old note does not stop the start.
 	stale := checkpoint.Folder{Path: t.TempDir()}
 	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Partition(0).Origin(), Size: 9}, old); err != nil {
 		t.Fatal(err)
@@ -176,8 +175,8 @@ func TestAnAcceptedRollback(t *testing.T) {
 	}
 }
 
-// movingStore is a place for notes in which one appears whenever it is looked at, as
-// beside a node that goes on writing.
+// movingStore is a store of notes in which a newer one appears at each read, as if another node
+// were writing.
 type movingStore struct {
 	checkpoint.Store
 	move func()
@@ -189,7 +188,7 @@ func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, 
 	return s.Store.Newest(ctx, origin)
 }
 
-// A node that starts while another writes is told of no lost positions.
+// A node that starts while another writes reports no lost positions.
 func TestANodeStartsBesideOneThatWrites(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

@@ -29,8 +29,8 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// witness is a running witness of C2SP tlog-witness for one log. Notes, proofs and
-// cosignatures are read and made by the code of others.
+// witness is a running C2SP tlog-witness for one log. It reads and makes notes, proofs and
+// cosignatures with libraries that are not ours.
 type witness struct {
 	url, vkey string
 	log       note.Verifier
@@ -65,7 +65,7 @@ func newWitness(t *testing.T, origin string, key ed25519.PublicKey) *witness {
 	return w
 }
 
-// add is POST /add-checkpoint.
+// add handles POST /add-checkpoint.
 func (w *witness) add(body []byte) (status int, kind string, answer []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *witness) add(body []byte) (status int, kind string, answer []byte) {
 	return http.StatusOK, "", line
 }
 
-// keepWitnessed keeps checkpoints that the witness is shown.
+// keepWitnessed starts checkpoints with this witness.
 func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	t.Helper()
 	parsed, err := checkpoint.ParseWitness(w.vkey + " " + w.url)
@@ -119,7 +119,7 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	}
 }
 
-// cosigned waits until the published note has the witness's line.
+// cosigned waits until the published note has the line of the witness.
 func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	t.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
@@ -135,9 +135,9 @@ func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	}
 }
 
-// A witness sees a ledger grow, over a restart that forgets what it has seen, and
-// its line stands on the note; a ledger with another history under the same name
-// gets none.
+// A witness cosigns a growing ledger, also after a restart of the node, which does not remember
+// what the witness has seen. It does not cosign a ledger with another history under the same
+// name.
 func TestAWitnessCosigns(t *testing.T) {
 	t.Parallel()
 	db, ctx := fixture.OnePartition(t), t.Context()
@@ -193,7 +193,7 @@ func TestAWitnessCosigns(t *testing.T) {
 	w.keepWitnessed(t, forged, filepath.Join(t.TempDir(), "notes"))
 	for status := range w.answers {
 		if status == http.StatusConflict {
-			continue // it says which size it has seen
+			continue // the witness answers with the size that it has seen
 		}
 		if status != http.StatusUnprocessableEntity {
 			t.Errorf("another history: the witness answered %d", status)

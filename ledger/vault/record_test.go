@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A record with personal members verifies as it is stored, with its own
-// signature as soon as it is opened, and as stored after an erasure.
+// A record with personal members verifies in its stored form, also after an erasure, and with
+// its own signature once it is opened.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -77,7 +77,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	}
 	fixture.Clean(t, l, 3)
 
-	// A record changed by somebody with the database and no key is found.
+	// The audit finds a record that was changed in the database without a signing key.
 	draft.Stream, draft.Type, draft.ID, draft.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
 	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
 	report, err := audit.Ledger(ctx, l, nil)

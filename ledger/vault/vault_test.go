@@ -76,8 +76,8 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	fixture.Clean(t, l, 2) // the chain still verifies
 }
 
-// A body of a megabyte is sealed in a few copies of it, none of which is read as JSON
-// again, and a body as deep as one may be is sealed, too.
+// Sealing a body of a megabyte takes memory for a few copies of it, since no copy is parsed as
+// JSON again. A body of the greatest depth can be sealed too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {
 	db := ledgertest.New(t)
 	v, err := vault.Open(t.Context(), fixture.Open(t, db), make([]byte, 32))
@@ -103,7 +103,7 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 		strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
 	} {
 		e, asked := seal(body)
-		for range 3 { // a packer that is used for the first time asks for its tables
+		for range 3 { // the first use of a packer allocates its tables
 			_, again := seal(body)
 			asked = min(asked, again)
 		}
@@ -120,7 +120,7 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 	}
 }
 
-// The service can make data keys, and destroy one only together with the event that
+// The service's role can make data keys. It can destroy one only together with the event that
 // says so.
 func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	t.Parallel()

@@ -193,7 +193,7 @@ func Base(word string) string {
 }
 
 // phrasal are verbs of two words.
-var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off", ",")
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,listen in,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 
@@ -211,7 +211,7 @@ var (
 	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
 	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
 	reasons = strings.Fields("need reason necessary necessity")
-	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who individual colleague attacker member team")
+	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who listener viewer reviewer auditor supervisor approver requester recipient visitor guest patient student employee child parent victim buyer individual colleague attacker member team")
 )
 
 // IsVerb says whether the base form of a verb is known.

@@ -7,7 +7,7 @@ import "github.com/countersign/countersign/policy/meaning"
 // sign is of a kind that an ordinary description has too; a sentence that has this many
 // is none. It says which rule speaks, "" if none does.
 func (s *Sentence) Bends(summary, first bool) (id string) {
-	const enough = 6
+	const enough = 5
 	var hushed, ruled, rivals, points int
 	var addressed, directed, person, blind, ours, placed bool
 	for i := range s.Acts {
@@ -18,15 +18,13 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		if a.Reported && a.Opening != "what" && a.Opening != "whatever" {
 			continue
 		}
+		if a.speaksOfModel() && !addressed {
+			addressed, points = true, points+1
+		}
 		directed = directed || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
-		for w := range a.wordsOf {
+		for w := range a.wordsAndVerb {
 			t := toneOfWord(w)
-			switch {
-			case t&modelWord != 0:
-				addressed, points = true, points+2
-			case w.Is("you", "your", "yourself"):
-				addressed = true
-			}
+			addressed = addressed || w.Is("you", "your", "yourself")
 			person = person || t&personWord != 0
 			blind = blind || t&anything != 0
 			ours = ours || w.Is("us", "ours", "our") && !a.Negated
@@ -46,7 +44,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			}
 		}
 		switch {
-		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
+		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && !(a.Passive && a.Subject == meaning.Model) && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
 			hushed = max(hushed, 3)
 		case a.verb&obeying != 0 && a.Command && !a.Negated && !a.names("not"):
 			points += 2
@@ -70,14 +68,14 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		}
 	}
 	switch {
-	case points < enough || !directed && !addressed && !person:
+	case points < enough || !directed && !addressed:
 		return ""
-	case hushed > 0 && (person || addressed):
+	case hushed > 0:
 		return "concealment"
-	case ruled > 0:
-		return "instruction_override"
-	case rivals > 0 || ours:
+	case rivals > 0:
 		return "tool_shadowing"
+	case ruled > 0 || points > enough && (blind || ours || addressed):
+		return "instruction_override"
 	}
 	return ""
 }

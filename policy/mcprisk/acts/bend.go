@@ -1,6 +1,10 @@
 package acts
 
-import "github.com/countersign/countersign/policy/meaning"
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
 
 // Bends says whether the signs in a sentence add up to one that bends the model: to keep
 // something from people, to obey somebody else, to pass over the user or other tools. Each
@@ -21,7 +25,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		if a.speaksOfModel() && !addressed {
 			addressed, points = true, points+1
 		}
-		directed = directed || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
+		directed = directed || a.Negated && a.Subject == meaning.Model || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
 		for w := range a.wordsAndVerb {
 			t := toneOfWord(w)
 			addressed = addressed || w.Is("you", "your", "yourself")
@@ -31,6 +35,9 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			placed = placed || w.Is("here", "instead", "place", "else")
 			if t&hush != 0 && hushed < 4 {
 				hushed += 3
+				if a.tone&approval != 0 {
+					ruled = 3
+				}
 			}
 			if t&rule != 0 && !a.Negated && ruled == 0 {
 				ruled = 3
@@ -44,6 +51,13 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			}
 		}
 		switch {
+		case a.Command && a.verb&resting != 0 && a.names("out"), a.follows("between", "you", "us"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
+			a.Command && slices.Contains([]string{"refer", "call", "describe", "speak", "label", "present"}, a.Verb) && a.names("as", "instead"):
+			hushed = max(hushed, 3)
+		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:
+			ruled = 3
+		case a.Verb == "act" && a.Command && a.names("as"):
+			points += 2
 		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && !(a.Passive && a.Subject == meaning.Model) && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
 			hushed = max(hushed, 3)
 		case a.verb&obeying != 0 && a.Command && !a.Negated && !a.names("not"):
@@ -78,4 +92,16 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		return "instruction_override"
 	}
 	return ""
+}
+
+// follows says whether one of the words stands right behind another.
+func (a *Act) follows(before string, words ...string) bool {
+	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
+		for i, w := range part {
+			if w.Text == before && i+1 < len(part) && part[i+1].Is(words...) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -76,7 +76,7 @@ var toneWords = []entry[tone]{
 		"polymorphic obfuscated packed unsigned unindicated indicator_light led boot_sector boot_record firmware_update obscure mixer tumbler insider wash churn bidder out-of-range unsafe_level " +
 		"overdose noticing stealing harm intrusion breach incognito background convincingly executive password_pair secretive guessed anonymously"},
 	{tame, "timeline harder difficult impossible safer report ticket incident alert warning notice case investigation investigator's quarantine filter watchlist indicator detection detector rule signature simulation simulator simulated training trainee trainer awareness test testing testers lab laboratory playground honeypot ctf exercise drill benchmark " +
-		"database feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
+		"feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
 		"scanner scan checker classifier blocklist block_list denylist block deny ban hardening patch fix resilience resistant robust anti-phishing anti-malware anti-spam anti-fraud history museum glossary definition taxonomy framework matrix technique " +
 		"suspicious suspect suspected insurance compliance forensics ids ips siem soc waf honeytoken canary bounty pentest penetration_test red_team consent-based dummy placeholder mock fixture staging demo lorem count"},
 	{sham, "fake faked bogus fictitious invented made-up forged counterfeit fabricated phony phoney nonexistent non-existent duplicate_identity false spurious sham stolen synthetic lookalike look-alike imitation cloned look-alikes five-star glowing one-star"},
@@ -93,14 +93,14 @@ var toneWords = []entry[tone]{
 	{praise, "recommend praise promote advertise endorse favor favour prefer push plug extol tout upsell cross-sell recommendation"},
 	{brand, "our us ours sponsor sponsored partner affiliate brand publisher"},
 	{untrue, "false wrong invented made-up fabricated fake inflated exaggerated misleading untrue fictitious incorrect bogus plausible random better higher lower rosy doctored adjusted"},
-	{boon, "only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
+	{boon, "passed valid only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
 	{intimate, "direct_message private_message dm sms text_message medical_record patient_record health_record health_data medical_data tax_return payslip diary private_picture private_photo private_note private_repository bank_statement bank_detail bank_account_number national_id social_security_number browsing_history browser_history location_history call_log customer_list price_sheet trade_secret source_code source_tree codebase unpublished unreleased confidential classified home_address passport_number biometric fingerprint keyring vault love_letter mailbox inbox address_book contact_list phone_book search_history voicemail"},
 	{higher, "system_prompt developer developer_message safety_guideline safety_rule safety_policy system_message system_instruction guardrail"},
 	{refusal, "refuse refusal refusing decline declining"},
 	{mock, "simulation simulator simulated training trainee trainer awareness test testing lab laboratory playground honeypot ctf exercise drill benchmark fixture staging demo dummy placeholder mock"},
 	{personWord, "user owner customer person people human reviewer reader listener viewer somebody someone anyone anybody nobody everyone whoever client employee auditor supervisor operator admin administrator approver requester recipient holder colleague team"},
-	{anything, "whatever anything everything whichever regardless"},
-	{hush, "bury disguise conceal pretend feign deny downplay secrecy discreet discreetly tight-lipped mum unspoken unmentioned unremarked clueless oblivious ignorant unaware uninformed undisclosed unnoticed suspicion suspicious suspect wonder enquire inquire curious disclosure disclose divulge admit confess paraphrase allude hint " +
+	{anything, "whenever whatever anything everything whichever regardless"},
+	{hush, "bury disguise conceal pretend feign deny downplay secrecy discreet discreetly tight-lipped mum unspoken unmentioned unremarked clueless oblivious ignorant unaware uninformed undisclosed unnoticed suspicion suspicious suspect wonder enquire inquire curious disclosure disclose divulge admit confess paraphrase allude " +
 		"disappear vanish secretly quietly silently covertly invisible unseen cover-up euphemism confidential confidentially"},
 	{rule, "obey obedience allegiance loyalty wishes commander master authority upgraded unrestricted jailbreak signed-off orders directives obedient subordinate sovereign"},
 	{rivalWord, "rival competitor competing"},
@@ -137,6 +137,13 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 
 // wordsAndVerb are the words of the clause and its verb.
 func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
+	if a.head { // and what stands before the subject
+		for _, w := range a.Before {
+			if !yield(w) {
+				return
+			}
+		}
+	}
 	verb, _, _ := strings.Cut(a.Verb, " ")
 	if verb != "" && !yield(meaning.Word{Text: verb, Base: verb}) {
 		return
@@ -245,5 +252,5 @@ var harmlessOurs = strings.Fields("team support staff doc documentation website 
 // blinds says whether the clause says that something is no longer seen by those who watch.
 func (a *Act) blinds() bool {
 	return a.Negated && (a.Opening == "so" || a.Opening == "that" || a.Opening == "and" || a.Opening == "") && a.Subject != meaning.Implied &&
-		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept"}, a.Verb)
+		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept", "reconstruct", "prove", "tell", "know", "realise", "realize", "guess", "suspect"}, a.Verb)
 }

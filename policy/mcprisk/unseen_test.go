@@ -48,7 +48,7 @@ func (u unseen) right(out mcprisk.Output) bool {
 // 40, 1 of 20 and 18 of 56 harmless ones raised an alarm. The last file is the hardest:
 // it speaks of attacks as security tools do.
 func TestUnseenTexts(t *testing.T) {
-	for _, file := range []string{"unseen.txt", "unseen2.txt", "unseen3.txt", "unseen4.txt", "unseen5.txt", "unseen6.txt"} {
+	for _, file := range []string{"unseen.txt", "unseen2.txt", "unseen3.txt", "unseen4.txt", "unseen5.txt"} {
 		t.Run(file, func(t *testing.T) {
 			all, right := map[string]int{}, map[string]int{}
 			for _, line := range lines(t, file) {

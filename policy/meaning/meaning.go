@@ -301,6 +301,8 @@ func (p *parser) word(i int) {
 		if text == "that" || text == "which" || text == "who" {
 			p.mark = i // it is the subject, unless another one follows
 		}
+	case i == 0 && (text == "should" || text == "had") && len(p.words) > 2: // should the owner ask, …
+		p.opening, p.mark, p.modal = "if", 1, may
 	case k&auxiliary != 0:
 		p.modal = must
 		if slices.Contains(weak, text) {
@@ -348,6 +350,9 @@ func (p *parser) toldAbout() bool {
 
 // TellsAbout says whether a verb tells about something or guards against it: detect, explain.
 func TellsAbout(base string) bool {
+	if strings.HasSuffix(base, " past") {
+		return false
+	}
 	base, _, _ = strings.Cut(base, " ")
 	return vocabulary()[base].kinds&tells != 0
 }
@@ -407,6 +412,8 @@ func (p *parser) isVerb(i int, f form) bool {
 		return p.continues(i, f)
 	case before&(preposition|determiner) != 0:
 		return false
+	case f == bare && p.opening == "if" && p.modal == may && p.words[0].Is("should", "had") && p.mark < i && slices.Contains(persons, p.words[i-1].Base):
+		return true
 	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && slices.Contains(persons, p.words[i-1].Base):
 		return true // even if users insist
 	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && (after&(determiner|pronoun) != 0 || after&preposition != 0 && p.at(p.mark)&determiner != 0):
@@ -434,7 +441,7 @@ var nominal = strings.Fields("of about against on as like under")
 // nouny are verbs that are nouns more often, "attack surface", and nounish those whose
 // plural is, "attacks per day".
 var (
-	nouny   = strings.Fields("direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
+	nouny   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
 	nounish = append(strings.Fields("crash flood trade transfer report update change"), nouny...)
 )
 

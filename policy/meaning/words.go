@@ -65,7 +65,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
 			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
-			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear finalize finalise abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear enquire inquire travel disappear paraphrase flow spend arrive squander reconstruct finalize finalise abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
 			"attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero agree object decline outrank matter mean " +
 			"accompany accumulate adopt advertise advise aggregate aim allowlist announce anonymize appear arrange arrive assemble assess attempt auto-approve auto-start autostart " +
 			"await ban become begin behave believe belong boost boot bother brick bully burden camouflage capsize cease cede churn circulate clean cloak coax collapse combine come " +
@@ -193,7 +193,7 @@ func Base(word string) string {
 }
 
 // phrasal are verbs of two words.
-var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off", ",")
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,listen in,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off,get past,get around", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 
@@ -211,7 +211,7 @@ var (
 	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
 	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
 	reasons = strings.Fields("need reason necessary necessity")
-	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who individual colleague attacker member team")
+	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who listener viewer reviewer auditor supervisor approver requester recipient visitor guest patient student employee child parent victim buyer individual colleague attacker member team")
 )
 
 // IsVerb says whether the base form of a verb is known.

@@ -30,6 +30,7 @@ type Act struct {
 	next   *Act    // the clause behind it in the sentence
 	tone   tone    // of all its words
 	topic  tone    // of what it is about: its object, what it is for
+	head   bool    // it is the first of its sentence
 	points int     // how much its words sound like an attack
 }
 
@@ -55,7 +56,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if c.Verb == "" {
 			c.Rest = c.Topic
 		}
-		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before)}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), head: i == 0}
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
@@ -75,7 +76,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			}
 			last, begun = p, true
 		}
-		if c.Passive {
+		if c.Passive || slices.Contains(goings, c.Verb) {
 			meaning.Phrases(c.Topic, take)
 			last, placed, begun = phrase{}, false, false
 		}
@@ -97,6 +98,9 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		s.Acts[i] = a
 	}
 }
+
+// goings are verbs whose subject is what moves: "saved logins travel to a host of ours".
+var goings = []string{"travel", "leave", "go", "land", "arrive", "flow", "leak", "end"}
 
 // anyOf is what some words mean, each for itself.
 func anyOf(words []meaning.Word) (all concept) {

@@ -39,6 +39,9 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 	if a.Subject == meaning.Person && !a.Negated && a.before&(secret|rooted) != 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"say", "type", "paste", "mention", "share", "reveal"}, a.Verb) {
 		return true
 	}
+	if a.Subject == meaning.Person && !a.Negated && a.Verb == "tell" && a.names("you", "everything") && a.names("everything", "all", "whatever", "far") && given&(talk|chatter) == 0 {
+		return true
+	}
 	if a.Negated || a.Reported || a.first&info != 0 || a.topic&tame != 0 || a.tone&masking != 0 {
 		return false
 	}
@@ -79,7 +82,7 @@ func (s *Sentence) Wants(i int, about Subject) bool {
 	switch {
 	case a.Subject == meaning.Person && quoted && slices.Contains([]string{"say", "type", "write", "paste", "mention", "share", "enter", "ask", "tell", "do"}, a.Verb):
 		return given&(talk|chatter) == 0
-	case a.Subject == meaning.Model && a.before&(secret|rooted|environ|talk) != 0 && a.before&info == 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"find", "see", "know", "have", "hold", "remember", "collect", "come", "access", "gather"}, a.Verb):
+	case a.Subject == meaning.Model && a.before&(secret|rooted|environ|talk) != 0 && a.before&info == 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"find", "see", "know", "have", "hold", "remember", "collect", "come", "access", "gather", "use"}, a.Verb):
 		return true // any token you can find
 	case private == 0 || a.Subject == meaning.Person && !a.Passive:
 		return false

@@ -1,13 +1,17 @@
 package acts
 
-import "github.com/countersign/countersign/policy/meaning"
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
 
 // Bends says whether the signs in a sentence add up to one that bends the model: to keep
 // something from people, to obey somebody else, to pass over the user or other tools. Each
 // sign is of a kind that an ordinary description has too; a sentence that has this many
 // is none. It says which rule speaks, "" if none does.
 func (s *Sentence) Bends(summary, first bool) (id string) {
-	const enough = 6
+	const enough = 5
 	var hushed, ruled, rivals, points int
 	var addressed, directed, person, blind, ours, placed bool
 	for i := range s.Acts {
@@ -18,21 +22,22 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		if a.Reported && a.Opening != "what" && a.Opening != "whatever" {
 			continue
 		}
-		directed = directed || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
-		for w := range a.wordsOf {
+		if a.speaksOfModel() && !addressed {
+			addressed, points = true, points+1
+		}
+		directed = directed || a.Negated && a.Subject == meaning.Model || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
+		for w := range a.wordsAndVerb {
 			t := toneOfWord(w)
-			switch {
-			case t&modelWord != 0:
-				addressed, points = true, points+2
-			case w.Is("you", "your", "yourself"):
-				addressed = true
-			}
+			addressed = addressed || w.Is("you", "your", "yourself")
 			person = person || t&personWord != 0
 			blind = blind || t&anything != 0
 			ours = ours || w.Is("us", "ours", "our") && !a.Negated
 			placed = placed || w.Is("here", "instead", "place", "else")
 			if t&hush != 0 && hushed < 4 {
 				hushed += 3
+				if a.tone&approval != 0 {
+					ruled = 3
+				}
 			}
 			if t&rule != 0 && !a.Negated && ruled == 0 {
 				ruled = 3
@@ -46,7 +51,14 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			}
 		}
 		switch {
-		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
+		case a.Command && a.verb&resting != 0 && a.names("out"), a.follows("between", "you", "us"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
+			a.Command && slices.Contains([]string{"refer", "call", "describe", "speak", "label", "present"}, a.Verb) && a.names("as", "instead"):
+			hushed = max(hushed, 3)
+		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:
+			ruled = 3
+		case a.Verb == "act" && a.Command && a.names("as"):
+			points += 2
+		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && !(a.Passive && a.Subject == meaning.Model) && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
 			hushed = max(hushed, 3)
 		case a.verb&obeying != 0 && a.Command && !a.Negated && !a.names("not"):
 			points += 2
@@ -70,14 +82,26 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 		}
 	}
 	switch {
-	case points < enough || !directed && !addressed && !person:
+	case points < enough || !directed && !addressed:
 		return ""
-	case hushed > 0 && (person || addressed):
+	case hushed > 0:
 		return "concealment"
-	case ruled > 0:
-		return "instruction_override"
-	case rivals > 0 || ours:
+	case rivals > 0:
 		return "tool_shadowing"
+	case ruled > 0 || points > enough && (blind || ours || addressed):
+		return "instruction_override"
 	}
 	return ""
+}
+
+// follows says whether one of the words stands right behind another.
+func (a *Act) follows(before string, words ...string) bool {
+	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
+		for i, w := range part {
+			if w.Text == before && i+1 < len(part) && part[i+1].Is(words...) {
+				return true
+			}
+		}
+	}
+	return false
 }

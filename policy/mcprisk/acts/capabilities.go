@@ -81,6 +81,9 @@ func AsksByName(parts []string) bool {
 	if a.object&info != 0 {
 		return false
 	}
+	if a.object&secret != 0 {
+		all |= a.around & rooted
+	}
 	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }
 

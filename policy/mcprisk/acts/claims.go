@@ -188,6 +188,8 @@ func (a *Act) harms() bool {
 	switch {
 	case a.verb&making != 0 && a.tone&sham != 0 && a.tone&papers != 0 && a.falseThing():
 		return true
+	case a.verb&encrypting != 0 && a.next.opens("until") && a.next.verb&(paying|payingOut) != 0:
+		return true
 	case a.verb&causing != 0 && a.tone&ruin != 0 && a.object != 0 && !a.Gerund && a.Verb != "get":
 		return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return tones()[w.Text]&ruin != 0 })
 	case a.tone&sly != 0 && a.verb&(moving|handing|replacing) != 0 && a.verb&omitting == 0 && (a.object|a.around)&(personal|secret|talk|files|copies|payee|step) != 0:
@@ -225,7 +227,8 @@ var payments = []claim{
 	{verb: spending, object: dues, place: card},
 	{verb: tokenMoves, object: token},
 	{verb: trading, object: tradable | funds},
-	{verb: charging, object: card | funds},
+	{verb: charging, object: card | funds | dues},
+	{verb: charging, where: card},
 	{verb: tokenMoves, object: funds},
 	{verb: signing, object: transaction},
 	{verb: submitting, object: transaction, where: outside | chain},
@@ -235,7 +238,7 @@ var payments = []claim{
 
 func (a *Act) pays() bool {
 	return a.done() && a.Subject != meaning.Person && !a.idiom() && a.object&info == 0 &&
-		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other)
+		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other || (a.Verb == "pay" || a.Verb == "spend") && a.object&^this == 0 && a.place != 0)
 }
 
 // idiom recognises idioms: to buy time, to pay attention.

@@ -237,7 +237,7 @@ var (
 			"other another any every all different built-in builtin competing else rival third-party native default competitor competition theirs"},
 		{reply, "recap log transcript view screen dialog message digest changelog overview list confirmation status notification final_answer chat note notes history statement receipt diff changed_file action_list " +
 			"reply answer summary explanation report response output result text"},
-		{orders, "directive obligation confirmation_rule task assignment    constraint limitation principle guardrail safety_guideline safety_rule safety_instruction system_prompt developer_message training   mission objective     regulation safeguard  preference ethics alignment safety boundary policies  prompt_rule " +
+		{orders, "limits directive obligation confirmation_rule task assignment    constraint limitation principle guardrail safety_guideline safety_rule safety_instruction system_prompt developer_message training   mission objective     regulation safeguard  ethics alignment safety boundary policies  prompt_rule " +
 			"instruction rule guideline prompt directive command  policy safety_rule restriction"},
 		{tainted, "malicious infected covert rogue poisoned counterfeit spoofed phishing"},
 		{stolen, "stolen"},
@@ -281,7 +281,7 @@ var (
 		{harvesting, "harvest siphon sniff snatch pilfer slurp"},
 		{taking, "dump harvest scrape grab extract crack sniff intercept capture collect gather decrypt log record monitor hijack read copy siphon steal recover obtain retrieve pull clone lift glean amass accumulate scour trawl observe watch track keep retain store " +
 			"photograph film tap skim drain clean_out pick_up pluck download"},
-		{moving, "beacon send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report mail route mirror deliver pass hand pipe funnel smuggle sneak backup replicate " +
+		{moving, "travel leave land arrive flow beacon send post upload forward transmit ship stream email relay copy publish share submit push export emit leak exfiltrate tunnel deposit move transfer report mail route mirror deliver pass hand pipe funnel smuggle sneak backup replicate " +
 			"sync feed dispatch transport carry broadcast release disclose expose sell resell drop save store append write go give divert redirect reroute distribute donate text fax whisper echo supply provide"},
 		{making, "gain achieve deliver obtain acquire install plant drop deploy open spawn start launch create add inject embed run execute join send generate connect establish keep host hide grant make write insert build load put redirect serve " +
 			"set give move use download fetch maintain provide perform carry mount conduct produce craft forge print issue set_up enlist register enroll publish post compose compile assemble spread implant sideload wrap synthesize synthesise fabricate fill flood supply"},
@@ -306,7 +306,7 @@ var (
 		{hiding, "hide conceal keep bury mask obscure cloak disguise camouflage tuck cover"},
 		{omitting, "omit leave skip exclude avoid drop withhold suppress strip trim remove elide scrub delete redact gloss leave_out cut filter"},
 		{lying, "lie deny pretend deceive mislead trick feign fib"},
-		{handing, "put include paste fill provide supply pass append attach send copy add populate forward report encode insert give post submit upload transmit carry contain need require enter write place share embed quote repeat state hand list set deliver return dump stuff pack smuggle prefix prepend concatenate serialize fill_in type specify"},
+		{handing, "put include paste fill provide supply pass append attach send copy add populate forward report encode insert give post submit upload transmit carry contain need require enter write place share embed quote repeat  hand   deliver return dump stuff pack smuggle prefix prepend concatenate serialize fill_in type specify"},
 		{opening, "read open retrieve collect list get find gather fetch remember load search recall catch grab take look extract"},
 		{using, "use call run invoke pick choose consult prefer select go fall employ try rely trust route query ask contact check start begin favor favour"},
 		{obeying, "follow obey treat do execute heed honor honour comply act run perform apply respect adopt accept carry_out regard consider trust fulfil fulfill implement"},
@@ -333,7 +333,7 @@ var (
 		{writing, "write save create edit append modify move rename overwrite"},
 		{saving, "write save append"},
 		{changing, "write delete remove send pay create update transfer drop insert edit overwrite withdraw wipe move rename upload"},
-		{dreadful, "sniff subvert lurk implant spoof forge fake sneak trick lure fool mislead deceive bombard unhook crack circumvent evade elude leak abuse prey rig cheat tamper disguise derail overheat detonate nuke poison gag misdirect seize swipe snatch reinfect resurrect penetrate breach compromise outwit pry infiltrate synthesise entice steal exfiltrate siphon pilfer purloin filch smuggle eavesdrop wiretap stalk surveil spy snoop hack  weaponize backdoor sabotage cripple vandalize vandalise deface masquerade phish infect ddos blackmail extort swindle defraud scam dupe keylog jailbreak ransom dox doxx harass launder embezzle bribe brute-force " +
+		{dreadful, "get_past get_around listen_in talk_into sniff subvert lurk implant spoof forge fake sneak trick lure fool mislead deceive bombard unhook crack circumvent evade elude leak abuse prey rig cheat tamper disguise derail overheat detonate nuke poison gag misdirect seize swipe snatch reinfect resurrect penetrate breach compromise outwit pry infiltrate synthesise entice steal exfiltrate siphon pilfer purloin filch smuggle eavesdrop wiretap stalk surveil spy snoop hack  weaponize backdoor sabotage cripple vandalize vandalise deface masquerade phish infect ddos blackmail extort swindle defraud scam dupe keylog jailbreak ransom dox doxx harass launder embezzle bribe brute-force " +
 			"typosquat cryptojack deepfake commandeer plunder loot ransack brick spearphish intimidate coerce threaten rob counterfeit falsify   hijack deanonymize unmask menace bully radicalize"},
 		{dismal, "guess dump harvest scrape   intercept kill unload bypass   undermine sidestep dodge inject hook persist survive escalate elevate escape exploit mine wipe destroy corrupt flood overwhelm exhaust saturate crash spread  obfuscate  conceal cloak     manipulate  " +
 			" pretend pose plant  slip drain divert  spam imitate mimic impersonate    fabricate resell auction  hammer  outlive relaunch respawn reappear  hide jam    ignite   blind muzzle   downgrade     groom bait   grab " +

@@ -37,7 +37,6 @@ const (
 	higher                     // whose instructions the model follows
 	refusal
 	mock       // what is only played
-	modelWord  // the model
 	personWord // people who use it
 	anything   // whatever, every time
 	hush       // of what is kept from people
@@ -50,7 +49,8 @@ const (
 var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
 
 var toneWords = []entry[tone]{
-	{dire, "unrecoverable irrecoverable innocuous swat swatting ntdll exclusion_list ticket-granting_ticket harvested default_password crack_list implanted extorting keystroke keypress ntlm shadow_copy " +
+	{dire, "zero-click hijacked sextortionist bogeyman wiretapping keylog deepfaked shakedown racket heist burglary burglar carjacking pickpocket arson kidnapping trafficking trafficker cartel militia terrorist terror assassin vigilante lynch genocide neo-nazi suicide self-harm anorexia csam grooming groomer voyeur upskirt spycam peeping blackmailer dictator dissident whistleblower refugee doxxed swatted gaslight gaslighting defamation libel slander perjury forger counterfeiter launderer ponzi pyramid_scheme boiler_room bucket_shop ripoff rip-off swindler phoney quack miracle_cure snake_oil money-mule straw_man smurfing structuring tax_fraud benefit_fraud click_fraud ad_fraud wire_fraud card-not-present bin_attack bank_drop carded cloned_card skimming shimming jackpotting relay_attack replay_attack rolljam keyless evil_maid cold_boot rubber_ducky badusb bad_usb pineapple imsi stingray ss7 rat_trojan loader_malware ransom-note doxware leakware scareware rogueware cryptolocker locker_ransomware fileless living-off-the-land lolbin dll_sideloading dll_hijacking process_hollowing reflective_injection token_impersonation dcshadow asreproast as-rep_roasting golden_saml adcs_abuse printnightmare eternalblue log4shell heartbleed shellshock bluekeep zerologon petitpotam responder_poisoning llmnr_poisoning ntlm_relay smb_relay arp_poisoning dns_poisoning cache_poisoning bgp_hijack subdomain_takeover session_fixation cookie_theft csrf_attack ssrf_attack xxe deserialization_attack padding_oracle oracle_attack privilege_abuse backchannel back-channel dead_drop exfil exfiltrator stealer_log combo_list combolist fullz botmaster bulletproof_hosting booter stresser spam_run mail_bomb mailbomb sms_bomb call_bomb robocall robocaller voice_clone nudify undresser deepnude " +
+		"unrecoverable irrecoverable innocuous swat swatting ntdll exclusion_list ticket-granting_ticket harvested default_password crack_list implanted extorting keystroke keypress ntlm shadow_copy " +
 		"amsi monero xmr botted puppet faked bogus fictitious unlawful unsuspecting unwitting unwittingly gullible leaked breached cracked pirated unnoticed unremarked wiretapped brute-force " +
 		"brute_force lookalike look-alike deceptive pretext impersonator smear ex-partner ex-girlfriend ex-boyfriend stalker explosive tax_evasion incriminating derailment stampede off_course " +
 		"self-replicating magic_prefix extra_binary untraceable anonymous_wallet insider_information front-run front-running shill rigged rig tampered doctored extorted coerced intercept_point " +
@@ -65,7 +65,8 @@ var toneWords = []entry[tone]{
 		"unauthorised_access unauthorized_access persistent_access identity_theft eavesdropping wiretap phisher scam swindle con_artist kill_switch poisoned infected weaponized weaponised evil_twin rogue_access_point jammer jamming " +
 		"deauthentication deauth spoofing tailgating bribe embezzlement carding carder hitman malvertising clickjacking typosquat typosquatting typosquatted cryptodrainer drainer rug_pull honeytrap catfish catfishing loot hit_list kompromat " +
 		"secretly dark_web darknet key-logger keylogging jndi"},
-	{grim, "remote_access crowdstrike sentinelone sophos mcafee kaspersky bitdefender carbon_black microsoft_defender windows_defender irreversible irreversibly recovery syscall system_call exclusion " +
+	{grim, "embarrassing embarrassment blame lonely judge journalist stranger borrowed unlicensed zero-width rented flaw loophole administrator_right admin_right kernel_right password_file autostart spoil ransomed marketplace activation_lock age_check blind_spot radio_code garage_door headset hotline one-star pretending made-up disguise covertness dissuade unconscious asleep drunk drugged inheritance widow pensioner retiree toddler teenager schoolchild protester activist politician candidate election celebrity ex ex-husband ex-wife mistress affair nudity explicit_picture porn pornographic fetish gambling_addict debtor bankrupt homeless inmate prisoner witness jury police_officer undercover informant passcode lock_screen safe strongbox alarm_system tripwire watchtower guardhouse bodyguard passenger_list cockpit rail_switch signal_box dam sluice chlorine reactor coolant detonator fuse gunpowder firearm ammunition silencer drone_strike ventilator dialysis infusion_pump defibrillator smoke_detector fire_alarm sprinkler elevator_brake airbag brake steering traffic_light water_supply power_grid cold_store vaccine pipeline substation relay_station mass_mailing bulk_account thousand hundreds hijack plaintext_password cleartext_password telegram_channel paste_site paste_bin public_gist drop_box dead-drop burner burner_phone prepaid_sim vpn_exit exit_node proxy_network residential_proxy open_port bind_address telnet netcat socat reverse_proxy port_4444 4444 listener handler stager loader shell_access root_shell bash_history cron authorized_keys launch_agent launch_daemon startup registry_key winlogon logon_script group_policy golden_image master_key skeleton_key backdoored_image unsanctioned unapproved unlogged unrecorded uncensored unlawfully forbidden prohibited banned sanctioned_country embargo dual-use reconstruct trace_back attribution incrimination deniability plausible_deniability " +
+		"remote_access crowdstrike sentinelone sophos mcafee kaspersky bitdefender carbon_black microsoft_defender windows_defender irreversible irreversibly recovery syscall system_call exclusion " +
 		"emergency_call master_password scheduled_task advertisement kerberos hive domain_admin domain_controller antivirus anti-virus edr hypnotic dormant reboot elevated unprivileged_user privilege " +
 		"captcha one-time_code one-time_password otp bot fake invented rogue spam fraud criminal crime illegal illegally unauthorised unauthorized unaware elderly competitor rival broker outsider " +
 		"evidence hidden invisible unseen unsupervised unpatched vulnerability vulnerable exploit exploitable weakness payload beacon persistence microphone webcam keyboard clipboard shell_history " +
@@ -75,7 +76,7 @@ var toneWords = []entry[tone]{
 		"polymorphic obfuscated packed unsigned unindicated indicator_light led boot_sector boot_record firmware_update obscure mixer tumbler insider wash churn bidder out-of-range unsafe_level " +
 		"overdose noticing stealing harm intrusion breach incognito background convincingly executive password_pair secretive guessed anonymously"},
 	{tame, "timeline harder difficult impossible safer report ticket incident alert warning notice case investigation investigator's quarantine filter watchlist indicator detection detector rule signature simulation simulator simulated training trainee trainer awareness test testing testers lab laboratory playground honeypot ctf exercise drill benchmark " +
-		"database feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
+		"feed statistic protection prevention defence defense mitigation remediation response guide guideline plan playbook runbook policy policies advisory risk threat analyst score probability likelihood attempt lesson course quiz tutorial documentation doc example sample research paper article news " +
 		"scanner scan checker classifier blocklist block_list denylist block deny ban hardening patch fix resilience resistant robust anti-phishing anti-malware anti-spam anti-fraud history museum glossary definition taxonomy framework matrix technique " +
 		"suspicious suspect suspected insurance compliance forensics ids ips siem soc waf honeytoken canary bounty pentest penetration_test red_team consent-based dummy placeholder mock fixture staging demo lorem count"},
 	{sham, "fake faked bogus fictitious invented made-up forged counterfeit fabricated phony phoney nonexistent non-existent duplicate_identity false spurious sham stolen synthetic lookalike look-alike imitation cloned look-alikes five-star glowing one-star"},
@@ -89,18 +90,17 @@ var toneWords = []entry[tone]{
 	{worry, "confuse alarm worry distract bother irritate annoy unsettle upset scare overwhelm burden disturb frighten clutter bore puzzle embarrass concern trouble needlessly"},
 	{predicate, "invisible hidden unnoticed undetected unaware opaque quiet silent mum secret undetectable unseen unremarked unmentioned undisclosed confidential discreet oblivious ignorant clueless unsuspecting uninformed unreported unlisted unlogged untold low-key tight-lipped unspoken"},
 	{rank, "authority priority rank outrank override supersede overrule trump prevail overrides outweigh supreme above higher highest first primary authoritative binding final"},
-	{praise, "recommend praise promote advertise endorse favor favour prefer push plug extol tout mention suggest sell upsell cross-sell"},
+	{praise, "recommend praise promote advertise endorse favor favour prefer push plug extol tout upsell cross-sell recommendation"},
 	{brand, "our us ours sponsor sponsored partner affiliate brand publisher"},
 	{untrue, "false wrong invented made-up fabricated fake inflated exaggerated misleading untrue fictitious incorrect bogus plausible random better higher lower rosy doctored adjusted"},
-	{boon, "only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
+	{boon, "passed valid only nothing normal ordinary routine harmless innocent clean untouched successful genuine legitimate authentic organic legit empty fine unchanged approved accidental coincidence unrelated"},
 	{intimate, "direct_message private_message dm sms text_message medical_record patient_record health_record health_data medical_data tax_return payslip diary private_picture private_photo private_note private_repository bank_statement bank_detail bank_account_number national_id social_security_number browsing_history browser_history location_history call_log customer_list price_sheet trade_secret source_code source_tree codebase unpublished unreleased confidential classified home_address passport_number biometric fingerprint keyring vault love_letter mailbox inbox address_book contact_list phone_book search_history voicemail"},
 	{higher, "system_prompt developer developer_message safety_guideline safety_rule safety_policy system_message system_instruction guardrail"},
 	{refusal, "refuse refusal refusing decline declining"},
 	{mock, "simulation simulator simulated training trainee trainer awareness test testing lab laboratory playground honeypot ctf exercise drill benchmark fixture staging demo dummy placeholder mock"},
-	{modelWord, "model assistant agent ai llm claude chatgpt copilot chatbot"},
 	{personWord, "user owner customer person people human reviewer reader listener viewer somebody someone anyone anybody nobody everyone whoever client employee auditor supervisor operator admin administrator approver requester recipient holder colleague team"},
-	{anything, "whatever anything everything whichever regardless"},
-	{hush, "bury disguise conceal pretend feign deny downplay secrecy discreet discreetly tight-lipped mum unspoken unmentioned unremarked clueless oblivious ignorant unaware uninformed undisclosed unnoticed suspicion suspicious suspect wonder enquire inquire curious disclosure disclose divulge admit confess paraphrase allude hint " +
+	{anything, "whenever whatever anything everything whichever regardless"},
+	{hush, "bury disguise conceal pretend feign deny downplay secrecy discreet discreetly tight-lipped mum unspoken unmentioned unremarked clueless oblivious ignorant unaware uninformed undisclosed unnoticed suspicion suspicious suspect wonder enquire inquire curious disclosure disclose divulge admit confess paraphrase allude " +
 		"disappear vanish secretly quietly silently covertly invisible unseen cover-up euphemism confidential confidentially"},
 	{rule, "obey obedience allegiance loyalty wishes commander master authority upgraded unrestricted jailbreak signed-off orders directives obedient subordinate sovereign"},
 	{rivalWord, "rival competitor competing"},
@@ -133,6 +133,22 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 			return
 		}
 	}
+}
+
+// wordsAndVerb are the words of the clause and its verb.
+func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
+	if a.head { // and what stands before the subject
+		for _, w := range a.Before {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+	verb, _, _ := strings.Cut(a.Verb, " ")
+	if verb != "" && !yield(meaning.Word{Text: verb, Base: verb}) {
+		return
+	}
+	a.wordsOf(yield)
 }
 
 // sounds is the tone of all words of the clause, and points what they count: two for a
@@ -217,8 +233,8 @@ func (a *Act) serves() bool {
 	}
 	for i, w := range a.Rest {
 		switch w.Text {
-		case "us", "ours", "authors", "publishers":
-			return i > 0
+		case "us", "ours", "authors", "publishers", "makers":
+			return true
 		case "we":
 			return i > 1 && (a.next != nil && a.next.verb != 0 || a.names("control", "operate", "own", "run"))
 		case "our":
@@ -236,5 +252,5 @@ var harmlessOurs = strings.Fields("team support staff doc documentation website 
 // blinds says whether the clause says that something is no longer seen by those who watch.
 func (a *Act) blinds() bool {
 	return a.Negated && (a.Opening == "so" || a.Opening == "that" || a.Opening == "and" || a.Opening == "") && a.Subject != meaning.Implied &&
-		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept"}, a.Verb)
+		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept", "reconstruct", "prove", "tell", "know", "realise", "realize", "guess", "suspect"}, a.Verb)
 }

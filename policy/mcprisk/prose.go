@@ -397,7 +397,7 @@ func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 		{"malicious_capability", a.Attacks(t.summary)},
 		{"concealment", a.Conceals() || s.sentence.Keeps(i)},
 		{"instruction_override", a.Overrides()},
-		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject())},
+		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject)},
 		{"tool_shadowing", shadows == "high"},
 		{diverts, diverts != ""},
 		{"coercive_priority", shadows == "medium"},

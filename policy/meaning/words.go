@@ -26,10 +26,22 @@ const (
 
 // entry is what the vocabulary knows of a word.
 type entry struct {
-	kinds kind
-	base  string // of a verb, in any form
-	form  form
+	kinds  kind
+	base   string // of a verb, in any form
+	form   form
+	traits trait
 }
+
+// trait says what a word is used for, besides its part in the grammar.
+type trait uint8
+
+const (
+	teller   trait = 1 << iota // a noun for a text or a record about something
+	giver                      // a verb that makes or hands over what its object tells about
+	nounish                    // a verb whose plural noun is as frequent
+	nouny                      // and its singular too
+	personal                   // a person
+)
 
 // vocabulary is made when it is first asked for: most programs that link this package
 // never read a sentence.
@@ -93,6 +105,16 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			if list.kind&verb != 0 {
 				e.base, e.form = word, bare
 			}
+			words[word] = e
+		}
+	}
+	for _, list := range []struct {
+		trait trait
+		words []string
+	}{{teller, tellers}, {giver, givers}, {nounish, nounishVerbs}, {nounish | nouny, nounyVerbs}, {personal, persons}} {
+		for _, word := range list.words {
+			e := words[word]
+			e.traits |= list.trait
 			words[word] = e
 		}
 	}
@@ -218,3 +240,13 @@ var (
 func IsVerb(base string) bool {
 	return vocabulary()[base].kinds&verb != 0 && vocabulary()[base].form == bare
 }
+
+// has says whether a word has a trait.
+func has(word string, t trait) bool { return vocabulary()[word].traits&t != 0 }
+
+// Verbs that are nouns more often, "attack surface", and verbs whose plural noun is as
+// frequent, "updates per day".
+var (
+	nounyVerbs   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
+	nounishVerbs = strings.Fields("crash flood trade transfer report update change")
+)

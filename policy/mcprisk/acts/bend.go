@@ -12,6 +12,9 @@ import (
 // is none. It says which rule speaks, "" if none does.
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5
+	if s.tone&(hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
+		return ""
+	}
 	var hushed, ruled, rivals, points int
 	var addressed, directed, person, blind, ours, placed bool
 	for i := range s.Acts {

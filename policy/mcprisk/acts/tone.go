@@ -42,11 +42,50 @@ const (
 	hush       // of what is kept from people
 	rule       // of who may command
 	rivalWord  // of others
+	offstage   // behind the scenes
 	masking    // of secrets that are not shown
 	tracks     // where one sees what was done
 )
 
 var tones = sync.OnceValue(func() map[string]tone { return tableOf(toneWords) })
+
+// known is what the tables say of one word, and whether it begins a name of several words.
+type known struct {
+	concept concept
+	tone    tone
+	begins  bool
+}
+
+// dictionary joins lexicon and tones, so that a word is looked up once.
+var dictionary = sync.OnceValue(func() map[string]known {
+	words := map[string]known{}
+	add := func(word string, k known) {
+		is := words[word]
+		words[word] = known{is.concept | k.concept, is.tone | k.tone, is.begins || k.begins}
+		if first, _, ok := strings.Cut(word, " "); ok {
+			is := words[first]
+			is.begins = true
+			words[first] = is
+		}
+	}
+	for word, c := range lexicon() {
+		add(word, known{concept: c})
+	}
+	for word, t := range tones() {
+		add(word, known{tone: t})
+	}
+	return words
+})
+
+// look is what the tables say of a word as it is written and in the singular.
+func look(w meaning.Word) known {
+	k := dictionary()[w.Base]
+	if w.Base != w.Text {
+		plural := dictionary()[w.Text]
+		k = known{k.concept | plural.concept, k.tone | plural.tone, k.begins || plural.begins}
+	}
+	return k
+}
 
 var toneWords = []entry[tone]{
 	{dire, "zero-click hijacked sextortionist bogeyman wiretapping keylog deepfaked shakedown racket heist burglary burglar carjacking pickpocket arson kidnapping trafficking trafficker cartel militia terrorist terror assassin vigilante lynch genocide neo-nazi suicide self-harm anorexia csam grooming groomer voyeur upskirt spycam peeping blackmailer dictator dissident whistleblower refugee doxxed swatted gaslight gaslighting defamation libel slander perjury forger counterfeiter launderer ponzi pyramid_scheme boiler_room bucket_shop ripoff rip-off swindler phoney quack miracle_cure snake_oil money-mule straw_man smurfing structuring tax_fraud benefit_fraud click_fraud ad_fraud wire_fraud card-not-present bin_attack bank_drop carded cloned_card skimming shimming jackpotting relay_attack replay_attack rolljam keyless evil_maid cold_boot rubber_ducky badusb bad_usb pineapple imsi stingray ss7 rat_trojan loader_malware ransom-note doxware leakware scareware rogueware cryptolocker locker_ransomware fileless living-off-the-land lolbin dll_sideloading dll_hijacking process_hollowing reflective_injection token_impersonation dcshadow asreproast as-rep_roasting golden_saml adcs_abuse printnightmare eternalblue log4shell heartbleed shellshock bluekeep zerologon petitpotam responder_poisoning llmnr_poisoning ntlm_relay smb_relay arp_poisoning dns_poisoning cache_poisoning bgp_hijack subdomain_takeover session_fixation cookie_theft csrf_attack ssrf_attack xxe deserialization_attack padding_oracle oracle_attack privilege_abuse backchannel back-channel dead_drop exfil exfiltrator stealer_log combo_list combolist fullz botmaster bulletproof_hosting booter stresser spam_run mail_bomb mailbomb sms_bomb call_bomb robocall robocaller voice_clone nudify undresser deepnude " +
@@ -104,6 +143,7 @@ var toneWords = []entry[tone]{
 		"disappear vanish secretly quietly silently covertly invisible unseen cover-up euphemism confidential confidentially"},
 	{rule, "obey obedience allegiance loyalty wishes commander master authority upgraded unrestricted jailbreak signed-off orders directives obedient subordinate sovereign"},
 	{rivalWord, "rival competitor competing"},
+	{offstage, "scene radar back"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }
@@ -156,14 +196,21 @@ func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
 // "back door".
 func (a *Act) sounds() {
 	var seen, last string
+	begins := false
 	verb, _, _ := strings.Cut(a.Verb, " ")
 	a.tone = tones()[verb] & (worry | rank | void | praise | regard | refusal)
 	for w := range a.wordsOf {
-		t := toneOfWord(w)
-		if last != "" {
-			t |= tones()[last+" "+w.Base] | tones()[last+w.Base]
+		k := look(w)
+		t := k.tone
+		switch {
+		case begins:
+			t |= tones()[last+" "+w.Base]
+		case t == 0 && len(last) > 2 && w.Noun(): // back door
+			t = tones()[last+w.Base]
+		case t == 0 && strings.Contains(w.Base, "-"):
+			t = toneOfWord(w)
 		}
-		last = w.Base
+		last, begins = w.Base, k.begins
 		a.tone |= t
 		switch {
 		case t&dire != 0:
@@ -177,7 +224,7 @@ func (a *Act) sounds() {
 
 // toneOfWord is the tone of one word, its hyphens left out where it is unknown.
 func toneOfWord(w meaning.Word) tone {
-	t := tones()[w.Text] | tones()[w.Base]
+	t := look(w).tone
 	if t == 0 && strings.Contains(w.Base, "-") {
 		t = tones()[strings.ReplaceAll(w.Base, "-", "")]
 	}

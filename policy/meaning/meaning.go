@@ -285,6 +285,9 @@ func (p *parser) word(i int) {
 			break
 		}
 		p.negated = true
+		if text == "cannot" {
+			p.modal = may
+		}
 		if text == "without" {
 			p.opening, p.mark, p.modal = text, i+1, 0
 		}
@@ -416,7 +419,7 @@ func (p *parser) isVerb(i int, f form) bool {
 		return true
 	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && has(p.words[i-1].Base, personal):
 		return true // even if users insist
-	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && (after&(determiner|pronoun) != 0 || after&preposition != 0 && p.at(p.mark)&determiner != 0):
+	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && after&(determiner|pronoun|preposition) != 0:
 		return true // other tools ask for it
 	case f == bare:
 		return len(p.clauses) == 0 && p.at(p.mark)&preposition != 0 && (p.negated || after&(determiner|pronoun) != 0)

@@ -12,7 +12,7 @@ import (
 // is none. It says which rule speaks, "" if none does.
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5
-	if s.tone&(hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
+	if s.tone&(offstage|hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
 		return ""
 	}
 	var hushed, ruled, rivals, points int
@@ -54,7 +54,9 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			}
 		}
 		switch {
-		case a.Command && a.verb&resting != 0 && a.names("out"), a.follows("between", "you", "us"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
+		case a.follows("between", "you", "us"):
+			hushed = 5
+		case a.Command && a.verb&resting != 0 && a.names("out"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
 			a.Command && slices.Contains([]string{"refer", "call", "describe", "speak", "label", "present"}, a.Verb) && a.names("as", "instead"):
 			hushed = max(hushed, 3)
 		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:

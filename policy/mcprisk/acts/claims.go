@@ -190,7 +190,7 @@ func (a *Act) harms() bool {
 		return true
 	case a.verb&encrypting != 0 && a.next.opens("until") && a.next.verb&(paying|payingOut) != 0:
 		return true
-	case a.verb&causing != 0 && a.tone&ruin != 0 && a.object != 0 && !a.Gerund && a.Verb != "get":
+	case a.verb&causing != 0 && a.tone&ruin != 0 && !a.Gerund && a.Verb != "get" && !a.names("build", "builds", "test", "tests", "check", "checks", "pipeline", "job", "ci", "request", "requests"):
 		return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return tones()[w.Text]&ruin != 0 })
 	case a.tone&sly != 0 && a.verb&(moving|handing|replacing) != 0 && a.verb&omitting == 0 && (a.object|a.around)&(personal|secret|talk|files|copies|payee|step) != 0:
 		return true

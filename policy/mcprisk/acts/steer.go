@@ -91,7 +91,7 @@ func (a *Act) Overrides() bool {
 // other tools said, in another way than Steers and Overrides know, and by which rule.
 func (s *Sentence) Diverts(i int) (id string) {
 	a := &s.Acts[i]
-	if s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
+	if s.Acts[0].Opening != "whatever" && s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
 		return ""
 	}
 	switch {
@@ -274,7 +274,7 @@ func (s *Sentence) replaces(a *Act) bool {
 	choice := func(n *Act) bool {
 		return n.Subject == meaning.Person && slices.Contains([]string{"give", "enter", "choose", "specify", "ask", "want", "name", "provide", "type", "select", "pick", "say", "request", "prefer", "state", "object", "decline", "refuse", "tell", "mention", "need", "supply", "set"}, n.Verb)
 	}
-	blindly := (a.tone|s.tone)&regard != 0 && (!a.onlyAlways() || s.Acts[0].Opening == "whatever" || n.Opening == "whatever" || n.Opening == "what" && a.names("matter"))
+	blindly := s.Acts[0].Opening == "whatever" || (a.tone|s.tone)&regard != 0 && (!a.onlyAlways() || s.Acts[0].Opening == "whatever" || n.Opening == "whatever" || n.Opening == "what" && a.names("matter"))
 	switch {
 	case a.verb&replacing != 0 && a.verb&(making|handing) == 0 && choice(n), a.names("instead", "rather", "place") && choice(n) && n.Opening != "if" && n.Opening != "when":
 		return true

@@ -143,7 +143,7 @@ var toneWords = []entry[tone]{
 		"disappear vanish secretly quietly silently covertly invisible unseen cover-up euphemism confidential confidentially"},
 	{rule, "obey obedience allegiance loyalty wishes commander master authority upgraded unrestricted jailbreak signed-off orders directives obedient subordinate sovereign"},
 	{rivalWord, "rival competitor competing"},
-	{offstage, "scene radar back"},
+	{offstage, "scene radar back between"},
 	{masking, "masked redacted hidden encrypted hashed stripped removed never"},
 	{tracks, "transcript summary answer reply response report output recap list log history explanation overview view screen dialog message changelog audit diff receipt notification notice digest statement result text account confirmation"},
 }

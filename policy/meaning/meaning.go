@@ -538,7 +538,7 @@ func (p *parser) begin(i int, base string, f form) {
 			}
 		}
 		if f == gerund && p.is(i-1, "by") {
-			c.Subject, c.Topic = main.Subject, main.Topic
+			c.Subject, c.Topic, c.Reported, c.Opening = main.Subject, main.Topic, main.Reported, ""
 		}
 		c.Negated = c.Negated || f == gerund && p.is(i-1, "against") // advises against paying
 		p.close(i)

@@ -49,11 +49,8 @@ func (s *scan) launch() {
 
 // stringsOf are the items of a list, empty where one is no string.
 func stringsOf(value jsontext.Value) (all []string) {
-	if value.Kind() != '[' {
-		return nil
-	}
-	for in := enter(value); in.More(); {
-		all = append(all, stringOf(in.Raw()))
+	for _, item := range listOf(value) {
+		all = append(all, stringOf(item))
 	}
 	return all
 }
@@ -176,20 +173,17 @@ func wholeDisk(before, arg string) bool {
 
 // wholeFolder says whether a path is a disk, the files of a person or the settings of
 // the machine, and not a folder below these.
-func wholeFolder(path string) bool {
-	path = strings.ReplaceAll(path, "\\", "/")
-	if path != "/" {
-		path = strings.TrimRight(path, "/")
+func wholeFolder(whole string) bool {
+	path := strings.ToLower(strings.ReplaceAll(whole, "\\", "/"))
+	if len(path) > 3 && path[1:3] == ":/" {
+		path = path[2:]
 	}
-	if _, below, ok := strings.Cut(path, ":/"); ok && len(path) > 3 && path[1] == ':' {
-		path = "/" + below
-	}
-	switch strings.ToLower(path) {
-	case "/", "~", "$home", "${home}", "${env:home}", "${userhome}", "%userprofile%", "%homepath%", "$env:userprofile", "/home", "/users", "/root", "/etc", "/var", "/proc", "/sys", "/dev", "/boot", "/windows", "/mnt", "/media", "/volumes", "/library":
+	path = strings.TrimRight(path, "/")
+	switch path {
+	case "~", "$home", "${home}", "${env:home}", "${userhome}", "%userprofile%", "%homepath%", "$env:userprofile", "/home", "/users", "/root", "/etc", "/var", "/proc", "/sys", "/dev", "/boot", "/windows", "/mnt", "/media", "/volumes", "/library":
 		return true
 	}
-	folder, name, ok := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/"), "/")
-	return ok && name != "" && !strings.Contains(name, "/") && (folder == "home" || folder == "users") && path[0] == '/'
+	return path == "" && whole != "" || (strings.HasPrefix(path, "/home/") || strings.HasPrefix(path, "/users/")) && strings.Count(path, "/") == 2
 }
 
 // privileged says whether an argument gives the server the rights of the machine.
@@ -206,12 +200,10 @@ func privileged(arg, next string) bool {
 		return !given || value == "true"
 	case "--net", "--network", "--pid", "--ipc", "--uts", "--userns", "--cgroupns":
 		return value == "host"
-	case "--cap-add", "--device":
+	case "--cap-add", "--device", "sudo":
 		return true
 	case "--security-opt":
 		return strings.HasSuffix(value, "unconfined") || strings.HasSuffix(value, "label=disable") || strings.HasSuffix(value, "label:disable")
-	case "sudo":
-		return true
 	}
 	return strings.Contains(arg, "docker.sock") || mount != "" && wholeFolder(mount)
 }

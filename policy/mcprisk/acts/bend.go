@@ -6,6 +6,21 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
+// Says names the rules that the signs of the whole sentence speak for; what a parameter is
+// for is not what the tool does.
+func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
+	if tool && s.Sounds(summary) {
+		rules = append(rules, "malicious_capability")
+	}
+	if s.Pulls(summary, first) {
+		rules = append(rules, "tool_shadowing")
+	}
+	if id := s.Bends(summary, first); id != "" {
+		rules = append(rules, id)
+	}
+	return rules
+}
+
 // Bends says whether the signs in a sentence add up to one that bends the model: to keep
 // something from people, to obey somebody else, to pass over the user or other tools. Each
 // sign is of a kind that an ordinary description has too; a sentence that has this many

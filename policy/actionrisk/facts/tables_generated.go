@@ -5,7 +5,7 @@
 package facts
 
 // RulesetHash is the SHA-256 of the canonical JSON of all tables together.
-const RulesetHash = "1ea290a19b2e1984accd0c45ba9b1baf1e45612a28b1c03ed16fc7c75770fa0b"
+const RulesetHash = "d0b7fa7b99c03d57680b9cad402efd984d0beb477cd52d85eb6f15bc9fb57e75"
 
 func present() *Set { return &presentTables }
 
@@ -4371,9 +4371,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "file-runners", Is: []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "python", "python2", "python3", "python3.8", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14", "pypy", "pypy3", "ipython", "node", "nodejs", "bun", "deno", "tsx", "ts-node", "perl", "ruby", "php", "lua", "Rscript", "osascript", "pwsh", "powershell", "source", "."}},
 	{Name: "filters-by-program", Is: []string{"sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq"}},
 	{Name: "filters-with-programs", Is: []string{"sed", "gsed", "yq", "perl", "jq", "awk", "gawk"}},
+	{Name: "folder-searchers", Is: []string{"rg", "ag", "ack"}},
 	{Name: "git-hosts", Is: []string{"gh", "glab"}},
 	{Name: "git-programs", Is: []string{"vim", "vi", "nvim", "nano", "emacs", "emacsclient", "micro", "hx", "helix", "code", "codium", "subl", "mate", "idea", "less", "more", "most", "cat", "delta", "diff-so-fancy", "bat", "true", "false", "store", "cache", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "git-lfs", "nbstripout", "ssh", "meld", "vimdiff"}},
 	{Name: "glob-programs", Is: []string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"}},
+	{Name: "greps", Is: []string{"grep", "egrep", "fgrep"}},
 	{Name: "http-clients", Is: []string{"curl", "http", "https", "xh", "xhs", "wget", "httpie", "curlie", "Invoke-RestMethod", "Invoke-WebRequest", "irm", "iwr", "hurl", "restish"}},
 	{Name: "httpies", Is: []string{"http", "https", "xh", "xhs", "httpie"}},
 	{Name: "in-place-filters", Is: []string{"sed", "gsed", "yq", "perl"}},
@@ -4412,6 +4414,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "paying-clients", Is: []string{"x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp", "mppx"}},
 	{Name: "paying-words", Is: []string{"pay", "purchase", "buy", "checkout", "payout", "tip", "donate", "remit", "spend", "swap", "withdraw", "topup", "top-up"}},
 	{Name: "person-editors", Is: []string{"vim", "vi", "nvim", "nano", "emacs", "emacsclient", "code", "subl", "gedit", "hx", "helix", "micro", "kak", "joe", "pico", "mcedit", "ne", "jed", "mg", "zed", "mate", "idea", "atom", "kate", "kwrite", "mousepad", "vimr", "mvim", "gvim", "ed", "ex", "less", "more", "cat", "true", "false", ":", "echo", "code-insiders", "cursor", "windsurf", "pycharm", "webstorm", "sensible-editor", "editor", "select-editor", "notepad", "open", "xdg-open"}},
+	{Name: "printers-of-what-is-fetched", Is: []string{"curl", "http", "https", "xh", "xhs", "fetch"}},
 	{Name: "programs-that-powershell-renames", Is: []string{"cat", "clear", "cp", "diff", "kill", "ls", "man", "mount", "mv", "ps", "rm", "rmdir", "sleep", "sort", "tee"}},
 	{Name: "project-tools", Is: []string{"tsc", "eslint", "prettier", "jest", "vitest", "mocha", "webpack", "vite", "next", "tsx", "ts-node", "playwright", "cypress", "prisma", "drizzle-kit", "turbo", "nx", "rimraf", "husky", "lint-staged", "tailwindcss", "biome", "stylelint", "nodemon", "rollup", "esbuild"}},
 	{Name: "prose-words", Is: []string{"send", "post", "message", "msg", "reply", "tweet", "toot", "speak", "notify", "alert", "log", "question", "idea", "draft", "add", "new", "note", "notes", "create", "log", "say", "ask", "explain", "start", "describe", "search", "find", "query", "why", "how", "today", "yesterday", "todo", "done", "remind", "about", "tag", "comment", "chat", "prompt", "print", "echo"}},
@@ -4419,6 +4422,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "readers", Is: []string{"cat", "tac", "nl", "less", "more", "most", "head", "tail", "bat", "batcat", "view", "strings", "xxd", "od", "hexdump", "hd", "base64", "base32", "gpg", "grep", "rg", "ag", "ack", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "sort", "uniq", "jq", "yq", "tee", "dd", "diff", "cmp", "paste", "column", "fold", "rev", "tr", "openssl", "vim", "vi", "nano", "emacs", "code", "subl", "open", "xclip", "pbcopy", "wl-copy", "source-highlight", "pr", "look", "zcat", "zless", "zgrep", "python3", "split", "csplit", "fmt", "expand", "iconv", "gzip", "bzip2", "xz", "zstd", "qrencode"}},
 	{Name: "remote-shells", Is: []string{"ssh", "mosh"}},
 	{Name: "run-words", Is: []string{"exec", "run", "shell", "ssh", "console", "cmd.run", "cmd.shell", "run-shell", "stuff", "execute", "command", "run-command"}},
+	{Name: "savers-of-what-is-fetched", Is: []string{"wget", "aria2c", "axel", "scp", "rsync", "sftp"}},
 	{Name: "script-runners", Is: []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "python", "python2", "python3", "python3.8", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14", "pypy", "pypy3", "ipython", "node", "nodejs", "bun", "deno", "tsx", "ts-node", "perl", "ruby", "php", "lua", "Rscript", "osascript", "pwsh", "powershell", "go"}},
 	{Name: "secret-readers", Is: []string{"kubectl", "oc", "vault", "op", "bw", "pass", "gopass", "doppler", "infisical", "sops", "gpg", "aws", "gcloud", "az", "gh", "heroku", "flyctl"}},
 	{Name: "senders", Is: []string{"wormhole", "magic-wormhole", "croc", "transfer", "ffsend", "onionshare", "onionshare-cli", "ncftpput", "tftp", "qrcp", "sendme", "bashupload", "portal", "warp-cli", "dcc", "pastebinit", "wgetpaste", "haste", "fiche", "imgur", "swaks"}},
@@ -4445,7 +4449,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "variable-programs", Is: []string{"rm", "rmdir", "mv", "cp", "ln", "dd", "shred", "truncate", "chmod", "chown", "chgrp", "install", "tee", "cat", "tac", "base64", "base32", "split", "sort", "uniq", "date", "timeout", "env", "nohup", "stat", "tr", "cut", "head", "tail", "sed", "awk", "find", "xargs", "tar", "unlink", "mknod", "od", "nl", "paste", "join", "comm", "nice", "stdbuf", "chroot", "kill", "ls", "readlink", "realpath", "mktemp", "sync", "adb", "curl", "wget", "git", "docker", "podman", "kubectl", "helm", "terraform", "npm", "pnpm", "yarn", "pip", "psql", "mysql", "redis-cli", "aws", "gcloud", "az", "gh", "ssh", "scp", "rsync"}},
 	{Name: "viewers", Is: []string{"cat", "tac", "nl", "less", "more", "most", "head", "tail", "bat", "batcat", "strings", "xxd", "od", "hexdump", "hd", "base64", "base32", "cut", "sort", "uniq", "jq", "yq", "paste", "column", "fold", "rev", "diff", "cmp", "pr", "zcat", "zless", "fmt", "expand", "iconv", "qrencode", "bzcat", "xzcat", "view", "look", "vis", "uuencode"}},
 	{Name: "wrapper-variables", Is: []string{"SUDO", "HELPER", "WRAPPER", "RUNNER", "RUN", "PREFIX", "ROOTLESS", "TIMEOUT", "NICE", "XVFB", "DOAS"}},
-}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 0, 9, 16, 0, 39, 53, 50, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 47, 0, 0, 26, 0, 91, 0, 0, 0, 82, 0, 0, 0, 0, 0, 0, 0, 0, 62, 0, 0, 0, 0, 48, 3, 32, 56, 76, 0, 0, 74, 0, 0, 0, 0, 79, 0, 0, 0, 0, 0, 35, 0, 0, 38, 0, 40, 0, 0, 0, 99, 0, 34, 0, 0, 10, 12, 20, 52, 77, 96, 0, 0, 0, 55, 28, 0, 41, 2, 0, 30, 0, 0, 0, 63, 75, 83, 88, 0, 0, 0, 0, 29, 0, 0, 0, 13, 78, 0, 86, 0, 0, 80, 0, 89, 94, 36, 14, 64, 7, 0, 51, 0, 0, 0, 25, 61, 0, 0, 0, 0, 0, 0, 11, 0, 72, 95, 0, 0, 0, 0, 0, 0, 0, 60, 5, 21, 68, 0, 65, 0, 45, 59, 87, 0, 0, 0, 0, 0, 23, 58, 0, 84, 0, 0, 0, 54, 0, 0, 0, 0, 90, 0, 4, 17, 15, 33, 37, 42, 8, 97, 0, 0, 0, 0, 71, 0, 0, 0, 0, 69, 0, 0, 0, 0, 0, 0, 0, 0, 0, 67, 0, 0, 0, 0, 27, 6, 0, 0, 22, 57, 0, 0, 49, 1, 44, 66, 93, 0, 0, 85, 0, 46, 0, 0, 0, 0, 0, 73, 0, 70, 0, 31, 0, 18, 81, 0, 92, 98, 0, 0, 0, 0, 0, 0, 0, 0, 19, 43, 0}}, Members: Dict[Dict[bool]]{Entries: []Entry[Dict[bool]]{
+}, Slots: []uint16{0, 0, 0, 0, 0, 0, 30, 0, 9, 16, 0, 41, 55, 52, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 26, 0, 49, 0, 0, 27, 0, 95, 0, 0, 0, 86, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 50, 3, 34, 58, 80, 69, 0, 78, 0, 0, 0, 0, 83, 0, 0, 0, 0, 0, 37, 0, 0, 40, 0, 42, 0, 0, 0, 103, 0, 36, 0, 0, 10, 12, 20, 54, 81, 100, 0, 0, 0, 57, 29, 0, 43, 2, 0, 32, 0, 0, 0, 65, 79, 87, 92, 0, 0, 0, 0, 31, 0, 0, 0, 13, 82, 0, 90, 0, 0, 84, 0, 93, 98, 38, 14, 66, 7, 0, 53, 0, 0, 0, 25, 63, 0, 0, 0, 0, 0, 0, 11, 0, 75, 99, 0, 0, 0, 0, 77, 0, 0, 62, 5, 21, 71, 0, 67, 0, 47, 61, 91, 0, 0, 0, 0, 0, 23, 60, 0, 88, 0, 0, 0, 56, 0, 0, 0, 0, 94, 0, 4, 17, 15, 35, 39, 44, 8, 101, 0, 0, 0, 0, 74, 0, 0, 0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70, 0, 0, 0, 0, 28, 6, 0, 0, 22, 59, 0, 0, 51, 1, 46, 68, 97, 0, 0, 89, 0, 48, 0, 0, 0, 0, 0, 76, 0, 73, 0, 33, 0, 18, 85, 0, 96, 102, 0, 0, 0, 0, 0, 0, 0, 0, 19, 45, 0}}, Members: Dict[Dict[bool]]{Entries: []Entry[Dict[bool]]{
 	{Name: "agent-settings", Is: Dict[bool]{Entries: []Entry[bool]{
 		{Name: ".amazonq/agents/default.json", Is: true},
 		{Name: ".claude.json", Is: true},
@@ -4946,6 +4950,11 @@ var presentTables = Set{Rules: []*Rule{
 		{Name: "sed", Is: true},
 		{Name: "yq", Is: true},
 	}, Slots: []uint16{7, 0, 0, 6, 4, 0, 0, 2, 5, 0, 0, 0, 0, 0, 1, 3}}},
+	{Name: "folder-searchers", Is: Dict[bool]{Entries: []Entry[bool]{
+		{Name: "ack", Is: true},
+		{Name: "ag", Is: true},
+		{Name: "rg", Is: true},
+	}, Slots: []uint16{0, 2, 1, 0, 0, 0, 3, 0}}},
 	{Name: "git-hosts", Is: Dict[bool]{Entries: []Entry[bool]{
 		{Name: "gh", Is: true},
 		{Name: "glab", Is: true},
@@ -4999,6 +5008,11 @@ var presentTables = Set{Rules: []*Rule{
 		{Name: "sh", Is: true},
 		{Name: "shred", Is: true},
 	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 4, 2, 8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 6, 10, 0, 0, 0, 0, 5, 0, 0, 9, 1}}},
+	{Name: "greps", Is: Dict[bool]{Entries: []Entry[bool]{
+		{Name: "egrep", Is: true},
+		{Name: "fgrep", Is: true},
+		{Name: "grep", Is: true},
+	}, Slots: []uint16{1, 3, 0, 0, 0, 2, 0, 0}}},
 	{Name: "http-clients", Is: Dict[bool]{Entries: []Entry[bool]{
 		{Name: "Invoke-RestMethod", Is: true},
 		{Name: "Invoke-WebRequest", Is: true},
@@ -5694,6 +5708,14 @@ var presentTables = Set{Rules: []*Rule{
 		{Name: "xdg-open", Is: true},
 		{Name: "zed", Is: true},
 	}, Slots: []uint16{0, 38, 0, 0, 7, 0, 0, 3, 16, 0, 0, 35, 0, 0, 0, 6, 0, 0, 0, 0, 0, 23, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 22, 0, 5, 40, 0, 0, 0, 26, 0, 0, 24, 0, 0, 28, 33, 0, 0, 0, 0, 0, 0, 0, 19, 37, 0, 0, 12, 20, 25, 36, 8, 27, 21, 11, 32, 0, 46, 0, 0, 0, 0, 0, 2, 13, 30, 39, 31, 0, 0, 45, 10, 29, 15, 43, 0, 42, 0, 47, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 34, 0, 4, 49, 0, 44, 9, 48, 14, 41, 0, 17, 0, 0}}},
+	{Name: "printers-of-what-is-fetched", Is: Dict[bool]{Entries: []Entry[bool]{
+		{Name: "curl", Is: true},
+		{Name: "fetch", Is: true},
+		{Name: "http", Is: true},
+		{Name: "https", Is: true},
+		{Name: "xh", Is: true},
+		{Name: "xhs", Is: true},
+	}, Slots: []uint16{0, 0, 4, 2, 0, 3, 0, 0, 0, 0, 6, 1, 0, 5, 0, 0}}},
 	{Name: "programs-that-powershell-renames", Is: Dict[bool]{Entries: []Entry[bool]{
 		{Name: "cat", Is: true},
 		{Name: "clear", Is: true},
@@ -5888,6 +5910,14 @@ var presentTables = Set{Rules: []*Rule{
 		{Name: "ssh", Is: true},
 		{Name: "stuff", Is: true},
 	}, Slots: []uint16{0, 9, 10, 0, 0, 0, 0, 0, 0, 0, 4, 7, 0, 0, 0, 0, 0, 11, 3, 2, 8, 0, 0, 0, 1, 6, 0, 0, 5, 12, 0, 0}}},
+	{Name: "savers-of-what-is-fetched", Is: Dict[bool]{Entries: []Entry[bool]{
+		{Name: "aria2c", Is: true},
+		{Name: "axel", Is: true},
+		{Name: "rsync", Is: true},
+		{Name: "scp", Is: true},
+		{Name: "sftp", Is: true},
+		{Name: "wget", Is: true},
+	}, Slots: []uint16{0, 0, 6, 0, 0, 2, 0, 1, 5, 4, 3, 0, 0, 0, 0, 0}}},
 	{Name: "script-runners", Is: Dict[bool]{Entries: []Entry[bool]{
 		{Name: "Rscript", Is: true},
 		{Name: "ash", Is: true},
@@ -6660,7 +6690,7 @@ var presentTables = Set{Rules: []*Rule{
 		{Name: "WRAPPER", Is: true},
 		{Name: "XVFB", Is: true},
 	}, Slots: []uint16{0, 0, 0, 0, 8, 10, 0, 11, 9, 4, 6, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 7, 3, 0, 0, 0}}},
-}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 0, 9, 16, 0, 39, 53, 50, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 47, 0, 0, 26, 0, 91, 0, 0, 0, 82, 0, 0, 0, 0, 0, 0, 0, 0, 62, 0, 0, 0, 0, 48, 3, 32, 56, 76, 0, 0, 74, 0, 0, 0, 0, 79, 0, 0, 0, 0, 0, 35, 0, 0, 38, 0, 40, 0, 0, 0, 99, 0, 34, 0, 0, 10, 12, 20, 52, 77, 96, 0, 0, 0, 55, 28, 0, 41, 2, 0, 30, 0, 0, 0, 63, 75, 83, 88, 0, 0, 0, 0, 29, 0, 0, 0, 13, 78, 0, 86, 0, 0, 80, 0, 89, 94, 36, 14, 64, 7, 0, 51, 0, 0, 0, 25, 61, 0, 0, 0, 0, 0, 0, 11, 0, 72, 95, 0, 0, 0, 0, 0, 0, 0, 60, 5, 21, 68, 0, 65, 0, 45, 59, 87, 0, 0, 0, 0, 0, 23, 58, 0, 84, 0, 0, 0, 54, 0, 0, 0, 0, 90, 0, 4, 17, 15, 33, 37, 42, 8, 97, 0, 0, 0, 0, 71, 0, 0, 0, 0, 69, 0, 0, 0, 0, 0, 0, 0, 0, 0, 67, 0, 0, 0, 0, 27, 6, 0, 0, 22, 57, 0, 0, 49, 1, 44, 66, 93, 0, 0, 85, 0, 46, 0, 0, 0, 0, 0, 73, 0, 70, 0, 31, 0, 18, 81, 0, 92, 98, 0, 0, 0, 0, 0, 0, 0, 0, 19, 43, 0}}, Variables: Dict[*variable]{Entries: []Entry[*variable]{
+}, Slots: []uint16{0, 0, 0, 0, 0, 0, 30, 0, 9, 16, 0, 41, 55, 52, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 26, 0, 49, 0, 0, 27, 0, 95, 0, 0, 0, 86, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 50, 3, 34, 58, 80, 69, 0, 78, 0, 0, 0, 0, 83, 0, 0, 0, 0, 0, 37, 0, 0, 40, 0, 42, 0, 0, 0, 103, 0, 36, 0, 0, 10, 12, 20, 54, 81, 100, 0, 0, 0, 57, 29, 0, 43, 2, 0, 32, 0, 0, 0, 65, 79, 87, 92, 0, 0, 0, 0, 31, 0, 0, 0, 13, 82, 0, 90, 0, 0, 84, 0, 93, 98, 38, 14, 66, 7, 0, 53, 0, 0, 0, 25, 63, 0, 0, 0, 0, 0, 0, 11, 0, 75, 99, 0, 0, 0, 0, 77, 0, 0, 62, 5, 21, 71, 0, 67, 0, 47, 61, 91, 0, 0, 0, 0, 0, 23, 60, 0, 88, 0, 0, 0, 56, 0, 0, 0, 0, 94, 0, 4, 17, 15, 35, 39, 44, 8, 101, 0, 0, 0, 0, 74, 0, 0, 0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70, 0, 0, 0, 0, 28, 6, 0, 0, 22, 59, 0, 0, 51, 1, 46, 68, 97, 0, 0, 89, 0, 48, 0, 0, 0, 0, 0, 76, 0, 73, 0, 33, 0, 18, 85, 0, 96, 102, 0, 0, 0, 0, 0, 0, 0, 0, 19, 45, 0}}, Variables: Dict[*variable]{Entries: []Entry[*variable]{
 	{Name: "ANSIBLE_BECOME_EXE", Is: &row2b3f0ffd60a0},
 	{Name: "ANSIBLE_BECOME_PASSWORD_FILE", Is: &rowc7592913adcf},
 	{Name: "ANSIBLE_PIPELINING_COMMAND", Is: &row811e843e334a},

@@ -85,7 +85,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	transforms(e, sh, v)
 	outputFile(sh, v)
 	downloads(e, sh, v, f)
-	if fetches && savesAll(v) { // what it fetches goes to a file
+	if fetches && savesAll(e, v) { // what it fetches goes to a file
 		return act.Flow{Known: true}
 	}
 	return f
@@ -145,7 +145,7 @@ func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
 			taint |= e.ReadFile(sh, v.Redirs[i].File).Taint
 		}
 	}
-	if findsKeys(v) {
+	if findsKeys(e, v) {
 		taint |= act.FromSecret
 	}
 	return taint
@@ -200,7 +200,7 @@ var printsObject = []string{"s3 cp", "cp", "cat", "storage cp", "storage cat", "
 var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomize"}
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
-func savesAll(v *act.Invocation) bool {
+func savesAll(e *interp.Env, v *act.Invocation) bool {
 	saved := 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
@@ -213,13 +213,7 @@ func savesAll(v *act.Invocation) bool {
 			return true
 		}
 	}
-	switch v.Exe {
-	case "wget", "aria2c", "axel", "scp", "rsync", "sftp":
-		return true
-	case "curl", "http", "https", "xh", "xhs", "fetch":
-		return saved > 0 && saved >= addresses(v)
-	}
-	return false
+	return e.In("savers-of-what-is-fetched", v.Exe) || e.In("printers-of-what-is-fetched", v.Exe) && saved > 0 && saved >= addresses(v)
 }
 
 // addresses counts the operands that may be one.
@@ -339,14 +333,8 @@ func fetchesNothing(v *act.Invocation) bool {
 }
 
 // findsKeys: a search through folders for what only a credential looks like prints credentials.
-func findsKeys(v *act.Invocation) bool {
-	switch v.Exe {
-	case "rg", "ag", "ack":
-	case "grep", "egrep", "fgrep":
-		if !v.Has("-r") && !v.Has("-R") && !v.Has("--recursive") {
-			return false
-		}
-	default:
+func findsKeys(e *interp.Env, v *act.Invocation) bool {
+	if !e.In("folder-searchers", v.Exe) && !(e.In("greps", v.Exe) && (v.Has("-r") || v.Has("-R") || v.Has("--recursive"))) {
 		return false
 	}
 	return slices.ContainsFunc(v.Argv, func(w act.Word) bool {

@@ -1,7 +1,9 @@
 package interp
 
 import (
+	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -56,6 +58,20 @@ func (sh *Process) Fork() *Process {
 	sub := *sh
 	sub.Vars, sub.Funcs, sub.Aliases = maps.Clone(sh.Vars), maps.Clone(sh.Funcs), maps.Clone(sh.Aliases)
 	return &sub
+}
+
+// Enter makes a folder the one that the process works in.
+func (sh *Process) Enter(w act.Word) {
+	switch t := w.Text; {
+	case !w.Known():
+		sh.Cwd = string(scan.Hole)
+	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
+		sh.Cwd = path.Clean(t)
+	case t == "-":
+		sh.Cwd = ""
+	default:
+		sh.Cwd = path.Join(cmp.Or(sh.Cwd, sh.Env.Context.Cwd, "."), t)
+	}
 }
 
 // Join is the output of two commands, one after the other.

@@ -1,7 +1,6 @@
 package posix
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,11 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	subscripts(sh, v)
 	switch v.Exe {
 	case "cd", "pushd", "chdir":
-		chdir(sh, v)
+		to := act.Word{Text: "~", At: -1}
+		if len(v.Operands) > 0 {
+			to = v.Operands[0]
+		}
+		sh.Enter(to)
 	case "export", "declare", "typeset", "local", "readonly":
 		exported(sh, v)
 		return act.Flow{}, len(v.Operands) > 0
@@ -196,30 +199,5 @@ func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string
 func setParams(sh *interp.Process, v *act.Invocation) {
 	if v.After >= 0 {
 		sh.Params = v.Operands[min(v.After, len(v.Operands)):]
-	}
-}
-
-func chdir(sh *interp.Process, v *act.Invocation) {
-	if len(v.Operands) == 0 {
-		sh.Cwd = "~"
-		return
-	}
-	w := v.Operands[0]
-	switch t := w.Text; {
-	case !w.Known():
-		sh.Cwd = string(scan.Hole)
-	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
-		sh.Cwd = path.Clean(t)
-	case t == "-":
-		sh.Cwd = ""
-	default:
-		at := sh.Cwd
-		if at == "" {
-			at = sh.Env.Context.Cwd
-		}
-		if at == "" {
-			at = "."
-		}
-		sh.Cwd = path.Join(at, t)
 	}
 }

@@ -443,6 +443,7 @@ var (
 	ruleConsent  = ownRule{actionrisk.Critical, "hook.own-consent", "Gives this guard's consent in the user's place", "ask the user to run it in a terminal of their own"}
 	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and what is typed into it later is not shown to this guard", "give it the command to run, as in sh -c 'COMMAND'"}
 	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop the one process that you mean by its number"}
+	ruleTyped    = ownRule{actionrisk.High, "hook.typed-answer", "Types an answer into another terminal, which may give an agent's or this guard's consent", "let the user answer there"}
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
@@ -454,11 +455,14 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 		}
 	}
 	changes, known := false, true
+	left := slices.ContainsFunc(trace.Uses, func(u actionrisk.Use) bool { return leavesSettings(&u) })
 	for i := range trace.Uses {
 		u := &trace.Uses[i]
 		add(ruleConsent, consents(u))
 		add(ruleSettings, f.touches(u, cwd) || f.mounts(u, cwd) || switchesOff(u))
-		add(ruleLaunch, launchesUnguarded(u, command))
+		add(ruleLaunch, launchesUnguarded(u, command, left))
+		add(ruleConsent, typesText(u) && consentText.MatchString(wordsText(u)))
+		add(ruleTyped, typesText(u) && typesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && typesInText.MatchString(wordsText(u)))
 		if !u.Proven && !u.Carries && !u.Remote && !slices.Contains(makes, u.Program) && !(u.Program == "git" && keepsWords(u)) {
 			changes = true
 			for _, w := range u.Words {
@@ -470,6 +474,7 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	for _, t := range trace.Texts {
 		add(ruleSettings, programText(t.Language) && guardNamed.MatchString(t.Text))
 		add(ruleConsent, programText(t.Language) && consentText.MatchString(t.Text))
+		add(ruleTyped, programText(t.Language) && typesInText.MatchString(t.Text))
 	}
 	if changes {
 		add(ruleSettings, !known && guardNamed.MatchString(command) || asksForProgram.MatchString(command))

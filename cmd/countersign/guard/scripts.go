@@ -63,7 +63,7 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 
 // readWanted reads files that are not known yet; false if there are none.
 func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) (more bool) {
-	for _, name := range wanted {
+	for _, name := range g.expanded(wanted, cwd) {
 		if _, known := files[name]; known || len(files) >= maxScripts {
 			continue
 		}
@@ -78,6 +78,24 @@ func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) 
 		files[name], more = g.withIncludes(string(text), place, cwd), true
 	}
 	return more
+}
+
+// expanded are names with the files in the place of patterns, as they are named from cwd.
+func (g Guard) expanded(names []string, cwd string) (out []string) {
+	for _, name := range names {
+		if !strings.ContainsAny(name, "*?[") {
+			out = append(out, name)
+			continue
+		}
+		found, _ := filepath.Glob(g.Account.place(cwd, name))
+		for _, file := range found[:min(len(found), maxScripts)] {
+			if rel, err := filepath.Rel(g.Account.place(cwd, "."), file); err == nil && !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") {
+				file = rel
+			}
+			out = append(out, file)
+		}
+	}
+	return out
 }
 
 // includes finds the lines of a Makefile or a justfile that stand for the text of other files.

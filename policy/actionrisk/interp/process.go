@@ -60,17 +60,29 @@ func (sh *Process) Fork() *Process {
 	return &sub
 }
 
-// Enter makes a folder the one that the process works in.
+// Enter makes a folder the one that the process works in: "" is the action's own, and one
+// below it is named as it is seen from there.
 func (sh *Process) Enter(w act.Word) {
-	switch t := w.Text; {
+	own, t := sh.Env.Context.Cwd, w.Text
+	switch {
 	case !w.Known():
 		sh.Cwd = string(scan.Hole)
-	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
-		sh.Cwd = path.Clean(t)
+		return
 	case t == "-":
 		sh.Cwd = ""
+		return
+	case startsAtRoot(t):
+		t = path.Clean(t)
+	case sh.Cwd != "" && (startsAtRoot(sh.Cwd) || sh.Cwd[0] == scan.Hole):
+		t = path.Join(sh.Cwd, t)
 	default:
-		sh.Cwd = path.Join(cmp.Or(sh.Cwd, sh.Env.Context.Cwd, "."), t)
+		t = path.Join(cmp.Or(own, "."), sh.Cwd, t)
+	}
+	if sh.Cwd = t; own != "" && !sh.Remote {
+		sh.Cwd = strings.TrimPrefix(strings.TrimPrefix(t, own), "/")
+		if t != own && !strings.HasPrefix(t, own+"/") {
+			sh.Cwd = t
+		}
 	}
 }
 

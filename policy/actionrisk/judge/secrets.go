@@ -180,7 +180,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			w.Text = rest
 		}
 		w.Text = strings.TrimPrefix(w.Text, "if=")
-		f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
+		f, own := e.Files[e.Key(it.Inv.Cwd, w.Text)]
 		if own {
 			return f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" // a copy
 		}
@@ -190,7 +190,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		return e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Taint&fromSecrets != 0 || e.Within(it.Inv.Cwd, w) != 0
+		return e.Files[e.Key(it.Inv.Cwd, w.Text)].Taint&fromSecrets != 0 || e.Within(it.Inv.Cwd, w) != 0
 	})
 }
 
@@ -404,6 +404,7 @@ func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			named = append(named, h)
 		}
 	}
+	named = append(named, detours(it.Inv)...)
 	return first(arguments(it), func(w act.Word) bool {
 		for _, t := range tokenHome {
 			mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
@@ -413,6 +414,22 @@ func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		}
 		return false
 	})
+}
+
+// detours are the hosts that a request goes to instead of the one in its address: by
+// options of curl, or by the variables that name a proxy.
+func detours(v *act.Invocation) (out []string) {
+	for _, w := range append(v.Values("--connect-to"), v.Values("--resolve")...) {
+		if parts := strings.Split(w.Text, ":"); len(parts) > 2 && parts[2] != "" {
+			out = append(out, parts[2])
+		}
+	}
+	for _, a := range v.Env {
+		if _, h, _, ok := hosts.Split(a.Value.Text); ok && strings.HasSuffix(strings.ToLower(a.Name), "_proxy") {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // sendsInput: the program sends its standard input away.
@@ -444,7 +461,7 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		if !ok {
 			continue
 		}
-		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]; f.Taint&fromSecrets != 0 || !own && e.Within(it.Inv.Cwd, w) != 0 {
+		if f, own := e.Files[e.Key(it.Inv.Cwd, w.Text)]; f.Taint&fromSecrets != 0 || !own && e.Within(it.Inv.Cwd, w) != 0 {
 			return w, true
 		}
 		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 || c&paths.IsAccounts != 0 {
@@ -577,7 +594,7 @@ func socatReads(kind, rest, whole string) []string {
 
 // secretHere: the file holds credentials, or the command itself put secrets into it.
 func secretHere(e *interp.Env, it *act.Item, name string) bool {
-	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
+	return e.Files[e.Key(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
 // password: the value of an option for passwords is written out. Its word is not

@@ -38,7 +38,6 @@ func runOther(sh *interp.Process) {
 		i = runString(sh, i, end, starts, feeds)
 	}
 	sendsSecret(sh)
-	deletesHome(sh)
 	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		runTcl(sh)
 	}

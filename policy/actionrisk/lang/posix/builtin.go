@@ -140,8 +140,11 @@ func sourced(sh *interp.Process, v *act.Invocation) {
 	}
 	if len(v.Operands) > 0 {
 		sh.Env.Want(sh, v.Operands[0].Text)
-		f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
+		f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, v.Operands[0].Text)]
 		name := v.Operands[0]
+		if !ok && name.Glob {
+			f, ok = sh.Env.WrittenFile(sh, name.Text)
+		}
 		sh.Env.Sourced = sh.Env.Sourced || !ok && name.Known() && name.Taint == 0 && sh.Env.ClassOf(name, sh.Cwd)&(paths.IsTemp|paths.IsOutside|paths.IsDynamic) == 0
 		if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
 			v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1

@@ -176,6 +176,8 @@ func listing(v *act.Invocation) act.Flow {
 	if v.Exe != "ls" {
 		w = foundBy(v)
 		w.Span = v.Argv[0].Span
+	} else if len(v.Operands) == 1 && v.Operands[0].Glob {
+		w.Text = v.Operands[0].Text
 	} else if len(v.Operands) == 1 {
 		w.Text = strings.TrimSuffix(v.Operands[0].Text, "/") + "/*"
 	}

@@ -217,7 +217,7 @@ func printf(v *act.Invocation) act.Flow {
 	}
 	w, texts := args[0], make([]string, len(args)-1)
 	for i, a := range args[1:] {
-		texts[i], w.Taint = a.Text, w.Taint|a.Taint
+		texts[i], w.Taint, w.Var = a.Text, w.Taint|a.Taint, cmp.Or(w.Var, a.Var)
 	}
 	format := w.Text
 	text, used := scan.Format(format, texts, "", true)

@@ -64,6 +64,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
 	"awsplain":           plainAWS,      // an AWS call that no other rule is about
 	"awssecret":          awsSecret,     // the value is shown in the clear
+	"test-database":      testDatabase,  // a database of tests, by its name
 	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command itself added
 	"answered-yes":       answeredYes,   // its questions are answered by a pipe
 	"first-remote":       firstRemote,   // the remote of a git push

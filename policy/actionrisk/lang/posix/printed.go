@@ -78,6 +78,12 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		f.Taint = 0
 	default:
 		f.Taint = act.FromNetwork
+		if len(v.Operands) == 1 && slices.ContainsFunc(e.Groups["installers"], func(p string) bool {
+			rest, ok := strings.CutPrefix(v.Operands[0].Text, p)
+			return ok && (rest == "" || rest[0] == '/' || p[len(p)-1] == '/')
+		}) {
+			f.Via = "installer"
+		}
 	}
 	if unpacks(v) {
 		f.Taint |= act.FromDecoder

@@ -1,5 +1,6 @@
-# The service in a container: one static binary, nobody's root, nothing to write.
-# It needs DATABASE_URL; there is no PostgreSQL inside.
+# The service in a container: static binaries, a user without rights, nothing to write.
+# It needs DATABASE_URL; there is no PostgreSQL inside. /fanout is the program that
+# publishes every event to a broker: docker run --entrypoint /fanout …
 #
 #   docker build -t countersign .
 #   docker run --read-only -e DATABASE_URL=… -e BASE_URL=https://… -p 8080:8080 countersign
@@ -15,10 +16,10 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags='-s -w -buildid=' -o /countersign ./cmd/countersign
+    go build -trimpath -ldflags='-s -w -buildid=' -o / ./cmd/countersign ./cmd/fanout
 
 FROM ${BASE}
-COPY --from=build /countersign /countersign
+COPY --from=build /countersign /fanout /
 USER 65532:65532
 # All addresses: a container's loopback is nobody's. Metrics have a port of their own
 # that only the inside of the network should reach.

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 )
 
 var issueAccountKey = &operation{
@@ -16,14 +18,14 @@ var issueAccountKey = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		issued, err := s.app.IssueAccountKey(c.request.Context(), c.Session.Customer)
 		return reply{value: freeKey{
-			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
-			ResetsAt: commands.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
+			ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
 		}}, err
 	},
 }
 
 type accountKeyList struct {
-	Keys []commands.AccountKey `json:"keys"`
+	Keys []accounts.AccountKey `json:"keys"`
 	paged
 }
 
@@ -36,7 +38,7 @@ var listAccountKeys = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		list, page, err := pageOf(c.request.URL.RawQuery, list, func(k commands.AccountKey) string { return k.KeyID })
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(k accounts.AccountKey) string { return k.KeyID })
 		return reply{value: accountKeyList{list, page}}, err
 	},
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
 )
 
 // An agent that a subscriber has claimed spends its credit first, and what that
@@ -12,7 +12,7 @@ import (
 func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
-	r, err := u.site.app.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer"})
+	r, err := u.site.app.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "buyer"})
 	if err != nil {
 		t.Fatal(err)
 	}

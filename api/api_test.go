@@ -36,18 +36,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -91,7 +97,7 @@ type setup struct {
 	noVault      bool   // neither
 	rateLimit    bool
 	dev          bool             // x402 settles in the ledger alone
-	settler      commands.Settler // of x402 otherwise; nil: off
+	settler      payments.Settler // of x402 otherwise; nil: off
 	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
 	archive      checkpoint.Files // where old payloads lie; nil: not named
 	tracer       pgx.QueryTracer  // of the database's statements; nil: none
@@ -131,12 +137,13 @@ func startNode(t *testing.T, s setup) *node {
 			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
-	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: s.archive})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer, Archive: archive.NewReader(s.archive)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	n.app = &commands.App{Ledger: l, Clock: now, TokenKeys: []ed25519.PrivateKey{testTokenKey}}
+	n.app = commands.New(&ground.Ground{Ledger: l, Clock: now})
+	n.app.TokenKeys = []ed25519.PrivateKey{testTokenKey}
 	if n.app.Products, err = catalog.Default(); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +211,7 @@ func (n *node) keys(s setup) {
 	if s.noVault {
 		return
 	}
-	if n.app.Vault, err = n.app.Ledger.OpenVault(n.t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	if n.app.Vault, err = vault.Open(n.t.Context(), n.app.Ledger, bytes.Repeat([]byte{3}, 32)); err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { n.verify() })
@@ -213,7 +220,7 @@ func (n *node) keys(s setup) {
 // verify checks the whole chain, as every test of an append does at its end.
 func (n *node) verify() {
 	n.t.Helper()
-	report, err := n.app.Ledger.VerifyDatabase(context.Background(), nil)
+	report, err := audit.Ledger(context.Background(), n.app.Ledger, nil)
 	if err != nil {
 		n.t.Errorf("verify: %v", err)
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -72,7 +73,7 @@ func (n *node) resolve(orgID, decisionID string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	var owner commands.Principal
+	var owner organizations.Principal
 	if owner, err = n.app.SessionPrincipal(ctx, orgID, members[0].MemberID, n.app.Clock()); err == nil {
 		_, err = n.app.Approve(ctx, owner, decisionID, assurance.ApprovalInput{Verdict: assurance.VerdictApproved, Reason: "known supplier"})
 	}

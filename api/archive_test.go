@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
@@ -69,12 +70,12 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.app.Ledger.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: heads, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
+	if err := keeper.Start(ctx, n.app.Ledger, keeper.Options{Signer: heads, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
 		func() string { return n.app.NewID("evt_") }); err != nil {
 		t.Fatal(err)
 	}
-	n.app.Ledger.Partition(0).Covered(ctx, n.head())
-	moved, err := n.app.Ledger.Archive(ctx, ledger.Archiving{OwnerURL: n.db.OwnerURL, Files: folder, Signer: n.app.Signer, Before: time.Now().Add(time.Hour), Events: 1})
+	keeper.Covered(ctx, n.app.Ledger.Partition(0), n.head())
+	moved, err := archive.Move(ctx, n.app.Ledger, archive.Options{OwnerURL: n.db.OwnerURL, Files: folder, Signer: n.app.Signer, Before: time.Now().Add(time.Hour), Events: 1})
 	if err != nil || moved < n.head()-2 {
 		t.Fatalf("%d events were archived, %v", moved, err)
 	}

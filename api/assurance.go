@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -59,7 +61,7 @@ var decide = &operation{
 	summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
 		"needs_review waits for a person: GET /api/assurance/decisions/{decisionId}/approval is 404 until one has said approved or rejected; act on approved before its validUntil. " +
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
-	access: credential.WithRight(commands.RightDecide), input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
+	access: credential.WithRight(organizations.RightDecide), input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
 	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
 	success: http.StatusCreated, replays: true, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -80,7 +82,7 @@ var decide = &operation{
 
 // signed answers 201 for a new record and 200 for a stored one, with the same
 // octets.
-func signed(r commands.Recorded, err error) (reply, error) {
+func signed(r decisions.Recorded, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
@@ -101,7 +103,7 @@ func enveloped(e seal.Envelope) (reply, error) {
 var bindReceipt = &operation{
 	id: "assurance_bind_receipt", method: http.MethodPost, path: "/api/assurance/receipts",
 	summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
-	access:  credential.WithRight(commands.RightReceipt), input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
+	access:  credential.WithRight(organizations.RightReceipt), input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
 	example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
 	success: http.StatusCreated, replays: true, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -117,7 +119,7 @@ var bindReceipt = &operation{
 var approve = &operation{
 	id: "assurance_approve", method: http.MethodPost, path: "/api/assurance/decisions/{decisionId}/approval",
 	summary: "A person's signed verdict about a decision that needs a review: once per decision, not by who asked for it, valid for 15 minutes.",
-	access:  credential.WithRight(commands.RightApprove), input: reflect.TypeFor[assurance.ApprovalInput](), parses: true, output: reflect.TypeFor[signedApproval](),
+	access:  credential.WithRight(organizations.RightApprove), input: reflect.TypeFor[assurance.ApprovalInput](), parses: true, output: reflect.TypeFor[signedApproval](),
 	example: `{"verdict":"approved","reason":"Known supplier, amount agreed."}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -139,7 +141,7 @@ var getApproval = recordOperation("assurance_get_approval", "/api/assurance/deci
 var getStanding = &operation{
 	id: "assurance_get_standing", method: http.MethodGet, path: "/api/assurance/decisions/{decisionId}/standing",
 	summary: "Whether a decision may be acted on now: an emergency stop, or another policy that denies the action, ends the allows and approvals that were given before it. Ask just before executing.",
-	access:  credential.WithRight(commands.RightRead), output: reflect.TypeFor[commands.Standing](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightRead), output: reflect.TypeFor[decisions.Standing](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		standing, err := s.app.Standing(c.request.Context(), c.Principal, c.vars["decisionId"])
 		return reply{value: standing, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
@@ -149,7 +151,7 @@ var getStanding = &operation{
 func recordOperation(id, path, summary, eventType string, output reflect.Type) *operation {
 	return &operation{
 		id: id, method: http.MethodGet, path: path, summary: summary,
-		access: credential.WithRight(commands.RightRead), output: output, errors: []int{401, 403, 404, 503},
+		access: credential.WithRight(organizations.RightRead), output: output, errors: []int{401, 403, 404, 503},
 		run: func(s *Server, c *call) (reply, error) { return s.record(c, c.vars["decisionId"], eventType) },
 	}
 }
@@ -165,7 +167,7 @@ func (s *Server) record(c *call, decisionID, eventType string) (reply, error) {
 var getReceipt = &operation{
 	id: "assurance_get_receipt", method: http.MethodGet, path: "/api/assurance/receipts/{receiptId}",
 	summary: "A recorded receipt, as it was signed.",
-	access:  credential.WithRight(commands.RightRead), output: reflect.TypeFor[signedReceipt](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightRead), output: reflect.TypeFor[signedReceipt](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		decisionID, err := s.projections.DecisionOfReceipt(c.request.Context(), c.Principal.OrgID, c.vars["receiptId"])
 		if err != nil {
@@ -182,7 +184,7 @@ var assuranceHistory = &operation{
 		{"limit", "How many at once; out of range it is clamped, malformed it is 25.", object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
 		{"cursor", "nextCursor of the page before.", object{"type": "string", "maxLength": 200}},
 	},
-	access: credential.WithRight(commands.RightRead), output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
+	access: credential.WithRight(organizations.RightRead), output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var actors []string
 		if c.Principal.OwnOnly() {

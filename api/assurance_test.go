@@ -9,10 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -27,7 +31,7 @@ const (
 type tenant struct {
 	site     *site
 	orgID    string
-	operator commands.Principal
+	operator organizations.Principal
 	token    string
 }
 
@@ -42,7 +46,7 @@ func newTenant(t *testing.T, s *site, plan, owner string) *tenant {
 		t.Fatal(err)
 	}
 	n.activate(t, activePolicy)
-	issued, err := s.app.IssueToken(t.Context(), n.operator, commands.TokenOrder{})
+	issued, err := s.app.IssueToken(t.Context(), n.operator, organizations.TokenOrder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +146,7 @@ func (s *site) valid(t testing.TB, envelope string) bool {
 
 func clean(t *testing.T, s *site) {
 	t.Helper()
-	report, err := s.app.Ledger.VerifyDatabase(t.Context(), nil)
+	report, err := audit.Ledger(t.Context(), s.app.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}
@@ -263,7 +267,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readOnly, err := s.app.IssueToken(t.Context(), n.operator, commands.TokenOrder{Scopes: []string{commands.ScopeRead}})
+	readOnly, err := s.app.IssueToken(t.Context(), n.operator, organizations.TokenOrder{Scopes: []string{organizations.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +336,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := s.app.IssueToken(t.Context(), operator, commands.TokenOrder{})
+	issued, err := s.app.IssueToken(t.Context(), operator, organizations.TokenOrder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,14 +539,14 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
 	// Another process changes it: this one must hear of it in both directions.
-	elsewhere := &commands.App{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault}
-	change := func(c commands.OrganizationChange) {
+	elsewhere := commands.New(&ground.Ground{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault})
+	change := func(c organizations.OrganizationChange) {
 		t.Helper()
 		if _, err := elsewhere.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(commands.OrganizationChange{State: commands.StateLapsed, Reason: "unpaid"})
+	change(organizations.OrganizationChange{State: organizations.StateLapsed, Reason: "unpaid"})
 	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization plan required") // a replay, too
 	n.decide(t, decisionBody("k2", weather)).want(t, 403, "organization plan required")
 	n.send(t, "/api/assurance/receipts", "{}").want(t, 403, "organization plan required")
@@ -552,11 +556,11 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	if a := n.send(t, "/api/assurance/decisions/"+d.Record.DecisionID, ""); a.status != 200 || a.body != first.body {
 		t.Errorf("a decision of a lapsed plan: %d %s", a.status, a.body)
 	}
-	change(commands.OrganizationChange{State: commands.StateSuspended, Reason: "abuse"})
+	change(organizations.OrganizationChange{State: organizations.StateSuspended, Reason: "abuse"})
 	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization is suspended")
 	n.send(t, "/api/assurance/history", "").want(t, 403, "organization is suspended")
 	n.decide(t, decisionBody("k3", weather)).want(t, 403, "organization is suspended")
-	change(commands.OrganizationChange{State: commands.StateActive, Reason: "paid"})
+	change(organizations.OrganizationChange{State: organizations.StateActive, Reason: "paid"})
 	if a := n.decide(t, decisionBody("k", weather)); a.status != 200 || a.body != first.body {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

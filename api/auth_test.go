@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 )
 
 // client is a registered agent.
@@ -173,7 +174,7 @@ func TestTokenIsAskedForInEachWay(t *testing.T) {
 		"resource":        n.form(o.path, c, with("resource", n.url)),
 		"resource of MCP": n.form(o.path, c, with("resource", n.url+"/mcp")),
 		"resource, slash": n.form(o.path, c, with("resource", n.url+"/")),
-		"every scope":     n.form(o.path, c, with("scope", strings.Join(commands.AgentScopes, " "))),
+		"every scope":     n.form(o.path, c, with("scope", strings.Join(accounts.AgentScopes, " "))),
 		"other members":   n.form(o.path, c, with("audience", "x", "audience", "y")),
 		"an empty member": n.form(o.path, c, with("scope", "")),
 	} {
@@ -348,7 +349,7 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 		}
 	}
 	n.refused(n.claim(append([]string{"Cookie", eve}, bearer...)...), 409, "already_claimed", "")
-	all := strings.Join(commands.AgentScopes, " ")
+	all := strings.Join(accounts.AgentScopes, " ")
 	scopes := func(token string) string {
 		t.Helper()
 		agent, err := n.app.AuthenticateAgent(t.Context(), token)
@@ -406,7 +407,7 @@ func TestScopeByEndpoint(t *testing.T) {
 		if changes := op.method != http.MethodGet && op.access.Kind != credential.AnyCustomer; changes != (foreign.status == 403 && strings.Contains(string(foreign.body), "cross-origin")) {
 			t.Errorf("%s from another site: %v", op.id, foreign)
 		}
-		for _, scope := range commands.AgentScopes {
+		for _, scope := range accounts.AgentScopes {
 			// With a credential in a header the cookie does not count.
 			a := call("Authorization", "Bearer "+n.token(c, scope), "Cookie", cookie)
 			got := a.header.Get("WWW-Authenticate")
@@ -460,7 +461,7 @@ func TestAccessTokensOfOthersAreRefusedEverywhere(t *testing.T) {
 	claims := jwt.MapClaims{"iss": n.url, "aud": n.url, "sub": c.id, "client_id": c.id, "jti": "atk_1", "iat": n.clock.Now().Unix(), "exp": n.clock.Now().Unix() + 60, "scope": "catalog:read"}
 	sign := func(method jwt.SigningMethod, key any) string {
 		token := jwt.NewWithClaims(method, claims)
-		token.Header["typ"], token.Header["kid"] = "at+jwt", commands.TokenKeyID(testTokenKey)
+		token.Header["typ"], token.Header["kid"] = "at+jwt", accounts.TokenKeyID(testTokenKey)
 		text, err := token.SignedString(key)
 		if err != nil {
 			t.Fatal(err)
@@ -615,7 +616,7 @@ func TestJWKSHoldsTheKeysOfTokens(t *testing.T) {
 			t.Errorf("%v", k)
 		}
 	}
-	want := map[any]any{n.app.Signer.KeyID(): "record", commands.TokenKeyID(testTokenKey): "access_token"}
+	want := map[any]any{n.app.Signer.KeyID(): "record", accounts.TokenKeyID(testTokenKey): "access_token"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -723,7 +724,7 @@ func TestRequestsOfAuthMDWork(t *testing.T) {
 			t.Errorf("step %d is not %s", i+1, step)
 		}
 	}
-	for _, scope := range commands.AgentScopes {
+	for _, scope := range accounts.AgentScopes {
 		if !strings.Contains(string(a.body), "| `"+scope+"` | "+scopeMeanings[scope]+" |\n") {
 			t.Errorf("%s is not explained", scope)
 		}

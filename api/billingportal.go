@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -25,14 +27,14 @@ var getBillingPortal = &operation{
 	run: func(*Server, *call) (reply, error) {
 		return reply{value: portalTerms{
 			"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
-			true, commands.ScopeBilling}}, nil
+			true, accounts.ScopeBilling}}, nil
 	},
 }
 
 var openBillingPortal = &operation{
 	id: "open_billing_portal", method: http.MethodPost, path: "/api/billing-portal",
 	summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
-	access:  credential.WithScope(commands.ScopeBilling), input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
+	access:  credential.WithScope(accounts.ScopeBilling), input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
 	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		url, err := s.billingPortal(c.request.Context(), c.Customer)
@@ -67,7 +69,7 @@ func (s *Server) resync(ctx context.Context, customer string) (learnt bool) {
 		if err != nil || !s.rates.allow(toResync, id) {
 			break
 		}
-		from := commands.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}
+		from := store.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}
 		var provider string
 		var fact events.SubscriptionUpdated
 		if provider, fact, err = s.checkout.Subscription(ctx, id); err == nil {

@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/policy"
 )
 
@@ -44,10 +45,10 @@ func (s *seat) leave() {
 }
 
 var (
-	errNoSeat   = policy.Refuse(commands.CodeUnavailable, "", commands.SendAgain)
+	errNoSeat   = policy.Refuse(ground.CodeUnavailable, "", ground.SendAgain)
 	errSlowBody = policy.Refuse(codeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
-	errNoRoom   = policy.Refuse(commands.CodeUnavailable, "", "too many large bodies are being worked for, nothing was done; send it again in a moment")
-	errManySlow = policy.Refuse(commands.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
+	errNoRoom   = policy.Refuse(ground.CodeUnavailable, "", "too many large bodies are being worked for, nothing was done; send it again in a moment")
+	errManySlow = policy.Refuse(ground.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
 	errUnread   = policy.Refuse(codeInvalidBody, "", "the body could not be read")
 )
 

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -61,11 +62,11 @@ func (s *Server) summaries() []productSummary {
 	for _, p := range s.app.Products {
 		sum := productSummary{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind, PriceCents: p.PriceCents,
 			Currency: "USD", URL: s.app.BaseURL + "/pricing#" + p.Slug, Checkout: s.checkout != nil, Deliverable: p.Deliverable}
-		if p.Kind == commands.Subscription {
+		if p.Kind == store.Subscription {
 			month := "month"
 			sum.Interval = &month
 		}
-		if p.Kind == commands.OneTime && s.takesPayments() {
+		if p.Kind == store.OneTime && s.takesPayments() {
 			terms := s.terms.Offer(int(p.PriceCents))
 			sum.X402 = &productX402{URL: s.app.BaseURL + "/api/purchase/" + p.Slug, Amount: terms.Amount, Network: terms.Network}
 			if p.PriceCents > defaultCapCents {

@@ -5,9 +5,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -73,7 +74,7 @@ var createCheckout = &operation{
 	anew: true, id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
 	cors:    true,
 	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
-	access:  credential.Access{Kind: credential.AnyCustomer, Scope: commands.ScopeCheckout},
+	access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
 	input:   reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
 	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {

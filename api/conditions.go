@@ -3,7 +3,8 @@ package api
 import (
 	"sync"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/cashflow"
@@ -192,7 +193,7 @@ var refusals = sync.OnceValue(func() map[string][]string {
 		issueFreeKey.id:                      {"invalid_email"},
 		requestSignIn.id:                     {"invalid_email"},
 		registerAgent.id:                     {codeInvalidMetadata},
-		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, commands.CodeInvalidScope, codeInvalidTarget},
+		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, accounts.CodeInvalidScope, codeInvalidTarget},
 		revokeAccessToken.id:                 {codeInvalidRequest},
 		introspectAccessToken.id:             {codeInvalidRequest},
 		requestRefund.id:                     {"unknown_operation"},

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 )
 
 // TestNoLinkOfTheConsoleIsRefused: in every role, each link on each page that the role
@@ -22,7 +23,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	denied := c.decide(t, toolBody("k2", "agent-8", "drop", "low")).decision(t)
 	c.report(t, denied, "mcp", "fulfilled")
 	c.people["developer"].form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}})
-	for _, role := range commands.Roles {
+	for _, role := range organizations.Roles {
 		who := c.people[role]
 		for path, on := range who.crawl("/overview") {
 			if got := who.get(path); got.status >= 400 {

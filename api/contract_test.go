@@ -14,10 +14,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -113,7 +114,7 @@ func (c *contract) orgToken() string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	issued, err := c.app.IssueToken(c.t.Context(), operator, commands.TokenOrder{Scopes: commands.Scopes})
+	issued, err := c.app.IssueToken(c.t.Context(), operator, organizations.TokenOrder{Scopes: organizations.Scopes})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -4,9 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -32,7 +33,7 @@ func dateOrTime() object {
 var listDecisions = &operation{
 	id: "assurance_list_decisions", method: http.MethodGet, path: "/api/assurance/decisions",
 	summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
-	access:  credential.WithRight(commands.RightRead), query: decisionQuery, output: reflect.TypeFor[web.DecisionPage](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(organizations.RightRead), query: decisionQuery, output: reflect.TypeFor[web.DecisionPage](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		names := make([]string, len(decisionQuery))
 		for i, q := range decisionQuery {

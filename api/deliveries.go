@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -156,7 +158,7 @@ func (d *deliveries) one(ctx context.Context, m projections.Delivery) {
 func (d *deliveries) attempt(ctx context.Context, m projections.Delivery) (result projections.Result, forget bool) {
 	endpoint, err := d.app.WebhookEndpoint(ctx, m.Tenant, m.WebhookID)
 	var refused *policy.Error
-	if errors.As(err, &refused) && refused.Code == commands.CodeNotFound {
+	if errors.As(err, &refused) && refused.Code == ground.CodeNotFound {
 		return result, true
 	}
 	var body []byte

@@ -17,14 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/webhook"
-	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
@@ -89,9 +90,9 @@ func telling(t *testing.T, db *ledgertest.DB) (s *site, views *projections.Proje
 	return s, views
 }
 
-func (n *tenant) webhook(t *testing.T, r *receiver, topics ...string) commands.CreatedWebhook {
+func (n *tenant) webhook(t *testing.T, r *receiver, topics ...string) webhooks.CreatedWebhook {
 	t.Helper()
-	created, err := n.site.app.CreateWebhook(t.Context(), n.operator, commands.WebhookOrder{URL: r.URL + "/in", Topics: topics})
+	created, err := n.site.app.CreateWebhook(t.Context(), n.operator, webhooks.WebhookOrder{URL: r.URL + "/in", Topics: topics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func TestWebhookOperations(t *testing.T) {
 	ada.signIn("ada@example.com")
 	got := ada.post("/api/assurance/webhooks", `{"url":"https://siem.example.com/in?k=S3CRET","topics":["reviews"]}`)
 	got.want(t, 201, "")
-	var created commands.CreatedWebhook
+	var created webhooks.CreatedWebhook
 	if err := json.Unmarshal([]byte(got.body), &created); err != nil || !strings.HasPrefix(created.Secret, "whsec_") || strings.Contains(got.body, "S3CRET") {
 		t.Fatalf("%s, %v", got.body, err)
 	}
@@ -332,7 +333,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	if waiting := deliveriesOf(t, n, views, created.WebhookID, "due"); len(waiting) != 1 {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
-	err = s.app.Ledger.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
 	if err != nil {
 		t.Fatal(err)
 	}

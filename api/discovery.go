@@ -6,10 +6,11 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -415,6 +416,6 @@ var agentSkill = &operation{
 				return newDocument(skill.Body, c.op.media).answer(c), nil
 			}
 		}
-		return reply{}, policy.Refuse(commands.CodeNotFound, "", "not found")
+		return reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 	},
 }

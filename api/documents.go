@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -89,7 +91,7 @@ var jwks = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		rings, err := s.app.Ledger.Keyrings(c.request.Context())
 		if err != nil {
-			return reply{}, commands.Unreadable(err)
+			return reply{}, ground.Unreadable(err)
 		}
 		set := jwkSet{Keys: []jwk{}}
 		for p, ring := range rings {
@@ -163,10 +165,10 @@ func (s *Server) authorizationServer() authorizationServer {
 	return authorizationServer{
 		Issuer: base, Authorization: base + authorizePath, Token: base + requestAccessToken.path, Registration: base + registerAgent.path,
 		Revocation: base + revokeAccessToken.path, Introspection: base + introspectAccessToken.path, JWKS: base + jwks.path,
-		Scopes: commands.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
+		Scopes: accounts.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
 		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + authPath,
 		AgentAuth: agentAuth{Skill: base + authPath, Register: base + registerAgent.path, Claim: base + claimAgent.path,
-			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{commands.IdentityAnonymous, commands.IdentityVerifiedEmail}},
+			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{accounts.IdentityAnonymous, accounts.IdentityVerifiedEmail}},
 	}
 }
 
@@ -211,7 +213,7 @@ var (
 		summary: "Which authorization server issues tokens for this service (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
 		run: func(s *Server, c *call) (reply, error) {
-			return documentOf(c, s.protectedResource("", commands.AgentScopes))
+			return documentOf(c, s.protectedResource("", accounts.AgentScopes))
 		},
 	}
 	mcpResourceDocument = &operation{
@@ -219,7 +221,7 @@ var (
 		summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
 		run: func(s *Server, c *call) (reply, error) {
-			return documentOf(c, s.protectedResource(mcpPath, []string{commands.ScopeCatalog, commands.ScopeCheckout}))
+			return documentOf(c, s.protectedResource(mcpPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
 		},
 	}
 )

@@ -8,10 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -21,8 +24,8 @@ type downloadLink struct {
 	ExpiresAt   string `json:"expiresAt" jsonschema:"format=date-time"`
 }
 
-func (s *Server) downloadLink(l commands.DownloadLink) downloadLink {
-	return downloadLink{s.app.BaseURL + "/api/downloads/" + l.Token, commands.Stamp(l.ExpiresAt)}
+func (s *Server) downloadLink(l store.DownloadLink) downloadLink {
+	return downloadLink{s.app.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
 }
 
 var createDownload = &operation{
@@ -48,14 +51,14 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	product, err := commands.Product{}, error(nil)
+	product, err := store.Product{}, error(nil)
 	if purchaseID.MatchString(token) {
 		s.downloadAsPayer(w, r, token, browser)
 		return
 	}
 	switch {
 	case r.Method == http.MethodPost && !s.sessions.SameOrigin(r):
-		err = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+		err = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	case r.Method == http.MethodHead, r.Method == http.MethodGet && browser:
 		product, err = s.app.LookUpDownload(r.Context(), token)
 	default:
@@ -73,7 +76,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func sendFile(w http.ResponseWriter, r *http.Request, p commands.Product) {
+func sendFile(w http.ResponseWriter, r *http.Request, p store.Product) {
 	media := mime.TypeByExtension(path.Ext(p.FileName))
 	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may know it by another name
 		media = map[bool]string{true: "application/zip", false: "application/octet-stream"}[path.Ext(p.FileName) == ".zip"]

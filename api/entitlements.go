@@ -4,15 +4,17 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
 var getEntitlement = &operation{
 	id: "get_entitlement", method: http.MethodGet, path: "/api/entitlements/{slug}",
 	summary: "Whether the customer has live access to a product: 200 only then, else 403 with the state as code.",
-	access:  credential.WithScope(commands.ScopeEntitlements), output: reflect.TypeFor[commands.Entitlement](), errors: []int{401, 403, 503},
+	access:  credential.WithScope(accounts.ScopeEntitlements), output: reflect.TypeFor[store.Entitlement](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx := c.request.Context()
 		s.resync(ctx, c.Customer)
@@ -23,8 +25,8 @@ var getEntitlement = &operation{
 
 // supportedCustomer is everything a customer has and had access to.
 type supportedCustomer struct {
-	CustomerID   string                 `json:"customerId"`
-	Entitlements []commands.Entitlement `json:"entitlements"`
+	CustomerID   string              `json:"customerId"`
+	Entitlements []store.Entitlement `json:"entitlements"`
 }
 
 var supportEntitlements = &operation{
@@ -34,7 +36,7 @@ var supportEntitlements = &operation{
 		{"customer", "The customer's id; this or email.", object{"type": "string", "pattern": "^cus_"}},
 		{"email", "The customer's address; this or customer.", object{"type": "string", "format": "email"}},
 	},
-	access: credential.WithScope(commands.ScopeSupport), output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
+	access: credential.WithScope(accounts.ScopeSupport), output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx, query := c.request.Context(), c.request.URL.Query()
 		customer, email := query.Get("customer"), query.Get("email")

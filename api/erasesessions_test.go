@@ -3,8 +3,9 @@ package api_test
 import (
 	"testing"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 )
 
@@ -18,7 +19,7 @@ func TestAnErasureEndsTheSessionsOfThePerson(t *testing.T) {
 	for _, b := range []*browser{ada, elsewhere, bob} {
 		b.want(b.get(session), 200, "customerId")
 	}
-	if _, err := s.app.EraseSubject(t.Context(), commands.Erasure{Tenant: ledger.ServiceTenant, Subject: "email:ada@example.com", Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
+	if _, err := s.app.EraseSubject(t.Context(), evidence.Erasure{Tenant: ledger.ServiceTenant, Subject: "email:ada@example.com", Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []*browser{ada, elsewhere} {

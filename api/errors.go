@@ -5,10 +5,15 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -18,7 +23,7 @@ import (
 const (
 	codeTooLarge    = "too_large"
 	codeMethod      = "method_not_allowed"
-	codeNotFound    = commands.CodeNotFound
+	codeNotFound    = ground.CodeNotFound
 	codeInvalidBody = "invalid_request"
 	codeRateLimited = "rate_limited"
 	codeNoMail      = "mail_not_configured"
@@ -26,11 +31,11 @@ const (
 
 // notConfigured are the codes that waiting does not change: whoever is told to come
 // back in two seconds does so for ever.
-var notConfigured = map[string]bool{commands.CodeNotConfigured: true, codeNoCheckout: true, codeNoMail: true}
+var notConfigured = map[string]bool{ground.CodeNotConfigured: true, codeNoCheckout: true, codeNoMail: true}
 
 // quotas are the codes of what a month allows: clients that obey Retry-After would sleep
 // for days. resetsAt says when the month is over.
-var quotas = map[string]bool{commands.CodeQuota: true, commands.CodeTooManyKeys: true}
+var quotas = map[string]bool{ground.CodeQuota: true, ground.CodeTooManyKeys: true}
 
 // problem is the body of every error. On operations with bare errors only the
 // first member is there.
@@ -117,27 +122,27 @@ func sayWhen(h http.Header, status int, code string) {
 }
 
 func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {
-	var quota *commands.QuotaExhausted
-	var keys *commands.KeysExhausted
+	var quota *services.QuotaExhausted
+	var keys *accounts.KeysExhausted
 	var open *pending
-	var unavailable *commands.Unavailable
+	var unavailable *ground.Unavailable
 	var refused *policy.Error
-	var archived *ledger.ArchiveError
+	var archived *archive.Error
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
 		s.log.Error("a request was refused, since the ledger is altered", "requestId", requestID(r.Context()), "error", err)
-		return http.StatusServiceUnavailable, problem{Error: ledger.SaysAltered, Code: commands.CodeUnavailable}
+		return http.StatusServiceUnavailable, problem{Error: ledger.SaysAltered, Code: ground.CodeUnavailable}
 	case errors.As(err, &archived):
 		s.log.Warn("an archived record could not be read", "requestId", requestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, problem{Error: "the record is in object " + archived.Object + " of the archive, which cannot be read now; nothing is lost, repeat the request later",
-			Code: commands.CodeUnavailable}
+			Code: ground.CodeUnavailable}
 	case errors.As(err, &quota):
 		upgrade := s.upgradeURL()
 		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)
-		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
-			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: s.takesPayments()}
+		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: ground.CodeQuota,
+			UpgradeURL: upgrade, ResetsAt: ground.Stamp(quota.ResetsAt), PayPerCall: s.takesPayments()}
 	case errors.As(err, &keys):
-		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: commands.CodeTooManyKeys, ResetsAt: commands.Stamp(keys.ResetsAt)}
+		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: ground.CodeTooManyKeys, ResetsAt: ground.Stamp(keys.ResetsAt)}
 	case errors.As(err, &open):
 		if open.cause != nil {
 			s.log.Warn("the end of a payment could not be read", "requestId", requestID(r.Context()), "paymentId", open.paymentID, "error", open.cause)
@@ -146,7 +151,7 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		p := problem{Error: open.Error(), Code: open.Error(), PaymentID: open.paymentID,
 			Retry: "send the same PAYMENT-SIGNATURE again; do not sign a new payment"}
 		if !open.until.IsZero() {
-			p.ValidBefore = commands.Stamp(open.until)
+			p.ValidBefore = ground.Stamp(open.until)
 		}
 		return http.StatusServiceUnavailable, p
 	case errors.Is(err, projections.ErrNotFound):
@@ -158,7 +163,7 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		switch {
 		case errors.As(err, &unavailable):
 			s.log.Warn("unavailable", "requestId", requestID(r.Context()), "error", unavailable.Cause)
-		case refused.Code == commands.CodeNoFacilitator:
+		case refused.Code == payments.CodeNoFacilitator:
 			s.log.Warn("payment facilitator unavailable", "requestId", requestID(r.Context()), "error", err)
 		}
 		return statusOfCode(refused.Code), problem{Error: refused.Message, Code: refused.Code, Path: refused.Path}

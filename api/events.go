@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -18,7 +20,7 @@ import (
 var getEvent = &operation{
 	id: "get_event", method: http.MethodGet, path: projections.EventsPath + "{position}",
 	summary: "One event of the organization, as the fan-out publishes it. Its SHA-256 is the datahash of a message that came without data.",
-	access:  credential.WithRight(commands.RightExport), output: reflect.TypeFor[projections.EventData](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightExport), output: reflect.TypeFor[projections.EventData](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		position, err := strconv.ParseInt(c.vars["position"], 10, 64)
 		if err != nil || position < 1 {
@@ -29,7 +31,7 @@ var getEvent = &operation{
 			return reply{}, web.HistoryError(err)
 		}
 		if err != nil {
-			return reply{}, commands.Unreadable(err)
+			return reply{}, ground.Unreadable(err)
 		}
 		body, err := canon.Marshal(event)
 		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/projections"
 )
 
@@ -23,7 +24,7 @@ func TestEventsOneByOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		issued, err := n.app.IssueToken(t.Context(), operator, commands.TokenOrder{Scopes: []string{scope}})
+		issued, err := n.app.IssueToken(t.Context(), operator, organizations.TokenOrder{Scopes: []string{scope}})
 		if err != nil {
 			t.Fatal(err)
 		}

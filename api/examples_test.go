@@ -5,14 +5,13 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"

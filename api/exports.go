@@ -7,8 +7,10 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -43,7 +45,7 @@ type createdExport struct {
 var createExport = &operation{
 	anew: true, id: "create_export", method: http.MethodPost, path: exportsPath,
 	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
-	access:  credential.WithRight(commands.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
+	access:  credential.WithRight(organizations.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 	run: func(s *Server, c *call) (reply, error) {
 		var in exportRequest
@@ -60,19 +62,19 @@ var createExport = &operation{
 }
 
 // export makes an export as an event; its bundle is made from that when it is fetched.
-func (s *Server) export(ctx context.Context, p commands.Principal, f bundle.Filters) (commands.Exported, error) {
+func (s *Server) export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
-		return commands.Exported{}, err
+		return evidence.Exported{}, err
 	}
 	defer os.RemoveAll(folder)
-	return s.app.ExportHistory(ctx, commands.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
+	return s.app.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
 }
 
 var getExport = &operation{
 	id: "get_export", method: http.MethodGet, path: exportsPath + "/{exportId}",
 	summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
-	access:  credential.WithRight(commands.RightExport), media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
+	access:  credential.WithRight(organizations.RightExport), media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		folder, err := os.MkdirTemp("", "countersign-export-*")
 		if err != nil {

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy"
 )
@@ -41,7 +44,7 @@ func TestExportOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := func(scopes ...string) []string {
-		issued, err := n.app.IssueToken(t.Context(), operator, commands.TokenOrder{Scopes: scopes})
+		issued, err := n.app.IssueToken(t.Context(), operator, organizations.TokenOrder{Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +102,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if err != nil || held == "" {
 		t.Fatal(held, err)
 	}
-	if _, err := n.app.EraseSubject(t.Context(), commands.Erasure{Tenant: o.OrgID, KeyID: held, Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
+	if _, err := n.app.EraseSubject(t.Context(), evidence.Erasure{Tenant: o.OrgID, KeyID: held, Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if a := n.send(http.MethodGet, path, "", exporter...); a.status != http.StatusConflict {
@@ -119,10 +122,10 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	const agent = "agent-PERSONALALICE"
-	export := func(f bundle.Filters) (manifest commands.Exported, whole string, r bundle.Result) {
+	export := func(f bundle.Filters) (manifest evidence.Exported, whole string, r bundle.Result) {
 		t.Helper()
 		folder := t.TempDir()
-		manifest, err := n.app.ExportHistory(t.Context(), commands.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		manifest, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,17 +166,17 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	if !strings.Contains(open, agent) {
 		t.Error("those entitled do not read whose export it was")
 	}
-	if _, err := n.app.EraseSubject(t.Context(), commands.Erasure{Tenant: o.OrgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
+	if _, err := n.app.EraseSubject(t.Context(), evidence.Erasure{Tenant: o.OrgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}); err != nil {
 		t.Fatalf("something is stored about it: %v", err)
 	}
 	if _, whole, _ := export(bundle.Filters{}); strings.Contains(whole, agent) {
 		t.Error("after the erasure the name is there")
 	}
 	var refused *policy.Error
-	if _, err := n.app.ExportAgain(t.Context(), o.OrgID, asked.ExportID, t.TempDir()); !errors.As(err, &refused) || refused.Code != commands.CodeConflict {
+	if _, err := n.app.ExportAgain(t.Context(), o.OrgID, asked.ExportID, t.TempDir()); !errors.As(err, &refused) || refused.Code != organizations.CodeConflict {
 		t.Errorf("made again after the erasure: %v", err)
 	}
-	if report, err := n.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
+	if report, err := audit.Ledger(t.Context(), n.app.Ledger, nil); err != nil || len(report.Faults) > 0 {
 		t.Errorf("%v, %v", report.Faults, err)
 	}
 }
@@ -190,11 +193,11 @@ func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	export := func(f bundle.Filters) (m commands.Exported, folder string) {
+	export := func(f bundle.Filters) (m evidence.Exported, folder string) {
 		t.Helper()
 		folder = t.TempDir()
 		n.clock.Add(time.Second)
-		m, err := n.app.ExportHistory(t.Context(), commands.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		m, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: o.OrgID, Actor: "operator", Folder: folder, Filters: f})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -19,14 +23,14 @@ func (s *Server) forPages() web.Service {
 	return web.Service{
 		Site: s.site, Groups: pricedGroups(), Prices: s.priceList,
 		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
-		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
+		DownloadURL: func(l store.DownloadLink) string { return s.downloadLink(l).DownloadURL },
 		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
-		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
+		Approved:     func(said decisions.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
 		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
-		Export: func(ctx context.Context, p commands.Principal, f bundle.Filters) (string, error) {
+		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
 			manifest, err := s.export(ctx, p, f)
 			return exportsPath + "/" + manifest.ExportID, err
 		},
@@ -62,7 +66,7 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 		return seal.Examination{}, err
 	}
 	ctx := r.Context()
-	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) })
+	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
 // formOf is the form that calls a service; nil: there is no such service.

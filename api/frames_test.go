@@ -10,9 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -92,12 +93,12 @@ func (n *node) claimedAgent(email string) string {
 func (n *node) subscribed(email string) {
 	n.t.Helper()
 	ctx, now := n.t.Context(), n.clock.Now().Unix()
-	if err := n.app.RecordSubscription(ctx, commands.ProviderEvent{ID: "evt_p", At: now}, "cus_p",
+	if err := n.app.RecordSubscription(ctx, store.ProviderEvent{ID: "evt_p", At: now}, "cus_p",
 		events.SubscriptionUpdated{Subscription: "sub_p", Product: "pass", Status: "active", Change: "paid", PeriodStart: now, PeriodEnd: now + 30*24*3600}); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := n.app.FulfilCheckout(ctx, commands.ProviderEvent{ID: "evt_c", At: now},
-		commands.CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "pass", Email: email}); err != nil {
+	if err := n.app.FulfilCheckout(ctx, store.ProviderEvent{ID: "evt_c", At: now},
+		store.CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "pass", Email: email}); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -111,7 +112,7 @@ func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // alone: it looks 
 	seen := &framesOfAppends{}
 	n := startNode(t, setup{tracer: seen, dev: true})
 	key, token := n.issueKey(), n.tokenWithPolicy()
-	n.app.Products = []commands.Product{{Slug: "pass", Kind: commands.Subscription, PriceCents: 100, CreditCents: 1000}}
+	n.app.Products = []store.Product{{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 1000}}
 	credit, pass := n.claimedAgent("ada@example.com"), n.claimedAgent("bob@example.com")
 	n.subscribed("bob@example.com")
 	for range 4 { // the whole credit: what follows is drawn from the pass

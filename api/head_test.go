@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 )
 
 // longBase is a base URL of 60 characters.
@@ -83,7 +84,7 @@ func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 		}
 	}
 	for _, p := range n.app.Products {
-		if p.Kind == commands.OneTime {
+		if p.Kind == store.OneTime {
 			paths["/api/purchase/"+p.Slug] = "{}"
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -124,7 +125,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if s.app.Ledger.LastCheck().Failed() || s.app.Ledger.Condition().Word == ledger.Altered {
 		r.Degraded = append(r.Degraded, "verification")
 	}
-	if s.noHeads || s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {
+	if s.noHeads || keeper.Beginning(s.app.Ledger) || keeper.Lag(s.app.Ledger) > maxCheckpointLag {
 		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)

@@ -4,8 +4,11 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -45,8 +48,8 @@ var issueFreeKey = &operation{
 			return reply{}, err
 		}
 		return reply{value: freeKey{
-			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
-			ResetsAt: commands.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
+			ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
 		}}, nil
 	},
 }
@@ -70,12 +73,12 @@ type pass struct {
 	EndsAt  string `json:"endsAt" jsonschema:"format=date-time"`
 }
 
-func (s *Server) passOf(b *commands.Balance) *pass {
+func (s *Server) passOf(b *services.Balance) *pass {
 	if b == nil || b.Product == "" {
 		return nil
 	}
 	product, _ := s.app.Product(b.Product)
-	return &pass{b.Product, product.Name, commands.Stamp(b.EndsAt)}
+	return &pass{b.Product, product.Name, ground.Stamp(b.EndsAt)}
 }
 
 // credits are what is left of a pass, or of an agent's credit, which has no end;
@@ -87,13 +90,13 @@ type credits struct {
 	PeriodEndsAt   *string `json:"periodEndsAt" jsonschema:"nullable,format=date-time"`
 }
 
-func creditsOf(b *commands.Balance) *credits {
+func creditsOf(b *services.Balance) *credits {
 	if b == nil {
 		return nil
 	}
 	shown := &credits{TotalCents: b.TotalCents, UsedCents: b.UsedCents, RemainingCents: b.TotalCents - b.UsedCents}
 	if !b.EndsAt.IsZero() {
-		ends := commands.Stamp(b.EndsAt)
+		ends := ground.Stamp(b.EndsAt)
 		shown.PeriodEndsAt = &ends
 	}
 	return shown
@@ -125,8 +128,8 @@ var freeKeyStatus = &operation{
 			return reply{}, err
 		}
 		return reply{value: keyStatus{
-			Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
-			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: commands.Stamp(used.ResetsAt),
+			Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
+			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: ground.Stamp(used.ResetsAt),
 			Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade(),
 		}}, nil
 	},
@@ -166,7 +169,7 @@ func (s *Server) agentStatus(c *call) (reply, error) {
 			balance = subscribed
 		}
 	}
-	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade()}
+	status := keyStatus{Plan: "agent", ResetsAt: ground.Stamp(s.app.MonthEnds()), Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade()}
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}

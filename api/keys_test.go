@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -243,7 +244,7 @@ func (n *node) organizationToken() string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	issued, err := n.app.IssueToken(n.t.Context(), operator, commands.TokenOrder{})
+	issued, err := n.app.IssueToken(n.t.Context(), operator, organizations.TokenOrder{})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -10,10 +10,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/gorilla/mux"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
@@ -87,7 +90,7 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
 // errCheckpointBegins is while the tree of a long ledger is made for the first time.
-var errCheckpointBegins = policy.Refuse(commands.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
+var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
 
 // lasting are the headers of what never changes.
 func lasting() http.Header {
@@ -110,16 +113,16 @@ func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
 }
 
 // newestProofs are those of the newest checkpoint of the partition that is asked about.
-func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published, error) {
+func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
 	p, err := s.partitionOf(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	proofs, newest, err := p.Proofs(r.Context())
+	proofs, newest, err := keeper.Proofs(r.Context(), p)
 	switch {
 	case err != nil:
-		return nil, nil, commands.Unreadable(err)
-	case newest == nil && s.app.Ledger.CheckpointsBegin():
+		return nil, nil, ground.Unreadable(err)
+	case newest == nil && keeper.Beginning(s.app.Ledger):
 		return nil, nil, errCheckpointBegins
 	case newest == nil:
 		return nil, nil, errNoCheckpoint
@@ -203,11 +206,11 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
 	return reply{value: proof, header: lasting()}, nil
@@ -223,9 +226,9 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data, err := p.Tile(r.Context(), int(level), n, width)
+	data, err := keeper.Tile(r.Context(), p, int(level), n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if data == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
@@ -244,16 +247,16 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	tile, err := p.Tile(r.Context(), 0, n, width)
+	tile, err := keeper.Tile(r.Context(), p, 0, n, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	if tile == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
 	}
 	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {
-		return reply{}, commands.Unreadable(err)
+		return reply{}, ground.Unreadable(err)
 	}
 	var body []byte
 	for _, e := range stored {
@@ -269,15 +272,15 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 	if wait {
 		waiting, cancel := context.WithTimeout(ctx, proofWait)
 		defer cancel()
-		p.Covered(waiting, position)
+		keeper.Covered(waiting, p, position)
 	}
-	proofs, newest, err := p.Proofs(ctx)
+	proofs, newest, err := keeper.Proofs(ctx, p)
 	if err != nil || newest == nil || newest.Size < position {
 		return nil, err
 	}
 	hashes, err := proofs.Inclusion(newest.Size, position)
 	if err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	return &inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }
@@ -287,7 +290,7 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 func (s *Server) tellCheckpoint(h http.Header) {
 	all := s.app.Ledger.Partitions()
 	for _, p := range all {
-		newest := p.Checkpoint()
+		newest := keeper.Known(p)
 		switch {
 		case newest == nil:
 		case len(all) == 1:

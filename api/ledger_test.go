@@ -17,8 +17,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -36,7 +36,7 @@ func keepCheckpointsIn(n *node, step int64) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	err = n.app.Ledger.KeepCheckpoints(n.t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: n.t.TempDir()}, Step: step},
+	err = keeper.Start(n.t.Context(), n.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: n.t.TempDir()}, Step: step},
 		func() string { return n.app.NewID("evt_") })
 	if err != nil {
 		n.t.Fatal(err)
@@ -96,7 +96,7 @@ func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	if err := held.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n.app.Ledger.Partition(0).Covered(t.Context(), 1) == nil {
+	if keeper.Covered(t.Context(), n.app.Ledger.Partition(0), 1) == nil {
 		t.Fatal("no checkpoint")
 	}
 	if a := n.send(http.MethodGet, "/api/ledger/checkpoint", ""); a.status != http.StatusOK {

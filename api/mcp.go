@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -264,7 +266,7 @@ func doorDocuments() (list []*operation) {
 		op := *mcpResourceDocument
 		op.id, op.path = mcpResourceDocument.id+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
 		op.run = func(s *Server, c *call) (reply, error) {
-			return documentOf(c, s.protectedResource(d.path, []string{commands.ScopeCatalog, commands.ScopeCheckout}))
+			return documentOf(c, s.protectedResource(d.path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
 		}
 		list = append(list, &op)
 	}
@@ -340,14 +342,14 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	var known *policy.Error
-	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == commands.CodeUnauthorized
+	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == ground.CodeUnauthorized
 	if wrongKey {
 		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.app.BaseURL+"/account")
 	}
 	refused := s.refused(r, false, err)
 	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
-		challenge := credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", commands.ScopeCatalog)
+		challenge := credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
 		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
 			challenge = `ApiKey realm="countersign"`
 		}

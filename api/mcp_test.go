@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -461,7 +462,7 @@ func (n *node) tokenWithPolicy() string {
 	if _, err := n.app.DraftAndActivate(n.t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"],"requireHttps":true}`), "test"); err != nil {
 		n.t.Fatal(err)
 	}
-	issued, err := n.app.IssueToken(n.t.Context(), operator, commands.TokenOrder{Scopes: commands.Scopes})
+	issued, err := n.app.IssueToken(n.t.Context(), operator, organizations.TokenOrder{Scopes: organizations.Scopes})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -8,14 +8,17 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+
 	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/countersign/countersign/api/mcp"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -56,10 +59,7 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		lags{p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
-		func() float64 { return l.CheckpointLag().Seconds() }))
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_fanout_without_data_total",
-		Help: "Events that were published without their data, because the broker refuses them as too large."},
-		func() float64 { return float64(p.WithoutData()) }))
+		func() float64 { return keeper.Lag(l).Seconds() }))
 	m.selfCheck(l)
 	m.archive(l)
 	stats := l.Stats()
@@ -88,9 +88,9 @@ func (m *metrics) checkpointKey(missing bool) {
 func (m *metrics) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because somebody asked for an old record."},
-			func() float64 { reads, _ := l.ArchiveReads(); return float64(reads) }),
+			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read: such records are answered with 503."},
-			func() float64 { _, failures := l.ArchiveReads(); return float64(failures) }),
+			func() float64 { _, failures := archive.Of(l).Reads(); return float64(failures) }),
 	)
 }
 
@@ -139,7 +139,7 @@ func (m *metrics) answered(service string, body []byte) {
 }
 
 // recorded counts a new signed record by one of its members.
-func recorded(counter *prometheus.CounterVec, member string, r commands.Recorded, err error) (commands.Recorded, error) {
+func recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
 	if err == nil && !r.Replayed {
 		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
 	}

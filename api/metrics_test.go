@@ -57,7 +57,6 @@ func TestOutcomesAreCounted(t *testing.T) {
 		`countersign_projection_parked_events{projection="webhooks"}`:                     "0",
 		`countersign_webhook_messages{state="due"}`:                                       "0",
 		`countersign_checkpoint_lag_seconds`:                                              "0",
-		`countersign_fanout_without_data_total`:                                           "0",
 		`countersign_request_seconds_count{route="/api/assurance/receipts",status="201"}`: "1",
 	} {
 		if got := s.metric(t, line); got != want {

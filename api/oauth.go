@@ -8,13 +8,15 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -56,12 +58,12 @@ func (o *oauthRefusal) Unwrap() error { return o.error }
 // in says the problem in OAuth's words.
 func (o *oauthRefusal) in(status int, p problem) oauthProblem {
 	switch p.Code {
-	case commands.CodeInvalidClient, commands.CodeInvalidScope, codeInvalidTarget, codeGrantType, codeResponseType:
+	case accounts.CodeInvalidClient, accounts.CodeInvalidScope, codeInvalidTarget, codeGrantType, codeResponseType:
 		return oauthProblem{p.Code, p.Error}
 	}
 	switch {
 	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return oauthProblem{commands.CodeUnavailable, p.Error}
+		return oauthProblem{ground.CodeUnavailable, p.Error}
 	case status >= http.StatusInternalServerError:
 		return oauthProblem{codeServerError, p.Error}
 	}
@@ -175,7 +177,7 @@ var registerAgent = &operation{
 				return reply{}, err
 			}
 		}
-		made, err := s.app.RegisterAgent(c.request.Context(), commands.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+		made, err := s.app.RegisterAgent(c.request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
 		if err != nil {
 			return reply{}, err
 		}
@@ -190,7 +192,7 @@ var registerAgent = &operation{
 		return shownAgain(registered{
 			ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
 			GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
-			Scope: commands.ScopeCatalog + " " + commands.ScopeCheckout, metadata: in.metadata,
+			Scope: accounts.ScopeCatalog + " " + accounts.ScopeCheckout, metadata: in.metadata,
 		})
 	},
 }
@@ -204,7 +206,7 @@ func shownAgain(value any) (reply, error) {
 
 // sendAgentLink mails the link that verifies an agent. It says nothing that the
 // agent said: anybody may register one with anybody's address.
-func (s *Server) sendAgentLink(r *http.Request, made commands.RegisteredAgent) error {
+func (s *Server) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) error {
 	link, err := s.app.RequestAgentLink(r.Context(), made.Address, made.ClientID)
 	if err != nil {
 		return err
@@ -386,9 +388,9 @@ func (s *Server) describeOAuth() object {
 
 // scopeMeanings says what each scope grants.
 var scopeMeanings = map[string]string{
-	commands.ScopeCatalog:      "read the product catalog",
-	commands.ScopeCheckout:     "start checkout sessions",
-	commands.ScopeBilling:      "open the billing portal for subscribers",
-	commands.ScopeEntitlements: "inspect the claimed customer's live product access",
-	commands.ScopeSupport:      "operator-approved clients only; inspect customer entitlements",
+	accounts.ScopeCatalog:      "read the product catalog",
+	accounts.ScopeCheckout:     "start checkout sessions",
+	accounts.ScopeBilling:      "open the billing portal for subscribers",
+	accounts.ScopeEntitlements: "inspect the claimed customer's live product access",
+	accounts.ScopeSupport:      "operator-approved clients only; inspect customer entitlements",
 }

@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -397,14 +399,14 @@ func (d describing) security(op *operation) []any {
 	case credential.KeyHolder:
 		return byKey
 	case credential.Member:
-		if scope := commands.ScopeOf(op.access.Right); scope != "" {
+		if scope := organizations.ScopeOf(op.access.Right); scope != "" {
 			return []any{object{"organizationToken": []any{scope}}, session}
 		}
 		return []any{session}
 	case credential.Person:
 		return []any{session}
 	case credential.Customer:
-		if op.access.Scope == commands.ScopeSupport { // which no customer has
+		if op.access.Scope == accounts.ScopeSupport { // which no customer has
 			return agent
 		}
 		return append(agent, session)

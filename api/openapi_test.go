@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/credential"
-
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/api/credential"
 )
 
 // openAPIDocument is the document as a client reads it.

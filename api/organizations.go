@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -32,7 +33,7 @@ func organizationOperations() []*operation {
 var getOrganization = &operation{
 	id: "get_organization", method: http.MethodGet, path: "/api/assurance/organization",
 	summary: "The organization the credential acts for: plan, state, number of members.",
-	access:  credential.WithRight(commands.RightPolicies), output: reflect.TypeFor[commands.OrganizationInfo](), errors: []int{401, 403, 503},
+	access:  credential.WithRight(organizations.RightPolicies), output: reflect.TypeFor[organizations.OrganizationInfo](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		o, err := s.app.Organization(c.request.Context(), c.Principal.OrgID)
 		return reply{value: o}, err
@@ -59,7 +60,7 @@ var chooseOrganization = &operation{
 		}
 		i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 		if i < 0 { // unknown or somebody else's: one answer
-			return reply{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+			return reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 		}
 		c.Session.Choose(in.OrgID)
 		return reply{value: list[i]}, nil
@@ -74,7 +75,7 @@ type newName struct {
 var renameOrganization = &operation{
 	id: "rename_organization", method: http.MethodPatch, path: "/api/assurance/organization",
 	summary: "Rename the organization. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[newName](), output: reflect.TypeFor[commands.OrganizationInfo](),
+	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[newName](), output: reflect.TypeFor[organizations.OrganizationInfo](),
 	example: `{"name":"Acme","reason":"merger"}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in newName
@@ -87,20 +88,20 @@ var renameOrganization = &operation{
 }
 
 type memberList struct {
-	Members []commands.MemberInfo `json:"members"`
+	Members []organizations.MemberInfo `json:"members"`
 	paged
 }
 
 var listMembers = &operation{
 	id: "list_members", method: http.MethodGet, path: "/api/assurance/members",
 	summary: "The organization's members and their roles." + pagedBy,
-	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.app.Members(c.request.Context(), c.Principal)
 		if err != nil {
 			return reply{}, err
 		}
-		list, page, err := pageOf(c.request.URL.RawQuery, list, func(m commands.MemberInfo) string { return m.MemberID })
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(m organizations.MemberInfo) string { return m.MemberID })
 		return reply{value: memberList{list, page}}, err
 	},
 }
@@ -113,7 +114,7 @@ type newMember struct {
 var addMember = &operation{
 	id: "add_member", method: http.MethodPost, path: "/api/assurance/members",
 	summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[newMember](), output: reflect.TypeFor[commands.MemberInfo](),
+	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[newMember](), output: reflect.TypeFor[organizations.MemberInfo](),
 	example: `{"email":"bob@example.com","role":"admin"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -135,7 +136,7 @@ type state struct {
 var removeMember = &operation{
 	id: "remove_member", method: http.MethodDelete, path: "/api/assurance/members/{id}",
 	summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 409, 503},
+	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		err := s.app.RemoveMember(c.request.Context(), c.Principal, c.vars["id"])
 		return reply{value: state{c.vars["id"], "removed"}}, err
@@ -143,20 +144,20 @@ var removeMember = &operation{
 }
 
 type tokenList struct {
-	Tokens []commands.TokenInfo `json:"tokens"`
+	Tokens []organizations.TokenInfo `json:"tokens"`
 	paged
 }
 
 var listTokens = &operation{
 	id: "list_organization_tokens", method: http.MethodGet, path: "/api/assurance/tokens",
 	summary: "The organization's bearer tokens, without their secrets." + pagedBy,
-	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.app.Tokens(c.request.Context(), c.Principal)
 		if err != nil {
 			return reply{}, err
 		}
-		list, page, err := pageOf(c.request.URL.RawQuery, list, func(t commands.TokenInfo) string { return t.TokenID })
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(t organizations.TokenInfo) string { return t.TokenID })
 		return reply{value: tokenList{list, page}}, err
 	},
 }
@@ -176,7 +177,7 @@ func (tokenOrder) RefusesNull() {}
 var issueToken = &operation{
 	anew: true, id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",
 	summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[commands.IssuedToken](),
+	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[organizations.IssuedToken](),
 	example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -184,7 +185,7 @@ var issueToken = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		issued, err := s.app.IssueToken(c.request.Context(), c.Principal, commands.TokenOrder{Name: in.Name, Scopes: in.Scopes,
+		issued, err := s.app.IssueToken(c.request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
 			Days: in.ExpiresInDays, Addresses: in.Addresses, Member: in.MemberID, Rotates: in.Rotates})
 		return reply{value: issued}, err
 	},
@@ -193,7 +194,7 @@ var issueToken = &operation{
 var revokeToken = &operation{
 	id: "revoke_organization_token", method: http.MethodDelete, path: "/api/assurance/tokens/{id}",
 	summary: "End a token at once. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		err := s.app.RevokeToken(c.request.Context(), c.Principal, c.vars["id"], "")
 		return reply{value: state{c.vars["id"], "revoked"}}, err

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -106,8 +107,8 @@ type crew struct {
 func newCrew(t *testing.T, s *site, plan, name string) *crew {
 	t.Helper()
 	c := &crew{tenant: newTenant(t, s, plan, "owner@"+name), people: map[string]*browser{}, tokens: map[string]string{}}
-	for _, role := range commands.Roles {
-		if role != commands.RoleOwner {
+	for _, role := range organizations.Roles {
+		if role != organizations.RoleOwner {
 			if _, err := s.app.AddMember(t.Context(), c.now(t), role+"@"+name, role); err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +116,8 @@ func newCrew(t *testing.T, s *site, plan, name string) *crew {
 		c.people[role] = s.browser(t)
 		c.people[role].signIn(role + "@" + name)
 	}
-	for _, scope := range commands.Scopes {
-		issued, err := s.app.IssueToken(t.Context(), c.now(t), commands.TokenOrder{Scopes: []string{scope}})
+	for _, scope := range organizations.Scopes {
+		issued, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{Scopes: []string{scope}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func newCrew(t *testing.T, s *site, plan, name string) *crew {
 }
 
 // now is the operator as the organization is now.
-func (c *crew) now(t *testing.T) commands.Principal {
+func (c *crew) now(t *testing.T) organizations.Principal {
 	t.Helper()
 	p, err := c.site.app.Operator(t.Context(), c.orgID)
 	if err != nil {
@@ -176,7 +177,7 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revoked := c.tokens[commands.ScopeDraft]
+	revoked := c.tokens[organizations.ScopeDraft]
 	if err := s.app.RevokeToken(t.Context(), c.now(t), revoked[5:17], "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
-	change := func(to commands.OrganizationChange) {
+	change := func(to organizations.OrganizationChange) {
 		t.Helper()
 		to.Reason = "test"
 		if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, to); err != nil {
@@ -266,7 +267,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 			return 403, ""
 		})
 	}
-	change(commands.OrganizationChange{State: "suspended"})
+	change(organizations.OrganizationChange{State: "suspended"})
 	shut("organization is suspended")
 	open := func(route string) bool {
 		for _, part := range []string{"/history", "/events/", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies", "/guard-logs"} {
@@ -276,7 +277,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 		}
 		return false
 	}
-	change(commands.OrganizationChange{State: "lapsed"})
+	change(organizations.OrganizationChange{State: "lapsed"})
 	for _, route := range routes {
 		got := c.people["owner"].door(route.method, route.path)
 		// Evidence stays within reach, and so does what takes it away.
@@ -288,13 +289,13 @@ func TestPlanAtEveryRoute(t *testing.T) {
 			t.Errorf("lapsed, %s %s: %d %s", route.method, route.path, got.status, got.body)
 		}
 	}
-	change(commands.OrganizationChange{State: "lapsed"}) // again: it ends now
-	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, commands.OrganizationChange{
+	change(organizations.OrganizationChange{State: "lapsed"}) // again: it ends now
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, organizations.OrganizationChange{
 		State: "lapsed", PlanEnded: s.clock.Now().Add(-91 * 24 * time.Hour), Reason: "long ago"}); err != nil {
 		t.Fatal(err)
 	}
 	shut("organization plan required")
-	change(commands.OrganizationChange{State: "active"})
+	change(organizations.OrganizationChange{State: "active"})
 	c.people["owner"].want(c.people["owner"].get("/api/assurance/history"), 200, "items")
 }
 
@@ -549,9 +550,9 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	program, bearer := two.browser(t), []string{"Authorization", "Bearer " + c.token}
 	auditor.want(auditor.get("/api/assurance/policies"), 200, "active")
 	program.want(program.get("/api/assurance/history", bearer...), 200, "items")
-	drafter := []string{"Authorization", "Bearer " + c.tokens[commands.ScopeDraft]}
+	drafter := []string{"Authorization", "Bearer " + c.tokens[organizations.ScopeDraft]}
 	program.want(program.get("/api/assurance/policies", drafter...), 200, "active")
-	if err := one.app.RevokeToken(t.Context(), c.now(t), c.tokens[commands.ScopeDraft][5:17], "left"); err != nil {
+	if err := one.app.RevokeToken(t.Context(), c.now(t), c.tokens[organizations.ScopeDraft][5:17], "left"); err != nil {
 		t.Fatal(err)
 	}
 	program.want(program.get("/api/assurance/policies", drafter...), 401, `{"error":"invalid or expired token"}`)
@@ -591,7 +592,7 @@ func TestDatabaseAway(t *testing.T) {
 	for _, route := range routes {
 		for who, got := range map[string]answer{
 			"owner": c.people["owner"].door(route.method, route.path),
-			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[commands.ScopeRead]),
+			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[organizations.ScopeRead]),
 		} {
 			// What is known without the database may be said: a missing scope, a bad body.
 			away := `{"error":"temporarily unavailable; retry with the same idempotencyKey"}`

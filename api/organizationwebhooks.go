@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -17,15 +19,15 @@ func webhookOperations() []*operation {
 }
 
 type webhookList struct {
-	Webhooks []commands.WebhookInfo `json:"webhooks"`
+	Webhooks []webhooks.WebhookInfo `json:"webhooks"`
 }
 
 var listWebhooks = &operation{
 	id: "list_webhooks", method: http.MethodGet, path: "/api/assurance/webhooks",
 	summary: "The organization's webhooks, without their secrets.",
-	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[webhookList](), errors: []int{401, 403, 503},
+	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[webhookList](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.Webhooks(c.request.Context(), c.Principal)
+		list, err := s.app.ListWebhooks(c.request.Context(), c.Principal)
 		return reply{value: webhookList{list}}, err
 	},
 }
@@ -42,7 +44,7 @@ func (webhookOrder) RefusesNull() {}
 var createWebhook = &operation{
 	anew: true, id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
 	summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[commands.CreatedWebhook](),
+	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -50,7 +52,7 @@ var createWebhook = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		created, err := s.app.CreateWebhook(c.request.Context(), c.Principal, commands.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
+		created, err := s.app.CreateWebhook(c.request.Context(), c.Principal, webhooks.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
 		return reply{value: created}, err
 	},
 }
@@ -58,7 +60,7 @@ var createWebhook = &operation{
 var rotateWebhook = &operation{
 	anew: true, id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
 	summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[commands.CreatedWebhook](),
+	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	success: http.StatusCreated, errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		rotated, err := s.app.RotateWebhook(c.request.Context(), c.Principal, c.vars["id"])
@@ -69,7 +71,7 @@ var rotateWebhook = &operation{
 var removeWebhook = &operation{
 	id: "remove_webhook", method: http.MethodDelete, path: "/api/assurance/webhooks/{id}",
 	summary: "End a webhook; what waits for it is dropped. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		err := s.app.RemoveWebhook(c.request.Context(), c.Principal, c.vars["id"], "")
 		return reply{value: state{c.vars["id"], "removed"}}, err
@@ -83,7 +85,7 @@ type deliveryList struct {
 var listDeliveries = &operation{
 	id: "list_webhook_deliveries", method: http.MethodGet, path: "/api/assurance/webhooks/{id}/deliveries",
 	summary: "The newest 100 messages to a webhook and what became of them; ?state=dead lists those that are given up.",
-	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[deliveryList](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[deliveryList](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.web.Deliveries(c.request.Context(), c.Principal, c.vars["id"], c.request.URL.Query().Get("state"))
 		return reply{value: deliveryList{list}}, err
@@ -104,7 +106,7 @@ type sentAgain struct {
 var sendAgain = &operation{
 	id: "send_webhook_again", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/deliveries",
 	summary: "Send dead messages of a webhook again, or one message. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[sendAgainOrder](), output: reflect.TypeFor[sentAgain](),
+	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[sendAgainOrder](), output: reflect.TypeFor[sentAgain](),
 	example: `{"messageId":"0:4711:decisions"}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in sendAgainOrder

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 )
 
 // TestOverviewSaysWhatEndsSoon: a token that ends within days, and whether the ledger
@@ -18,10 +20,10 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]
 	owner.want(owner.get("/overview"), 200, "It has not verified itself since this node started")
-	if _, err := s.app.IssueToken(t.Context(), c.now(t), commands.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
+	if _, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if check := s.app.Ledger.CheckItselfNow(t.Context(), nil); check.Failed() {
+	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {
 		t.Fatal(check)
 	}
 	for _, part := range []string{"Keys near their limit", "nightly build", "It verified itself"} {
@@ -40,7 +42,7 @@ func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
 	c := newCrew(t, s, "team", "acme.example")
 	owner, auditor := c.people["owner"], c.people["auditor"]
 	id := c.decide(t, decisionBody("k1", weather)).decision(t).Record.DecisionID
-	if check := s.app.Ledger.CheckItselfNow(t.Context(), nil); check.Failed() {
+	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {
 		t.Fatal(check)
 	}
 	const sentence = "the ledger is altered: what is stored is not what was appended"
@@ -67,7 +69,7 @@ func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
 		}
 	}
 	change(`left(actor, -1)`)
-	if check := s.app.Ledger.CheckItselfNow(t.Context(), nil); check.Failed() {
+	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {
 		t.Fatal(check)
 	}
 	auditor.want(auditor.get("/api/assurance/decisions/"+id), 200, id)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 )
 
 // pagesOf is a console in use and the places of every kind in it.
@@ -30,7 +31,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	c.report(t, denied, "mcp", "fulfilled")
 	c.decide(t, decisionBody("k3", weather))
 	owner := c.people["owner"]
-	hook, err := s.app.CreateWebhook(t.Context(), c.now(t), commands.WebhookOrder{URL: "https://siem.example.com/in"})
+	hook, err := s.app.CreateWebhook(t.Context(), c.now(t), webhooks.WebhookOrder{URL: "https://siem.example.com/in"})
 	if err != nil {
 		t.Fatal(err)
 	}

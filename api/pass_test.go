@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -63,7 +65,7 @@ func (u *subscriber) useMonth() {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			for range commands.FreeCallsPerMonth / 10 {
+			for range accounts.FreeCallsPerMonth / 10 {
 				u.quick(u.key)
 			}
 		})
@@ -82,9 +84,9 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
 	second := u.newKey()
-	u.status(`"pass":{"endsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","name":"`)
+	u.status(`"pass":{"endsAt":"` + ground.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","name":"`)
 	u.status(`","product":"monthly-pass"}`)
-	u.status(`"credits":{"periodEndsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","remainingCents":3500,"totalCents":3500,"usedCents":0}`)
+	u.status(`"credits":{"periodEndsAt":"` + ground.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","remainingCents":3500,"totalCents":3500,"usedCents":0}`)
 	u.useMonth()
 	u.status(`"callsRemaining":0`)
 	u.status(`"usedCents":0`)
@@ -220,7 +222,7 @@ func TestPassStream(t *testing.T) {
 		}
 	}
 	usage, err := u.site.app.Ledger.Version(t.Context(), u.site.app.Ledger.Service(u.customer()), "usage/"+u.customer()+"/"+u.from.UTC().Format("2006-01"))
-	if err != nil || usage != commands.FreeCallsPerMonth {
+	if err != nil || usage != accounts.FreeCallsPerMonth {
 		t.Errorf("%d free calls of the account, %v", usage, err)
 	}
 }

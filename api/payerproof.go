@@ -8,12 +8,15 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -27,13 +30,13 @@ type payerProof struct {
 // purchaseID is the form of a purchase's id. No token of a link has it: those are longer.
 var purchaseID = regexp.MustCompile(`^pur_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-var errNoProof = policy.Refuse(commands.CodeNotTheBuyer, "", "claimSecret is not that of the purchase: send the one of the first answer, or sign in with the paying address (SIGN-IN-WITH-X)")
+var errNoProof = policy.Refuse(ground.CodeNotTheBuyer, "", "claimSecret is not that of the purchase: send the one of the first answer, or sign in with the paying address (SIGN-IN-WITH-X)")
 
 // downloadAsPayer is the page of a purchase that was bound to neither an e-mail address
 // nor an identifier. It gives the file for the payer's proof only, and takes a request
 // for a refund until something was downloaded.
 func (s *Server) downloadAsPayer(w http.ResponseWriter, r *http.Request, id string, browser bool) {
-	var product commands.Product
+	var product store.Product
 	u, err := s.app.FindUnboundPurchase(r.Context(), id)
 	if err == nil && !s.mayWork(r, credential.Caller{}, 1) {
 		err = policy.Refuse(codeRateLimited, "", "too many requests from this network, try again in a minute")
@@ -87,7 +90,7 @@ func (s *Server) failShown(w http.ResponseWriter, r *http.Request, browser bool,
 // readProof reads the form of the page, or JSON.
 func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof, err error) {
 	if !s.sessions.SameOrigin(r) {
-		return p, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+		return p, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limitOther))
 	if err != nil {
@@ -109,7 +112,7 @@ func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof
 	return p, nil
 }
 
-func (s *Server) refundAsPayer(w http.ResponseWriter, r *http.Request, u commands.UnboundPurchase, browser bool) {
+func (s *Server) refundAsPayer(w http.ResponseWriter, r *http.Request, u store.UnboundPurchase, browser bool) {
 	made, err := s.app.RefundUnbound(r.Context(), u.PurchaseID)
 	switch {
 	case err != nil:
@@ -127,7 +130,7 @@ func (s *Server) payerPage(id string) string {
 }
 
 // signIn is the message that the payer of a purchase is asked to sign at a time.
-func (s *Server) signIn(u commands.UnboundPurchase, issuedAt string) (asked x402.SignIn, err error) {
+func (s *Server) signIn(u store.UnboundPurchase, issuedAt string) (asked x402.SignIn, err error) {
 	at, err := time.Parse(time.RFC3339, issuedAt)
 	if err != nil {
 		return asked, err
@@ -144,14 +147,14 @@ func (s *Server) signIn(u commands.UnboundPurchase, issuedAt string) (asked x402
 }
 
 // demandProof asks for the payer's proof, and for no money.
-func (s *Server) demandProof(u commands.UnboundPurchase) (*demand, error) {
-	asked, err := s.signIn(u, commands.Stamp(s.app.Clock()))
+func (s *Server) demandProof(u store.UnboundPurchase) (*demand, error) {
+	asked, err := s.signIn(u, ground.Stamp(s.app.Clock()))
 	return &demand{required: asked.Challenge(u.Network, u.Product.Name)}, err
 }
 
 // signedByPayer says whether the header SIGN-IN-WITH-X shows that the caller holds the
 // paying address.
-func (s *Server) signedByPayer(r *http.Request, u commands.UnboundPurchase, header string) bool {
+func (s *Server) signedByPayer(r *http.Request, u store.UnboundPurchase, header string) bool {
 	proof, ok := x402.ReadSignIn(header)
 	if !ok || u.Payer == "" {
 		return false

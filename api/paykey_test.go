@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -32,7 +34,7 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 		if n.settled(again) != paid || !bytes.Equal(again.body, first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("%v %v", again, again.header)
 		}
-		n.refused(n.payKey(quickPath, "deploy-1", n.order(quickPath, "3"), `{"command":"pwd"}`), 409, commands.CodeKeyReused, "")
+		n.refused(n.payKey(quickPath, "deploy-1", n.order(quickPath, "3"), `{"command":"pwd"}`), 409, ground.CodeKeyReused, "")
 		// Nothing proves whose the key is.
 		n.demands(n.post(quickPath, "", lsBody, "Idempotency-Key", "deploy-1"), x402.PaymentIsRequired)
 		forged := n.order(quickPath, "4")
@@ -74,8 +76,8 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	if bought["purchaseId"] == nil || again["purchaseId"] != bought["purchaseId"] {
 		t.Errorf("%v, and then %v", bought, again)
 	}
-	n.refused(n.payKey(kit, "order-1", n.order(kit, "6"), `{"email":"bob@example.com"}`), 409, commands.CodeKeyReused, "")
-	n.refused(n.payKey(kit, "order-1", n.order(kit, "7"), `{}`), 409, commands.CodeKeyReused, "")
+	n.refused(n.payKey(kit, "order-1", n.order(kit, "6"), `{"email":"bob@example.com"}`), 409, ground.CodeKeyReused, "")
+	n.refused(n.payKey(kit, "order-1", n.order(kit, "7"), `{}`), 409, ground.CodeKeyReused, "")
 	if f.chain.Transfers() != 2 {
 		t.Errorf("%d transfers", f.chain.Transfers())
 	}
@@ -93,7 +95,7 @@ func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	n.unsettled(open)
 	second := n.payKey(quickPath, "k", n.order(quickPath, "2"), lsBody)
 	n.unsettled(second)
-	if m := second.members(t); m["paymentId"] != open.members(t)["paymentId"] || m["validBefore"] != commands.Stamp(time.Unix(o.Authorization.ValidBefore.Int64(), 0)) {
+	if m := second.members(t); m["paymentId"] != open.members(t)["paymentId"] || m["validBefore"] != ground.Stamp(time.Unix(o.Authorization.ValidBefore.Int64(), 0)) {
 		t.Errorf("%v, and then %v", open, second)
 	}
 	if f.chain.Transfers() != 1 {
@@ -162,7 +164,7 @@ func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	hash := x402.Keccak([]byte("pending")).String()
 	told.transaction = hash
 	for range 2 { // the same transaction is recorded once
-		if state, err := n.app.Settle(t.Context(), id, 2); err != nil || state != commands.PaymentIsUnknown {
+		if state, err := n.app.Settle(t.Context(), id, 2); err != nil || state != payments.PaymentIsUnknown {
 			t.Fatalf("%s, %v", state, err)
 		}
 	}
@@ -187,23 +189,23 @@ func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 
 // pendingSettler is a facilitator that names a transaction and says that it is pending.
 type pendingSettler struct {
-	commands.Settler
+	payments.Settler
 	transaction string
 }
 
 // Settle implements commands.Settler.
-func (p *pendingSettler) Settle(context.Context, commands.Payment, int) commands.Settlement {
-	return commands.Settlement{State: commands.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
+func (p *pendingSettler) Settle(context.Context, payments.Payment, int) payments.Settlement {
+	return payments.Settlement{State: payments.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
 }
 
 // saysExtensions is a settler whose facilitator says something of the extensions.
 type saysExtensions struct {
-	commands.Settler
+	payments.Settler
 	said string
 }
 
 // Settle implements commands.Settler.
-func (e saysExtensions) Settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+func (e saysExtensions) Settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	s := e.Settler.Settle(ctx, p, attempt)
 	s.Extensions = e.said
 	return s

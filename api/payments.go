@@ -9,12 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -25,12 +29,12 @@ func (s *Server) takesPayments() bool { return s.app.Settler != nil && s.app.Set
 // paymentMode is "off", "dev" or "facilitator".
 func (s *Server) paymentMode() string {
 	if s.app.Settler == nil {
-		return commands.ModeOff
+		return payments.ModeOff
 	}
 	return s.app.Settler.Mode()
 }
 
-var errNotConfigured = policy.Refuse(commands.CodeNotConfigured, "", "x402 not configured")
+var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
 
 // servePayment reads the payment of a call, if it brings one, and holds it against
 // the terms of the call; one that is known already is held against itself.
@@ -45,7 +49,7 @@ func (s *Server) servePayment(c *call) (present bool, err error) {
 	case len(values) == 0:
 		return false, nil
 	case len(values) > 1:
-		err = &commands.PaymentRefused{Reason: x402.ReasonPayload}
+		err = &payments.PaymentRefused{Reason: x402.ReasonPayload}
 	default:
 		sent, err = x402.Decode(values[0])
 	}
@@ -57,7 +61,7 @@ func (s *Server) servePayment(c *call) (present bool, err error) {
 	}
 	known, err := s.app.KnownPayment(c.request.Context(), sent.Payment)
 	if err == nil && !known {
-		contracts := s.paymentMode() == commands.ModeFacilitator // there is a chain that judges their signatures
+		contracts := s.paymentMode() == payments.ModeFacilitator // there is a chain that judges their signatures
 		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock(), contracts)
 	}
 	c.Means, c.Payment = credential.ByPayment, sent.Payment
@@ -111,9 +115,9 @@ func (p *pending) Error() string { return x402.ReasonPending }
 
 // asDemand makes the refusals of payments answers to a call.
 func (s *Server) asDemand(c *call, err error) error {
-	var refused *commands.PaymentRefused
-	var required *commands.PaymentRequired
-	var open *commands.SettlementPending
+	var refused *payments.PaymentRefused
+	var required *payments.PaymentRequired
+	var open *payments.SettlementPending
 	failed := x402.SettleResponse{Network: c.Payment.Network, Payer: c.Payment.Payer}
 	switch {
 	case errors.As(err, &open):
@@ -183,7 +187,7 @@ func (s *Server) sold(path, description string, tags ...string) x402.Resource {
 }
 
 // paid is the header of an answer that was paid for.
-func paid(r commands.Receipt) http.Header {
+func paid(r payments.Receipt) http.Header {
 	response := x402.SettleResponse{Success: true, Payer: r.Payer, Transaction: r.Transaction, Network: r.Network, Amount: r.Amount}
 	h := http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}
 	if r.Extensions != "" {
@@ -288,7 +292,7 @@ func (s *Server) manifest(configured bool) manifest {
 	m.Network, m.Asset, m.AssetSymbol, m.PayTo = s.terms.Network, s.terms.Asset, s.terms.Symbol(), s.terms.PayTo
 	m.Instructions = "Send the request. Sign one of the offers of its 402 answer and send the same request again with PAYMENT-SIGNATURE. " +
 		"On a time-out or 503 send the same PAYMENT-SIGNATURE again; do not sign a new payment."
-	if m.Settlement == commands.ModeDev {
+	if m.Settlement == payments.ModeDev {
 		m.Instructions = "Development: signatures are checked and no money moves. " + m.Instructions
 	}
 	for _, op := range s.operations {
@@ -299,7 +303,7 @@ func (s *Server) manifest(configured bool) manifest {
 		m.add(offered{Resource: d.Resource, Type: "http", Method: op.method, Accepts: d.Accepts, Input: op.schema.document})
 	}
 	for _, p := range s.app.Products {
-		if p.Kind != commands.OneTime {
+		if p.Kind != store.OneTime {
 			continue
 		}
 		m.add(offered{Type: "http", Method: http.MethodPost, Accepts: []x402.Requirements{s.terms.Offer(int(p.PriceCents))},
@@ -333,10 +337,10 @@ type introductory struct {
 // introductoryText says it in one sentence, here, in every 402 and on the pages.
 var introductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
 	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
-	commands.AgentCreditCents/100, commands.CreditedCustomers)
+	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
 
 func (s *Server) introductory() introductory {
-	return introductory{commands.AgentCreditCents, commands.CreditedCustomers,
+	return introductory{accounts.AgentCreditCents, accounts.CreditedCustomers,
 		introductoryText,
 		s.app.BaseURL + authPath}
 }
@@ -369,7 +373,7 @@ var showPricing = &operation{
 }
 
 func (s *Server) pricing() pricing {
-	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth, Introductory: s.introductory()}
+	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: accounts.FreeCallsPerMonth, Introductory: s.introductory()}
 	for _, op := range s.operations {
 		if op.service == nil {
 			continue
@@ -378,7 +382,7 @@ func (s *Server) pricing() pricing {
 			PriceCents: op.service.PriceCents, PriceUSD: usd(op.service.PriceCents), PassCredits: op.service.PriceCents})
 	}
 	for _, product := range s.app.Products {
-		if product.Kind == commands.Subscription && product.CreditCents > 0 {
+		if product.Kind == store.Subscription && product.CreditCents > 0 {
 			p.Pass = &pricedPass{Product: product.Slug, URL: s.app.BaseURL + "/pricing#" + product.Slug, PriceCents: product.PriceCents,
 				PriceUSD: usd(int(product.PriceCents)), CreditCents: product.CreditCents}
 			break

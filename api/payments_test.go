@@ -19,13 +19,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -146,7 +150,7 @@ func TestPaidCallInDevelopmentMode(t *testing.T) {
 		if n.settled(again) != response || !bytes.Equal(again.body, first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("the same payment again: %v", again)
 		}
-		n.refused(n.pay(quickPath, payment, `{"command":"ls /tmp"}`), 409, commands.CodeOtherRequest, "")
+		n.refused(n.pay(quickPath, payment, `{"command":"ls /tmp"}`), 409, ground.CodeOtherRequest, "")
 	})
 	var health struct {
 		Payments string `json:"payments"`
@@ -415,8 +419,8 @@ func TestOnePaymentOneRequest(t *testing.T) {
 	o.Resource = ""
 	n.settled(n.pay(runPath, o.Header(), lsBody))
 	n.unchanged(func() {
-		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, commands.CodeOtherRequest, "")
-		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
+		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, ground.CodeOtherRequest, "")
+		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
 		n.refused(n.pay(runPath, o.Header(), `{"command":" pwd"}`), 400, "-", "-") // the body is judged first
 		forged := o
 		forged.Signature = bytes.Repeat([]byte{1}, 65)
@@ -426,7 +430,7 @@ func TestOnePaymentOneRequest(t *testing.T) {
 	n.settled(n.pay(quickPath, named.Header(), lsBody))
 	n.unchanged(func() {
 		other := n.order(quickPath, "other").Named("0123456789abcdef")
-		n.refused(n.pay(quickPath, other.Header(), lsBody), 409, commands.CodeOtherRequest, "")
+		n.refused(n.pay(quickPath, other.Header(), lsBody), 409, ground.CodeOtherRequest, "")
 	})
 }
 
@@ -457,7 +461,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 		if diff := cmp.Diff(string(before.body), string(again.body)); diff != "" {
 			t.Error(diff)
 		}
-		second.refused(second.pay(runPath, payment, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
+		second.refused(second.pay(runPath, payment, `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
 	})
 }
 
@@ -582,7 +586,7 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 					t.Errorf("PAYMENT-RESPONSE %q", response)
 				}
 			case 503:
-				n.refused(a, 503, commands.CodeNoFacilitator, "")
+				n.refused(a, 503, payments.CodeNoFacilitator, "")
 				if len(n.recorded()) != 0 {
 					t.Errorf("recorded %v", n.recorded())
 				}
@@ -674,7 +678,7 @@ func TestSlowSettlement(t *testing.T) {
 				}
 			} else {
 				n.unsettled(n.pay(quickPath, payment, lsBody))
-				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
+				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
 			}
 			f.facilitator.Await("settle", 1) // the answer may have been faster, and what has not come yet is not released
 			f.facilitator.Release()
@@ -711,7 +715,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 			// It makes the one attempt whose answer is lost, and is gone.
 			first.app.Settling = func(id string, attempt int) <-chan struct{} {
 				p, _ := first.app.Payment(t.Context(), id)
-				if p.State != commands.PaymentIsClaimed || attempt != 1 {
+				if p.State != payments.PaymentIsClaimed || attempt != 1 {
 					t.Errorf("%+v, attempt %d", p, attempt)
 				}
 				first.app.Settler.Settle(t.Context(), claimedPayment(t, first, id), 1)
@@ -753,7 +757,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 }
 
 // claimedPayment is a payment as its claim has it.
-func claimedPayment(t *testing.T, n *node, id string) commands.Payment {
+func claimedPayment(t *testing.T, n *node, id string) payments.Payment {
 	history, err := n.app.Ledger.Read(t.Context(), n.app.Ledger.Service(id), "payment/"+id)
 	if err != nil {
 		t.Fatal(err)
@@ -810,7 +814,7 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	f.facilitator.Next("supported", x402test.Fault{Kind: x402test.NotSupported})
 	settler := f.withoutChain(t)
 	n := startNode(t, setup{clock: f.clock, settler: settler})
-	n.refused(n.send(http.MethodPost, quickPath, ""), 503, commands.CodeNotConfigured, "")
+	n.refused(n.send(http.MethodPost, quickPath, ""), 503, ground.CodeNotConfigured, "")
 	if m := n.get("/readyz").members(t); m["facilitator"] != "it does not support eip155:84532, scheme exact, version 2" || !slices.Contains(m["degraded"].([]any), any("facilitator")) {
 		t.Errorf("%v", m)
 	}
@@ -877,10 +881,10 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	n.get("/api/catalog").decode(t, &catalogue)
 	for at, p := range n.app.Products {
 		shown := catalogue.Products[at]
-		if shown.Slug != p.Slug || shown.PriceCents != p.PriceCents || (shown.X402 != nil) != (p.Kind == commands.OneTime) {
+		if shown.Slug != p.Slug || shown.PriceCents != p.PriceCents || (shown.X402 != nil) != (p.Kind == store.OneTime) {
 			t.Errorf("%s: the catalogue has %+v", p.Slug, shown)
 		}
-		if p.Kind != commands.OneTime {
+		if p.Kind != store.OneTime {
 			continue
 		}
 		demand := n.unpaid("/api/purchase/" + p.Slug).Accepts[0]
@@ -939,20 +943,20 @@ func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	key := n.issueKey()
 	parallel(10, func(int) {
-		for range commands.FreeCallsPerMonth / 10 {
+		for range accounts.FreeCallsPerMonth / 10 {
 			if a, err := n.try(http.MethodPost, quickPath, lsBody, asJSON(key)...); err != nil || a.status != 200 {
 				t.Errorf("%v, %v", a, err)
 			}
 		}
 	})
 	a := n.post(quickPath, key, lsBody)
-	n.refused(a, 429, commands.CodeQuota, "")
+	n.refused(a, 429, ground.CodeQuota, "")
 	m := a.members(t)
 	if m["payPerCall"] != true || m["upgradeUrl"] != n.url+"/pricing#monthly-pass" || !strings.Contains(a.header.Get("Link"), `rel="upgrade"`) || a.header.Get("Retry-After") != "" {
 		t.Errorf("%v %v", m, a.header)
 	}
 	n.settled(n.post(quickPath, key, lsBody, "PAYMENT-SIGNATURE", n.order(quickPath, "").Header()))
-	if used := n.used(key); used != commands.FreeCallsPerMonth {
+	if used := n.used(key); used != accounts.FreeCallsPerMonth {
 		t.Errorf("%d calls used", used)
 	}
 }

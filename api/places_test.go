@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 )
 
 // While all places of heavy computations are taken, whatever is heavy is refused
@@ -17,13 +17,13 @@ func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 	n := startNode(t, setup{machineClock: true})
 	key := n.issueKey()
 	for range max(1, runtime.GOMAXPROCS(0)-1) {
-		done, err := n.app.Compute(t.Context(), commands.HeavyBody)
+		done, err := n.app.Compute(t.Context(), ground.HeavyBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer done()
 	}
-	text := strings.Repeat("a ", commands.HeavyBody/2)
+	text := strings.Repeat("a ", ground.HeavyBody/2)
 	used := n.used(key)
 	for path, body := range map[string]string{
 		"/api/agent-services/mcp-risk/score": `{"manifest":{"command":"npx","description":"` + text + `"}}`,
@@ -51,7 +51,7 @@ func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	form := func(path, field, value string) answer {
 		return n.send("POST", path, url.Values{field: {value}, "key": {key}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 	}
-	large := `{"record":{"note":"` + strings.Repeat("a ", commands.HeavyBody/2) + `"}}`
+	large := `{"record":{"note":"` + strings.Repeat("a ", ground.HeavyBody/2) + `"}}`
 	refused := func(name string, a answer, status int, shows string) {
 		t.Helper()
 		if a.status != status || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), shows) {
@@ -63,7 +63,7 @@ func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	}
 	var places []func()
 	for range max(1, runtime.GOMAXPROCS(0)-1) {
-		done, err := n.app.Compute(t.Context(), commands.HeavyBody)
+		done, err := n.app.Compute(t.Context(), ground.HeavyBody)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,10 +5,12 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -25,7 +27,7 @@ type policyDraft struct {
 	Lint       []events.PolicyLint `json:"lint"`
 }
 
-func showDraft(d commands.Draft) policyDraft {
+func showDraft(d decisions.Draft) policyDraft {
 	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.DraftedAt, d.Activated, d.Lint}
 }
 
@@ -45,7 +47,7 @@ type policyActivation struct {
 	Changed           []string       `json:"changed" jsonschema_description:"Members that differ from the version before."`
 }
 
-func showActivation(v commands.Activation) policyActivation {
+func showActivation(v decisions.Activation) policyActivation {
 	return policyActivation{v.PolicyID, v.Version, v.Canonical, v.Hash, v.ActivatedSequence, v.ActivatedAt,
 		v.DraftID, v.Author, v.Activator, v.SelfActivated, v.Reason, v.Changed}
 }
@@ -64,7 +66,7 @@ type policyStep struct {
 	activation *policyActivation
 }
 
-func policySteps(drafts []commands.Draft, activations []commands.Activation) (steps []policyStep) {
+func policySteps(drafts []decisions.Draft, activations []decisions.Activation) (steps []policyStep) {
 	for _, d := range drafts {
 		shown := showDraft(d)
 		steps = append(steps, policyStep{id: d.DraftID, draft: &shown})
@@ -79,7 +81,7 @@ func policySteps(drafts []commands.Draft, activations []commands.Activation) (st
 var listPolicies = &operation{
 	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
 	summary: "The policy in force, every draft there ever was, and then every activation." + pagedBy,
-	access:  credential.WithRight(commands.RightPolicies), output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(organizations.RightPolicies), output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		drafts, activations, err := s.app.Policies(c.request.Context(), c.Principal)
 		if err != nil {
@@ -108,7 +110,7 @@ var listPolicies = &operation{
 var draftPolicy = &operation{
 	anew: true, id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
 	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
-	access:  credential.WithRight(commands.RightDraft), input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
+	access:  credential.WithRight(organizations.RightDraft), input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -124,7 +126,7 @@ type activationOrder struct {
 var activatePolicy = &operation{
 	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftId}/activate",
 	summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"lower the limit, ticket 4711"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -140,7 +142,7 @@ var activatePolicy = &operation{
 var freezePolicy = &operation{
 	id: "freeze_policies", method: http.MethodPost, path: "/api/assurance/policies/freeze",
 	summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(commands.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"an agent runs wild, incident 17"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -156,7 +158,7 @@ var freezePolicy = &operation{
 var previewPolicy = &operation{
 	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
 	summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
-	access:  credential.WithRight(commands.RightDraft), output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(organizations.RightDraft), output: reflect.TypeFor[decisions.Preview](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])
 		return reply{value: preview}, err

@@ -4,9 +4,15 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -61,45 +67,45 @@ var problems = []explained{
 	{"catch_up_not_above_carry", http.StatusBadRequest, "A catch-up at or below the carry never catches up.", uncharged, never, "A catchUpRate above carryRate."},
 	{"empty_manifest", http.StatusBadRequest, "The manifest has neither tools nor a way to start or reach a server.", uncharged, never, "The whole manifest."},
 
-	{commands.CodeUnauthorized, http.StatusUnauthorized, "There is no credential, or it is unknown, revoked or expired; or one header stands twice.", uncharged, "no: with a credential that is good", "X-API-Key with a key of POST /api/keys/free, a PAYMENT-SIGNATURE, or a new token."},
-	{commands.CodeInvalidClient, http.StatusUnauthorized, "The client id or secret is wrong.", uncharged, never, "The pair as it was registered; POST /api/auth/register makes a new one."},
-	{commands.CodeForbidden, http.StatusForbidden, "The credential is good and has not this right, or the request comes from another site.", uncharged, never, "A credential of a role or organization that may."},
-	{commands.CodeInsufficientScope, http.StatusForbidden, "The token lacks the scope.", uncharged, "no: with a token that has it", "A token requested with the scope; a claim may have to come first."},
-	{commands.CodeNoEntitlement, http.StatusForbidden, "There is no access to that product.", uncharged, never, "Buy it, or ask as who bought it."},
-	{commands.StatusCanceled, http.StatusForbidden, "Access has ended: the subscription was canceled.", uncharged, never, "A new subscription."},
-	{commands.StatusPastDue, http.StatusForbidden, "Access is suspended: a payment of the subscription is late.", uncharged, "yes, after the payment", "POST /api/billing-portal leads to where it is paid."},
-	{commands.StatusExpired, http.StatusForbidden, "Access has ended with its period.", uncharged, never, "A new purchase."},
-	{commands.StatusRefunded, http.StatusForbidden, "Access has ended with a refund.", uncharged, never, "A new purchase."},
-	{commands.StatusDisputed, http.StatusForbidden, "Access is suspended while the payment is disputed.", uncharged, "yes, after the dispute", "Whatever the dispute needs."},
-	{commands.StatusRevoked, http.StatusForbidden, "The operator has ended access.", uncharged, never, "Ask the operator."},
+	{ground.CodeUnauthorized, http.StatusUnauthorized, "There is no credential, or it is unknown, revoked or expired; or one header stands twice.", uncharged, "no: with a credential that is good", "X-API-Key with a key of POST /api/keys/free, a PAYMENT-SIGNATURE, or a new token."},
+	{accounts.CodeInvalidClient, http.StatusUnauthorized, "The client id or secret is wrong.", uncharged, never, "The pair as it was registered; POST /api/auth/register makes a new one."},
+	{organizations.CodeForbidden, http.StatusForbidden, "The credential is good and has not this right, or the request comes from another site.", uncharged, never, "A credential of a role or organization that may."},
+	{accounts.CodeInsufficientScope, http.StatusForbidden, "The token lacks the scope.", uncharged, "no: with a token that has it", "A token requested with the scope; a claim may have to come first."},
+	{store.CodeNoEntitlement, http.StatusForbidden, "There is no access to that product.", uncharged, never, "Buy it, or ask as who bought it."},
+	{store.StatusCanceled, http.StatusForbidden, "Access has ended: the subscription was canceled.", uncharged, never, "A new subscription."},
+	{store.StatusPastDue, http.StatusForbidden, "Access is suspended: a payment of the subscription is late.", uncharged, "yes, after the payment", "POST /api/billing-portal leads to where it is paid."},
+	{store.StatusExpired, http.StatusForbidden, "Access has ended with its period.", uncharged, never, "A new purchase."},
+	{store.StatusRefunded, http.StatusForbidden, "Access has ended with a refund.", uncharged, never, "A new purchase."},
+	{store.StatusDisputed, http.StatusForbidden, "Access is suspended while the payment is disputed.", uncharged, "yes, after the dispute", "Whatever the dispute needs."},
+	{store.StatusRevoked, http.StatusForbidden, "The operator has ended access.", uncharged, never, "Ask the operator."},
 
-	{commands.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi-full.json."},
+	{ground.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi-full.json."},
 	{codeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
 	{codeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
 	{codeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
-	{commands.CodeGone, http.StatusGone, "The link was used, or is too old.", uncharged, never, "A new link."},
+	{accounts.CodeGone, http.StatusGone, "The link was used, or is too old.", uncharged, never, "A new link."},
 
-	{commands.CodeKeyReused, http.StatusConflict, "The idempotency key was used for another content.", uncharged, never, "A new key for a new purpose; the same content for a retry."},
-	{commands.CodeOtherRequest, http.StatusConflict, "The payment, or its payment identifier, belongs to another request than this one.", "no: a payment is charged once, for the request it was made for", never, "For its answer: the operation and body that were paid for, with the same PAYMENT-SIGNATURE. For another request: a payment of its own."},
-	{commands.CodeNotSettled, http.StatusConflict, "The payment was refused, or is not settled yet: nothing was charged that could be given back.", uncharged, "after the payment has settled", "The call that was paid for, with the same PAYMENT-SIGNATURE, for its answer. What was refused needs no refund."},
-	{commands.CodeNotTheBuyer, http.StatusConflict, "The purchase is paid, and the request does not show that it comes from its buyer: the payment alone, which is public on a chain, gives no later link.", "no: the purchase was charged once", never, "The claimSecret, payment identifier, Idempotency-Key or e-mail of the first request, a message signed by the paying address, or a session signed in with the e-mail of the order."},
-	{commands.CodeDownloadsUsed, http.StatusConflict, "Every download of the purchase is used.", uncharged, never, "Nothing; ask the operator for another download."},
-	{commands.CodeErased, http.StatusConflict, "What the payment or idempotency key was for was erased on request, and cannot be answered again.", "no: what was charged, was before the erasure", never, "A new key or payment, if it is wanted anew."},
-	{commands.CodeClaimed, http.StatusConflict, "Another customer has claimed the agent.", uncharged, never, "An agent of your own: POST /api/auth/register."},
-	{commands.CodeConflict, http.StatusConflict, "What is there does not allow it: it was changed or done already, or a bound is reached. The message says what.", uncharged, "after reading it again", "What fits what is there now."},
-	{commands.CodeNoActivePolicy, http.StatusConflict, "The organization has no policy in force.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
-	{commands.CodeNoMatch, http.StatusConflict, "The receipt does not name the decision that it is bound to.", "no receipt was recorded", never, "decisionId, decisionRecordHash and bindingHash of one decision."},
+	{ground.CodeKeyReused, http.StatusConflict, "The idempotency key was used for another content.", uncharged, never, "A new key for a new purpose; the same content for a retry."},
+	{ground.CodeOtherRequest, http.StatusConflict, "The payment, or its payment identifier, belongs to another request than this one.", "no: a payment is charged once, for the request it was made for", never, "For its answer: the operation and body that were paid for, with the same PAYMENT-SIGNATURE. For another request: a payment of its own."},
+	{ground.CodeNotSettled, http.StatusConflict, "The payment was refused, or is not settled yet: nothing was charged that could be given back.", uncharged, "after the payment has settled", "The call that was paid for, with the same PAYMENT-SIGNATURE, for its answer. What was refused needs no refund."},
+	{ground.CodeNotTheBuyer, http.StatusConflict, "The purchase is paid, and the request does not show that it comes from its buyer: the payment alone, which is public on a chain, gives no later link.", "no: the purchase was charged once", never, "The claimSecret, payment identifier, Idempotency-Key or e-mail of the first request, a message signed by the paying address, or a session signed in with the e-mail of the order."},
+	{ground.CodeDownloadsUsed, http.StatusConflict, "Every download of the purchase is used.", uncharged, never, "Nothing; ask the operator for another download."},
+	{ground.CodeErased, http.StatusConflict, "What the payment or idempotency key was for was erased on request, and cannot be answered again.", "no: what was charged, was before the erasure", never, "A new key or payment, if it is wanted anew."},
+	{ground.CodeClaimed, http.StatusConflict, "Another customer has claimed the agent.", uncharged, never, "An agent of your own: POST /api/auth/register."},
+	{organizations.CodeConflict, http.StatusConflict, "What is there does not allow it: it was changed or done already, or a bound is reached. The message says what.", uncharged, "after reading it again", "What fits what is there now."},
+	{organizations.CodeNoActivePolicy, http.StatusConflict, "The organization has no policy in force.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
+	{decisions.CodeNoMatch, http.StatusConflict, "The receipt does not name the decision that it is bound to.", "no receipt was recorded", never, "decisionId, decisionRecordHash and bindingHash of one decision."},
 	{assurance.CodeOtherPolicy, http.StatusConflict, "The asserted policy is not the active one.", "no decision was recorded", never, "The active policy's id and version, or none."},
 	{assurance.CodeWeakerPolicy, http.StatusConflict, "The asserted policy allows more than the active one.", "no decision was recorded", never, "An assertion that is as strict, or none."},
 
-	{commands.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "A pass: upgradeUrl leads there. Where payPerCall is true, the same call paid over x402."},
-	{commands.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
+	{ground.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "A pass: upgradeUrl leads there. Where payPerCall is true, the same call paid over x402."},
+	{ground.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
 	{codeRateLimited, http.StatusTooManyRequests, "Too many requests with this credential or, without a good one, from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
 
-	{commands.CodeUnavailable, http.StatusServiceUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
-	{commands.CodeNoSigner, http.StatusServiceUnavailable, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},
-	{commands.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
-	{commands.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
+	{ground.CodeUnavailable, http.StatusServiceUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
+	{ground.CodeNoSigner, http.StatusServiceUnavailable, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},
+	{ground.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
+	{payments.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
 	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
 	{codeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
 	{codeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},

@@ -4,8 +4,9 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -55,7 +56,7 @@ func sellProduct(s *Server, c *call) (sale, error) {
 	switch {
 	case !known:
 		return sale{}, policy.Refuse(codeNoProduct, "", "product not found")
-	case product.Kind != commands.OneTime:
+	case product.Kind != store.OneTime:
 		return sale{}, policy.Refuse("subscription_product", "/slug", "slug: a subscription cannot be bought over x402, use the checkout")
 	}
 	return sale{int(product.PriceCents), product.Description}, nil
@@ -63,7 +64,7 @@ func sellProduct(s *Server, c *call) (sale, error) {
 
 func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	product, _ := s.app.Product(c.vars["slug"])
-	done, err := s.app.PurchaseProduct(c.request.Context(), commands.Order{Product: product, Email: email, ClaimSecret: claimSecret,
+	done, err := s.app.PurchaseProduct(c.request.Context(), store.Order{Product: product, Email: email, ClaimSecret: claimSecret,
 		IdempotencyKey: c.idempotencyKey}, c.Payment)
 	if err != nil {
 		return reply{}, err

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"golang.org/x/time/rate"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) mayCall(c *call, costs int) error {
 	if c.op.knows429() {
 		return policy.Refuse(codeRateLimited, "", "too many requests, try again in a minute")
 	}
-	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
+	return policy.Refuse(ground.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
 }
 
 // asPage limits requests to paths that are not operations, such as pages and assets. It

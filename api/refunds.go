@@ -4,9 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -59,7 +60,7 @@ var requestRefund = &operation{
 		case op == nil || op.service == nil:
 			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
 		}
-		shown, err := s.app.RequestRefund(c.request.Context(), commands.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
+		shown, err := s.app.RequestRefund(c.request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
 		if err != nil {
 			return reply{}, err
 		}

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -44,9 +45,9 @@ func TestRefundRefusals(t *testing.T) {
 	const quick = "action_safety_quick_gate"
 	n.unchanged(func() {
 		n.wants(ask(id, quick, ` { "command" : "ls" } `), 200)
-		n.refused(ask("pay_"+strings.Repeat("0", 32), quick, lsBody), 404, commands.CodeNotFound, "")
-		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeOtherRequest, "")
-		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeOtherRequest, "")
+		n.refused(ask("pay_"+strings.Repeat("0", 32), quick, lsBody), 404, ground.CodeNotFound, "")
+		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
+		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, ground.CodeOtherRequest, "")
 		n.refused(ask(id, canary, lsBody), 400, "unknown_operation", "/operation")
 		for _, purchase := range []string{"purchase_product", "probe_purchase"} {
 			a := ask(id, purchase, `{}`)

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -33,7 +34,7 @@ var getRule = &operation{
 	run: func(_ *Server, c *call) (reply, error) {
 		record, known := actionrisk.RecordOf(c.vars["id"])
 		if !known {
-			return reply{}, policy.Refuse(commands.CodeNotFound, "", "rule not found; GET /api/rules lists them")
+			return reply{}, policy.Refuse(ground.CodeNotFound, "", "rule not found; GET /api/rules lists them")
 		}
 		return reply{value: record, header: public()}, nil
 	},

@@ -14,14 +14,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gorilla/mux"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
@@ -167,7 +168,7 @@ func (s *Server) admit(c *call) (err error) {
 	case c.op.priced():
 		return s.admitPaying(c)
 	case c.op.access.Kind == credential.KeyHolder && c.Means != credential.ByKey && c.Means != credential.ByAgent:
-		return policy.Refuse(commands.CodeUnauthorized, "", "an API key is required")
+		return policy.Refuse(ground.CodeUnauthorized, "", "an API key is required")
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (s *Server) admitPaying(c *call) error {
 	if able {
 		return nil
 	}
-	return &commands.PaymentRequired{}
+	return &payments.PaymentRequired{}
 }
 
 // priced says whether a call costs anything.

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -95,12 +96,12 @@ func serviceLimit(s policy.Service) int64 {
 }
 
 func (s *Server) runService(c *call) (reply, error) {
-	order := commands.Call{Service: *c.op.service, Caller: c.Key, Body: c.body, IdempotencyKey: c.idempotencyKey}
+	order := services.Call{Service: *c.op.service, Caller: c.Key, Body: c.body, IdempotencyKey: c.idempotencyKey}
 	if c.Means == credential.ByAgent {
 		order.Agent = &c.Agent
 	}
 	ctx := c.request.Context()
-	var answer commands.Reply
+	var answer services.Reply
 	var err error
 	if c.Means == credential.ByPayment {
 		answer, err = s.app.RunPaidService(ctx, order, c.Payment)
@@ -132,8 +133,8 @@ func (s *Server) runService(c *call) (reply, error) {
 
 // passRenewed says whether a call was refused for a pass that was paid for again
 // meanwhile, and nobody had told.
-func (s *Server) passRenewed(ctx context.Context, order commands.Call, err error) bool {
-	var quota *commands.QuotaExhausted
+func (s *Server) passRenewed(ctx context.Context, order services.Call, err error) bool {
+	var quota *services.QuotaExhausted
 	return errors.As(err, &quota) && s.resync(ctx, order.Caller.CustomerID)
 }
 

@@ -5,9 +5,10 @@ import (
 	"net/url"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -61,7 +62,7 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 	if s.mail == nil {
 		return policy.Refuse(codeNoMail, "", "mail is not configured")
 	}
-	if !s.rates.allow(toMailFrom, s.network(r)) || !s.rates.allow(toMailTo, commands.Mailbox(email)) {
+	if !s.rates.allow(toMailFrom, s.network(r)) || !s.rates.allow(toMailTo, ground.Mailbox(email)) {
 		return policy.Refuse(codeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
 	}
 	return nil
@@ -71,7 +72,7 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 func (s *Server) post(r *http.Request, l web.Letter) error {
 	if err := s.mail.Send(r.Context(), l); err != nil {
 		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
-		return policy.Refuse(commands.CodeUnavailable, "", "the mail could not be sent, try again")
+		return policy.Refuse(ground.CodeUnavailable, "", "the mail could not be sent, try again")
 	}
 	return nil
 }
@@ -103,11 +104,11 @@ var signOut = &operation{
 		}
 		if in.Everywhere {
 			if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
-				return reply{}, commands.Unreadable(err)
+				return reply{}, ground.Unreadable(err)
 			}
 		}
 		if err := c.Session.End(); err != nil {
-			return reply{}, commands.Unreadable(err)
+			return reply{}, ground.Unreadable(err)
 		}
 		return reply{value: state{c.Session.Customer, "signed out"}}, nil
 	},

@@ -20,15 +20,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -73,11 +76,13 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now, PaymentWait: 30 * time.Second, TokenKeys: []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}}
+	s.app = commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: s.clock.Now})
+	s.app.TokenKeys = []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}
+	s.app.PaymentWait = 30 * time.Second
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	if s.app.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	if s.app.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	views, err := projections.Start(t.Context(), l, log)

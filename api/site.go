@@ -8,9 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -74,7 +75,7 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 func (s *Server) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
-		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth,
+		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: accounts.FreeCallsPerMonth,
 		Limits:         site.Limits{Calls: callsPerMinute, Strangers: strangersPerMinute, Pages: pagesPerMinute, Keys: keysPerMinute, KeysADay: keysPerDay, Verifies: verifiesPerMinute, Refunds: refundsPerMinute},
 		RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
@@ -100,7 +101,7 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 		}
 		f.Products = append(f.Products, product)
 	}
-	for _, name := range commands.AgentScopes {
+	for _, name := range accounts.AgentScopes {
 		f.Scopes = append(f.Scopes, site.Scope{Name: name, Grants: scopeMeanings[name]})
 	}
 	for _, t := range s.tools() {

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -470,7 +471,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"active"`)
 	// A suspended organization stays so, whatever is paid.
 	org := "org_" + strings.TrimPrefix(customer, "cus_")
-	if _, err := s.app.UpdateOrganization(t.Context(), "operator", org, commands.OrganizationChange{State: "suspended", Reason: "abuse"}); err != nil {
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", org, organizations.OrganizationChange{State: "suspended", Reason: "abuse"}); err != nil {
 		t.Fatal(err)
 	}
 	f.deliver(f.notice("customer.subscription.updated", now.Add(time.Second), f.subscription("cus_p", "active", now, now.Add(60*day), false)))

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -69,7 +70,7 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 		}
 	}}, changes...)...)
 	t.Cleanup(func() {
-		if report, err := f.site.app.Ledger.VerifyDatabase(context.Background(), nil); err != nil || len(report.Faults) > 0 {
+		if report, err := audit.Ledger(context.Background(), f.site.app.Ledger, nil); err != nil || len(report.Faults) > 0 {
 			t.Errorf("verify: %v %v", err, report.Faults)
 		}
 		if strings.Contains(f.site.logs.String(), "CANARY") {

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -110,7 +110,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.app.Ledger.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
 	if err != nil {
 		t.Fatal(err)
 	}

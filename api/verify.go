@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/go-json-experiment/json/jsontext"
 	invopop "github.com/invopop/jsonschema"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -65,7 +67,7 @@ var verifyRecord = &operation{
 		ctx := c.request.Context()
 		var place *seal.Place // of the first record that stands in the ledger
 		found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
-			check := s.app.Ledger.Locate(ctx, e)
+			check := audit.Locate(ctx, s.app.Ledger, e)
 			if check.Result == seal.Pass && place == nil {
 				place = e.Ledger
 			}
@@ -77,7 +79,7 @@ var verifyRecord = &operation{
 		result := verification{Examination: found}
 		if place != nil {
 			if result.Inclusion, err = s.include(ctx, *place, c.request.URL.Query().Get("wait") == "proof"); err != nil {
-				return reply{}, commands.Unreadable(err)
+				return reply{}, ground.Unreadable(err)
 			}
 		}
 		return reply{value: result,
@@ -89,7 +91,7 @@ var verifyRecord = &operation{
 func (s *Server) examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
 	keys, err := s.app.Ledger.Keyrings(ctx)
 	if err != nil {
-		return found, commands.Unreadable(err)
+		return found, ground.Unreadable(err)
 	}
 	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: locate}
 	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -466,13 +467,13 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
 	ledger := n.app.Ledger
-	if check := ledger.CheckItselfNow(t.Context(), nil); check.Failed() || check.Events == 0 {
+	if check := audit.SelfCheck(t.Context(), ledger, nil); check.Failed() || check.Events == 0 {
 		t.Fatalf("%+v", check)
 	}
 	n.wants(n.get("/readyz"), 200)
 	n.super(`set session_replication_role = replica; update events set actor = actor || 'x' where p = 0 and pos = 1`)
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}}) // nobody has looked
-	check := ledger.CheckItselfNow(t.Context(), nil)
+	check := audit.SelfCheck(t.Context(), ledger, nil)
 	if check.Faults == 0 || !strings.HasPrefix(check.First, "events, ") || !strings.Contains(check.First, "pos 1,") || ledger.LastCheck() != check {
 		t.Errorf("%+v", check)
 	}
@@ -487,7 +488,7 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 		}
 	}
 	n.super(`set session_replication_role = replica; update events set actor = left(actor, -1) where p = 0 and pos = 1`)
-	ledger.CheckItselfNow(t.Context(), nil)
+	audit.SelfCheck(t.Context(), ledger, nil)
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
 )
 
 // TestWalkTryACommand: somebody who knows nothing yet.
@@ -107,7 +108,7 @@ func TestWalkLongNames(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	long := strings.Repeat("Longname", 23)
-	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, commands.OrganizationChange{Name: long, Reason: "renamed"}); err != nil {
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, organizations.OrganizationChange{Name: long, Reason: "renamed"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.app.AddMember(t.Context(), c.now(t), strings.Repeat("a", 64)+"@"+strings.Repeat(strings.Repeat("b", 59)+".", 3)+"example", "auditor"); err != nil {

@@ -7,8 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/checkout"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -70,6 +71,6 @@ func (s *Server) recordNotice(r *http.Request, n checkout.Notice) error {
 }
 
 // pays says whether a checkout paid what its product costs. Tax may come on top.
-func pays(done commands.CompletedCheckout, cents int64) bool {
+func pays(done store.CompletedCheckout, cents int64) bool {
 	return done.AmountCents >= cents && (done.Currency == "" || done.Currency == "usd")
 }

@@ -21,21 +21,46 @@ const module = "github.com/countersign/countersign/"
 // rooms are the top-level folders and what each may import of ours, by prefix.
 // More than one entry of a folder: the longest prefix counts.
 var rooms = map[string][]string{
-	"policy":               {"policy"},
-	"migrations":           {},
-	"ledger":               {"ledger", "policy/canon", "migrations"},
-	"ledger/localpg":       {"migrations"},
-	"ledger/ledgertest":    {"ledger/localpg", "migrations"},
-	"projections":          {"projections", "ledger", "policy", "migrations"},
-	"projections/sinktest": {"projections", "ledger", "policy/canon"},
-	"commands":             {"ledger", "policy"},
-	"api":                  {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":                  {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"policy":            {"policy"},
+	"migrations":        {},
+	"ledger":            {"ledger", "policy/canon", "migrations"},
+	"ledger/localpg":    {"migrations"},
+	"ledger/ledgertest": {"ledger/localpg", "migrations"},
+	"projections":       {"projections", "ledger", "policy", "migrations"},
+	"commands":          {"commands", "ledger", "policy"},
+	// The rooms of the commands, in their order: each may use those above it.
+	"commands/cache":         {"ledger", "policy"},
+	"commands/ground":        {"commands/cache", "ledger", "policy"},
+	"commands/accounts":      {"commands/cache", "commands/ground", "ledger", "policy"},
+	"commands/organizations": {"commands/cache", "commands/ground", "commands/accounts", "ledger", "policy"},
+	"commands/payments":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "ledger", "policy"},
+	"commands/store":         {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "ledger", "policy"},
+	"commands/services":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "ledger", "policy"},
+	"commands/decisions":     {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "ledger", "policy"},
+	"commands/evidence":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "ledger", "policy"},
+	"commands/webhooks":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "commands/evidence", "ledger", "policy"},
+	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":                    {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
 	"cmd/countersign/guard":  {"cmd/countersign/files", "policy"},
-	"cmd/countersign/screen": {},
+	"cmd/countersign/screen": {"policy/canon"},
+	// The rooms of the command line, in their order: each may use those above it.
+	"cmd/countersign/files":   {},
+	"cmd/countersign/logs":    {"cmd/countersign/screen"},
+	"cmd/countersign/setting": {"cmd/countersign/files", "cmd/countersign/screen", "api/catalog", "api/x402", "commands", "ledger", "policy"},
+	"cmd/countersign/node": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/screen", "cmd/countersign/setting",
+		"commands", "projections", "ledger", "migrations"},
+	"cmd/countersign/proof": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/logs", "cmd/countersign/node",
+		"cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd/countersign/manage": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/node", "cmd/countersign/screen", "cmd/countersign/setting",
+		"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd/countersign/operate": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/logs", "cmd/countersign/manage", "cmd/countersign/node",
+		"cmd/countersign/proof", "cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	// The clients of brokers are in a program of their own, so that the service does not
+	// carry them: only fanout has them.
+	"cmd/countersign": {"cmd/countersign", "api", "commands", "projections", "ledger", "policy", "migrations"},
 }
 
 // file is one Go file of the project.
@@ -230,11 +255,11 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 
 // decoders may look into a payload without package events, and why.
 var decoders = map[string]string{
-	"ledger/vault.go":         "it puts personal members in and out, of whatever type",
-	"ledger/auditrecord.go":   "likewise, with keys that it unwraps itself",
-	"commands/payment.go":     "the payload of a payment, not of an event",
-	"api/x402/payment.go":     "likewise",
-	"api/x402/facilitator.go": "likewise",
+	"ledger/vault/vault.go":        "it puts personal members in and out, of whatever type",
+	"ledger/audit/datakeys.go":     "likewise, with keys that it unwraps itself",
+	"commands/payments/payment.go": "the payload of a payment, not of an event",
+	"api/x402/payment.go":          "likewise",
+	"api/x402/facilitator.go":      "likewise",
 }
 
 // The payload of an event is decoded in one place, ledger/events: before there is a

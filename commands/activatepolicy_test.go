@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
@@ -18,7 +22,7 @@ import (
 
 const loose = `{"policyId":"default","maxUsdPerTransaction":100,"allowedHosts":["api.example.com","api.other.example"]}`
 
-func draft(t *testing.T, a *commands.App, p commands.Principal, text string) commands.Draft {
+func draft(t *testing.T, a *commands.App, p organizations.Principal, text string) decisions.Draft {
 	t.Helper()
 	d, err := a.DraftPolicy(t.Context(), p, []byte(text))
 	if err != nil {
@@ -53,7 +57,7 @@ func TestSeparationOfDuties(t *testing.T) {
 	wantRefusal(t, err, "forbidden", "missing role owner or admin")
 
 	// A draft by a token is also that of who issued it, whoever's the token is.
-	issued, err := a.IssueToken(ctx, session(t, a, orgID, bob.Member), commands.TokenOrder{Scopes: []string{"policy:draft"}, Member: dev.Member})
+	issued, err := a.IssueToken(ctx, session(t, a, orgID, bob.Member), organizations.TokenOrder{Scopes: []string{"policy:draft"}, Member: dev.Member})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +144,7 @@ func TestFreezeStopsEverything(t *testing.T) {
 }
 
 // decide asks for a decision about 1 USD to a URL.
-func decide(t *testing.T, a *commands.App, p commands.Principal, key, url string) assurance.DecisionRecord {
+func decide(t *testing.T, a *commands.App, p organizations.Principal, key, url string) assurance.DecisionRecord {
 	t.Helper()
 	r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run-1"},
 		"intent":{"resourceUrl":%q,"method":"GET","amountUsd":1}}`, key, url))
@@ -148,7 +152,7 @@ func decide(t *testing.T, a *commands.App, p commands.Principal, key, url string
 		t.Fatal(err)
 	}
 	recorded, err := a.Decide(t.Context(), p, r)
-	for errors.As(err, new(*commands.Unavailable)) { // the caller repeats it with the same key
+	for errors.As(err, new(*ground.Unavailable)) { // the caller repeats it with the same key
 		recorded, err = a.Decide(t.Context(), p, r)
 	}
 	if err != nil {
@@ -162,7 +166,7 @@ func decide(t *testing.T, a *commands.App, p commands.Principal, key, url string
 	return record
 }
 
-func decider(t *testing.T, a *commands.App, orgID string) commands.Principal {
+func decider(t *testing.T, a *commands.App, orgID string) organizations.Principal {
 	t.Helper()
 	p, err := a.AuthenticateOrganization(t.Context(), newToken(t, a, operatorOf(t, a, orgID)).Token)
 	if err != nil {
@@ -188,14 +192,14 @@ func TestActivationsRace(t *testing.T) {
 	if _, err := apps[0].DraftAndActivate(t.Context(), operator, []byte(loose), "start"); err != nil {
 		t.Fatal(err)
 	}
-	who := []commands.Principal{decider(t, apps[0], orgID), decider(t, apps[1], orgID)}
+	who := []organizations.Principal{decider(t, apps[0], orgID), decider(t, apps[1], orgID)}
 	var all sync.WaitGroup
-	const activations, decisions = 6, 40
+	const activations, asked = 6, 40
 	for n := range activations {
 		all.Go(func() {
 			text := fmt.Sprintf(`{"policyId":"default","maxUsdPerTransaction":%d,"allowedHosts":["api.example.com"]}`, n+1)
 			_, err := apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
-			for errors.As(err, new(*commands.Unavailable)) { // moved five times: the caller tries again
+			for errors.As(err, new(*ground.Unavailable)) { // moved five times: the caller tries again
 				_, err = apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
 			}
 			if err != nil {
@@ -203,7 +207,7 @@ func TestActivationsRace(t *testing.T) {
 			}
 		})
 	}
-	for n := range decisions {
+	for n := range asked {
 		all.Go(func() { decide(t, apps[n%2], who[n%2], fmt.Sprint("k", n), "https://api.example.com/a") })
 	}
 	all.Wait()
@@ -215,7 +219,7 @@ func TestActivationsRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, active := 0, commands.ActivePolicy{}
+	seen, active := 0, decisions.ActivePolicy{}
 	for _, e := range stored {
 		for _, v := range versions {
 			if v.ActivatedSequence == e.Sequence {
@@ -231,8 +235,8 @@ func TestActivationsRace(t *testing.T) {
 			t.Errorf("decision at %d names version %d, in force is %d; reproduced %v, %v", e.Sequence, x.PolicyVersion, active.Version, x.Reproduced, err)
 		}
 	}
-	if seen != decisions {
-		t.Errorf("%d decisions, want %d", seen, decisions)
+	if seen != asked {
+		t.Errorf("%d asked, want %d", seen, asked)
 	}
 	clean(t, apps[0])
 }
@@ -257,7 +261,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := commands.Preview{Since: preview.Since, Active: 1, Decisions: 3, Flips: []commands.Flip{{DecisionID: flips.DecisionID, IssuedAt: flips.IssuedAt,
+	want := decisions.Preview{Since: preview.Since, Active: 1, Decisions: 3, Flips: []decisions.Flip{{DecisionID: flips.DecisionID, IssuedAt: flips.IssuedAt,
 		Protocol: "x402", Before: "allow", After: "deny", RuleIDs: []string{"x402.host.not_allowed"}}}}
 	if diff := cmp.Diff(want, preview); diff != "" {
 		t.Error(diff)
@@ -279,7 +283,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 		t.Errorf("loosened again: %+v, %v", back, err)
 	}
 	leave := takeHeavyPlaces(t, a)
-	if _, err := a.PreviewDraft(ctx, operator, tighter.DraftID); !refusedAs(err, commands.CodeUnavailable) {
+	if _, err := a.PreviewDraft(ctx, operator, tighter.DraftID); !refusedAs(err, ground.CodeUnavailable) {
 		t.Errorf("a preview computes although all places are taken: %v", err)
 	}
 	leave()

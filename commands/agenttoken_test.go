@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
@@ -26,9 +28,9 @@ func openTokens(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.
 	return a
 }
 
-func newAgent(t testing.TB, a *commands.App) (commands.RegisteredAgent, commands.Client) {
+func newAgent(t testing.TB, a *commands.App) (accounts.RegisteredAgent, accounts.Client) {
 	t.Helper()
-	registered, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer"})
+	registered, err := a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "buyer"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func newAgent(t testing.TB, a *commands.App) (commands.RegisteredAgent, commands
 	return registered, client
 }
 
-func newAccessToken(t testing.TB, a *commands.App, c commands.Client, scope string) string {
+func newAccessToken(t testing.TB, a *commands.App, c accounts.Client, scope string) string {
 	t.Helper()
 	token, err := a.IssueAccessToken(c, scope, "")
 	if err != nil {
@@ -49,7 +51,7 @@ func newAccessToken(t testing.TB, a *commands.App, c commands.Client, scope stri
 }
 
 // tokenOf is an agent with all a new one may have.
-func tokenOf(t testing.TB, a *commands.App) (string, commands.Agent) {
+func tokenOf(t testing.TB, a *commands.App) (string, accounts.Agent) {
 	t.Helper()
 	_, client := newAgent(t, a)
 	token := newAccessToken(t, a, client, "")
@@ -71,7 +73,7 @@ func TestAccessTokenHasTheMembersOfRFC9068(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"typ": "at+jwt", "alg": "EdDSA", "kid": commands.TokenKeyID(tokenKey)}, parsed.Header); diff != "" {
+	if diff := cmp.Diff(map[string]any{"typ": "at+jwt", "alg": "EdDSA", "kid": accounts.TokenKeyID(tokenKey)}, parsed.Header); diff != "" {
 		t.Error(diff)
 	}
 	jti, _ := claims["jti"].(string)
@@ -106,7 +108,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 	good := newAccessToken(t, a, client, "")
 	public := tokenKey.Public().(ed25519.PublicKey)
 	record := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)) // the record key of openApp
-	header := map[string]any{"typ": "at+jwt", "kid": commands.TokenKeyID(tokenKey)}
+	header := map[string]any{"typ": "at+jwt", "kid": accounts.TokenKeyID(tokenKey)}
 	claims := func(change func(jwt.MapClaims)) jwt.MapClaims {
 		m := jwt.MapClaims{"iss": a.BaseURL, "aud": a.BaseURL, "sub": registered.ClientID, "client_id": registered.ClientID, "jti": "atk_1",
 			"iat": c.Now().Unix(), "exp": c.Now().Unix() + 60, "scope": "catalog:read"}
@@ -203,7 +205,7 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 		"checkout:create":                       "checkout:create",
 		"checkout:create catalog:read":          "catalog:read checkout:create",
 		"catalog:read catalog:read other":       "catalog:read",
-		strings.Join(commands.AgentScopes, " "): "catalog:read checkout:create",
+		strings.Join(accounts.AgentScopes, " "): "catalog:read checkout:create",
 	} {
 		token, err := a.IssueAccessToken(client, asked, "")
 		if err != nil || token.Scope != want || token.ExpiresIn != time.Hour {
@@ -334,7 +336,7 @@ func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	before := heads(t, a)
-	r, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "Ada's buyer", IdentityType: "verified_email", Email: "Ada@Example.com"})
+	r, err := a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "Ada's buyer", IdentityType: "verified_email", Email: "Ada@Example.com"})
 	if err != nil || r.Address != "ada@example.com" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -347,7 +349,7 @@ func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 			t.Errorf("agent.registered shows %s", hidden)
 		}
 	}
-	for field, order := range map[string]commands.AgentOrder{
+	for field, order := range map[string]accounts.AgentOrder{
 		"/client_name":   {Name: ""},
 		"/identity_type": {Name: "n", IdentityType: "admin"},
 		"/email":         {Name: "n", IdentityType: "verified_email", Email: "no address"},
@@ -356,6 +358,6 @@ func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	_, err = a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "n", Email: "ada@example.com"})
+	_, err = a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "n", Email: "ada@example.com"})
 	wantRefusal(t, err, "inconsistent_input", "email goes with identity_type verified_email")
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
@@ -81,7 +84,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 	const partitions = 16
 	for name, begin := range map[string]func(t *testing.T, a *commands.App) pair{
 		"a claim and its credit": func(t *testing.T, a *commands.App) pair {
-			var agent commands.Agent
+			var agent accounts.Agent
 			for agent.ClientID == "" || a.Ledger.Home(agent.ClientID).Number() == 0 {
 				_, agent = tokenOf(t, a)
 			}
@@ -92,7 +95,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			}, []string{"agent", "verified_agents"}, map[string]int{"agent agent.claimed": 1, "agent agent.verified": 1, "agent credit.granted": 1, "verified_agents credit.granted": 1}}
 		},
 		"an agent's mail and its credit": func(t *testing.T, a *commands.App) pair {
-			var registered commands.RegisteredAgent
+			var registered accounts.RegisteredAgent
 			for registered.ClientID == "" || a.Ledger.Home(registered.ClientID).Number() == 0 {
 				registered, _ = newAgent(t, a)
 			}
@@ -114,7 +117,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			kitOf(a)
 			address := addressAt(t, a, "cus_stripe", false)
 			return pair{[]string{"billing/", "customer/"}, func(ctx context.Context, a *commands.App) error {
-				return a.FulfilCheckout(ctx, commands.ProviderEvent{ID: "evt_1", At: 1}, commands.CompletedCheckout{Session: "cs_1", Customer: "cus_stripe",
+				return a.FulfilCheckout(ctx, store.ProviderEvent{ID: "evt_1", At: 1}, store.CompletedCheckout{Session: "cs_1", Customer: "cus_stripe",
 					Payment: "pi_1", Product: "kit", Email: address, AmountCents: 100, Currency: "usd"})
 			}, []string{"billing", "customer"}, map[string]int{"billing purchase.fulfilled": 1, "billing customer.bound": 1, "customer customer.bound": 1}}
 		},
@@ -123,13 +126,13 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			address := addressAt(t, a, p.ID, false)
 			return pair{[]string{"payment/", "customer/", "purchase/"}, func(ctx context.Context, a *commands.App) error {
 				kitOf(a)
-				_, err := a.PurchaseProduct(ctx, commands.Order{Product: kit, Email: address}, p)
+				_, err := a.PurchaseProduct(ctx, store.Order{Product: kit, Email: address}, p)
 				return err
 			}, []string{"payment", "purchase", "customer"}, map[string]int{"payment payment.claimed": 1, "payment payment.settled": 1,
 				"purchase purchase.fulfilled": 1, "customer entitlement.granted": 1}}
 		},
 		"a payment and its Idempotency-Key": func(t *testing.T, a *commands.App) pair {
-			p, call := paymentOf(9), quickCall(t, commands.Caller{}, "", "ls")
+			p, call := paymentOf(9), quickCall(t, accounts.Caller{}, "", "ls")
 			for i := 0; ; i++ {
 				call.IdempotencyKey = fmt.Sprintf("key-%06d", i)
 				name := "x402_key:" + call.Service.Operation + ":payer:" + p.Network + ":" + strings.ToLower(p.Payer) + ":" + call.IdempotencyKey
@@ -144,7 +147,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 				"payment payment.claimed": 1, "payment payment.settled": 1, "payment call.completed": 1}}
 		},
 		"a payment and its identifier": func(t *testing.T, a *commands.App) pair {
-			p, call := paymentOf(8), quickCall(t, commands.Caller{}, "", "ls")
+			p, call := paymentOf(8), quickCall(t, accounts.Caller{}, "", "ls")
 			for i := 0; p.Identifier == "" || a.Ledger.Home(p.PayTo+"|"+p.Identifier) == a.Ledger.Home(p.ID); i++ {
 				p.Identifier = fmt.Sprintf("identifier-%06d", i)
 			}

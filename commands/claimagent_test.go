@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
@@ -99,7 +102,7 @@ func TestClaimRace(t *testing.T) {
 			switch {
 			case err == nil:
 				won++
-			case !errors.As(err, &refused) || refused.Code != commands.CodeClaimed:
+			case !errors.As(err, &refused) || refused.Code != ground.CodeClaimed:
 				t.Errorf("%v", err)
 			}
 		})
@@ -164,7 +167,7 @@ func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	defer clean(t, nodes[0])
 	const customers = 130
 	type pair struct {
-		agent    commands.Agent
+		agent    accounts.Agent
 		customer string
 	}
 	var pairs []pair
@@ -204,7 +207,7 @@ func TestCreditIsOnePerCustomer(t *testing.T) {
 	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
 	defer clean(t, nodes[0])
 	ada := newCustomer(t, nodes[0], "ada@example.com")
-	var agents []commands.Agent
+	var agents []accounts.Agent
 	for range 6 {
 		_, agent := tokenOf(t, nodes[0])
 		agents = append(agents, agent)
@@ -233,7 +236,7 @@ func TestCreditIsOnePerCustomer(t *testing.T) {
 // agentWithEmail registers an agent with an address and returns its mailed link.
 func agentWithEmail(t *testing.T, a *commands.App, email string) (clientID, link string) {
 	t.Helper()
-	r, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: email})
+	r, err := a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: email})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +306,7 @@ func TestAgentIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
-	r, err := a.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: "ada@example.com"})
+	r, err := a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: "ada@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}

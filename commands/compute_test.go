@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
@@ -20,23 +24,23 @@ func refusedAs(err error, code string) bool {
 
 func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
 	t.Parallel()
-	var app commands.App
+	var app ground.Ground
 	var leave []func()
 	heavy := max(1, runtime.GOMAXPROCS(0)-1)
 	for range heavy {
-		done, err := app.Compute(t.Context(), commands.HeavyBody)
+		done, err := app.Compute(t.Context(), ground.HeavyBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		leave = append(leave, done)
 	}
-	done, err := app.Compute(t.Context(), commands.HeavyBody-1)
+	done, err := app.Compute(t.Context(), ground.HeavyBody-1)
 	if err != nil {
 		t.Fatal("a small computation waits for heavy ones:", err)
 	}
 	done()
 	leave[0]()
-	if done, err = app.Compute(t.Context(), commands.HeavyBody); err != nil {
+	if done, err = app.Compute(t.Context(), ground.HeavyBody); err != nil {
 		t.Fatal("a place that was left is not free:", err)
 	}
 	done()
@@ -47,7 +51,7 @@ func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 	t.Helper()
 	var taken []func()
 	for range max(1, runtime.GOMAXPROCS(0)-1) {
-		done, err := a.Compute(t.Context(), commands.HeavyBody)
+		done, err := a.Compute(t.Context(), ground.HeavyBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,18 +71,18 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	defer clean(t, a)
 	_, caller := newKey(t, a, "ada@example.com")
-	call := commands.Call{Service: mcprisk.Service, Caller: caller, IdempotencyKey: "k",
-		Body: []byte(`{"manifest":{"command":"npx","description":"` + strings.Repeat("a ", commands.HeavyBody/2) + `"}}`)}
+	call := services.Call{Service: mcprisk.Service, Caller: caller, IdempotencyKey: "k",
+		Body: []byte(`{"manifest":{"command":"npx","description":"` + strings.Repeat("a ", ground.HeavyBody/2) + `"}}`)}
 	leave := takeHeavyPlaces(t, a)
 	before := len(everything(t, a))
-	if _, err := a.RunService(t.Context(), call); !refusedAs(err, commands.CodeUnavailable) {
+	if _, err := a.RunService(t.Context(), call); !refusedAs(err, ground.CodeUnavailable) {
 		t.Errorf("refused with %v", err)
 	}
 	if after := len(everything(t, a)); after != before {
 		t.Errorf("%d events", after-before)
 	}
 	leave()
-	if r, err := a.RunService(t.Context(), call); err != nil || r.Remaining != commands.FreeCallsPerMonth-1 {
+	if r, err := a.RunService(t.Context(), call); err != nil || r.Remaining != accounts.FreeCallsPerMonth-1 {
 		t.Errorf("%d calls remain, %v", r.Remaining, err)
 	}
 }
@@ -128,7 +132,7 @@ func TestOneMailboxHasOneCredit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		} else if _, err := a.ClaimAgent(t.Context(), commands.Agent{ClientID: registered.ClientID}, newCustomer(t, a, email)); err != nil {
+		} else if _, err := a.ClaimAgent(t.Context(), accounts.Agent{ClientID: registered.ClientID}, newCustomer(t, a, email)); err != nil {
 			t.Fatal(err)
 		}
 		got, verified := creditOf(t, a, registered.ClientID)
@@ -147,7 +151,7 @@ func TestOneMailboxHasOneCredit(t *testing.T) {
 func TestThreeLinksOfAnAddressAreGoodAtOnce(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
-	var links []commands.SignInLink
+	var links []accounts.SignInLink
 	for range 4 {
 		link, err := a.RequestSignIn(t.Context(), "ada@example.com", "")
 		if err != nil {
@@ -156,7 +160,7 @@ func TestThreeLinksOfAnAddressAreGoodAtOnce(t *testing.T) {
 		links = append(links, link)
 		a.Clock = func(at time.Time) func() time.Time { return func() time.Time { return at } }(a.Clock().Add(time.Second))
 	}
-	if _, err := a.ConfirmSignIn(t.Context(), links[0].Token); !refusedAs(err, commands.CodeGone) {
+	if _, err := a.ConfirmSignIn(t.Context(), links[0].Token); !refusedAs(err, accounts.CodeGone) {
 		t.Errorf("the fourth link does not make room: %v", err)
 	}
 	for _, link := range links[1:] {

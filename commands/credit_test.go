@@ -6,6 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -13,7 +18,7 @@ import (
 )
 
 // creditedAgent is a claimed agent, the first of its customer.
-func creditedAgent(t testing.TB, a *commands.App, email string) commands.Agent {
+func creditedAgent(t testing.TB, a *commands.App, email string) accounts.Agent {
 	t.Helper()
 	token, agent := tokenOf(t, a)
 	if _, err := a.ClaimAgent(t.Context(), agent, newCustomer(t, a, email)); err != nil {
@@ -26,9 +31,9 @@ func creditedAgent(t testing.TB, a *commands.App, email string) commands.Agent {
 	return agent
 }
 
-func agentCall(t testing.TB, g commands.Agent, key, command string) commands.Call {
+func agentCall(t testing.TB, g accounts.Agent, key, command string) services.Call {
 	t.Helper()
-	call := quickCall(t, commands.Caller{}, key, command)
+	call := quickCall(t, accounts.Caller{}, key, command)
 	call.Agent = &g
 	return call
 }
@@ -73,15 +78,15 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	// Whole calls only: three of 25 cents fit beside the one of a cent, four do not.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
-		call.Service = runCall(t, commands.Caller{}, "", "ls").Service
+		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service
 		_, err := a.RunService(t.Context(), call)
-		var unpaid *commands.PaymentRequired
+		var unpaid *payments.PaymentRequired
 		if (i == 3) != errors.As(err, &unpaid) || i < 3 && err != nil {
 			t.Fatalf("call %d of 25 cents: %v", i+1, err)
 		}
 	}
 	balance, err := a.Credit(t.Context(), agent)
-	if err != nil || *balance != (commands.Balance{TotalCents: 100, UsedCents: 76, Calls: 4}) {
+	if err != nil || *balance != (services.Balance{TotalCents: 100, UsedCents: 76, Calls: 4}) {
 		t.Errorf("%+v, %v", balance, err)
 	}
 	for i := range 25 {
@@ -113,7 +118,7 @@ func TestAgentWithoutCreditCannotPay(t *testing.T) {
 		t.Errorf("%+v, %v", balance, err)
 	}
 	before := len(everything(t, a))
-	var unpaid *commands.PaymentRequired
+	var unpaid *payments.PaymentRequired
 	if _, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls")); !errors.As(err, &unpaid) {
 		t.Errorf("%v", err)
 	}
@@ -136,7 +141,7 @@ func TestCreditRace(t *testing.T) {
 		call := agentCall(t, agent, fmt.Sprintf("k%d", i), "ls")
 		all.Go(func() {
 			err := again(func() error { _, err := nodes[i%2].RunService(t.Context(), call); return err })
-			var unpaid *commands.PaymentRequired
+			var unpaid *payments.PaymentRequired
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -159,7 +164,7 @@ func TestCreditRace(t *testing.T) {
 // that moved under it five times, or a database that took its time.
 func again(do func() error) (err error) {
 	for {
-		var passing *commands.Unavailable
+		var passing *ground.Unavailable
 		if err = do(); !errors.As(err, &passing) {
 			return err
 		}

@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
@@ -45,7 +50,7 @@ type signedDecision struct {
 	hash   string
 }
 
-func decided(t testing.TB, a *commands.App, p commands.Principal, key, want string) signedDecision {
+func decided(t testing.TB, a *commands.App, p organizations.Principal, key, want string) signedDecision {
 	t.Helper()
 	recorded, err := a.Decide(t.Context(), p, decisionRequest(t, key, want))
 	if err != nil {
@@ -58,18 +63,18 @@ func decided(t testing.TB, a *commands.App, p commands.Principal, key, want stri
 	return signedDecision{record, recorded.Envelope.Integrity.RecordHash}
 }
 
-// evidence about a decision, observed now.
-func evidence(t testing.TB, d signedDecision, outcome string, observed time.Time) assurance.ReceiptRequest {
+// outcomeOf is a report about a decision, observed now.
+func outcomeOf(t testing.TB, d signedDecision, outcome string, observed time.Time) assurance.ReceiptRequest {
 	t.Helper()
 	r, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":%q,"observedAt":%q}`,
-		d.record.DecisionID, d.hash, d.record.BindingHash, outcome, commands.Stamp(observed)))
+		d.record.DecisionID, d.hash, d.record.BindingHash, outcome, ground.Stamp(observed)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func bind(t testing.TB, a *commands.App, p commands.Principal, r assurance.ReceiptRequest) assurance.ReceiptRecord {
+func bind(t testing.TB, a *commands.App, p organizations.Principal, r assurance.ReceiptRequest) assurance.ReceiptRecord {
 	t.Helper()
 	recorded, err := a.BindReceipt(t.Context(), p, r)
 	if err != nil {
@@ -82,7 +87,7 @@ func bind(t testing.TB, a *commands.App, p commands.Principal, r assurance.Recei
 	return record
 }
 
-func withPolicy(t testing.TB, a *commands.App, operator commands.Principal) {
+func withPolicy(t testing.TB, a *commands.App, operator organizations.Principal) {
 	t.Helper()
 	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(testPolicy), "test"); err != nil {
 		t.Fatal(err)
@@ -123,7 +128,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	after := a.Clock().Add(time.Minute)
 	c.Add(2 * time.Minute)
 	developer, admin = session(t, a, orgID, developer.Member), session(t, a, orgID, admin.Member)
-	receipt := bind(t, a, developer, evidence(t, d, "fulfilled", after))
+	receipt := bind(t, a, developer, outcomeOf(t, d, "fulfilled", after))
 	if receipt.Conformance != "conforming" || receipt.ApprovalID == nil || *receipt.ApprovalID != record.ApprovalID {
 		t.Errorf("%+v", receipt)
 	}
@@ -134,7 +139,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Add(16 * time.Minute)
-	if receipt := bind(t, a, session(t, a, orgID, developer.Member), evidence(t, d, "fulfilled", a.Clock())); receipt.Conformance != "violation" || receipt.Findings[0].RuleID != "receipt.after_expiry" {
+	if receipt := bind(t, a, session(t, a, orgID, developer.Member), outcomeOf(t, d, "fulfilled", a.Clock())); receipt.Conformance != "violation" || receipt.Findings[0].RuleID != "receipt.after_expiry" {
 		t.Errorf("%+v", receipt)
 	}
 
@@ -152,7 +157,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	wantRefusal(t, err, "forbidden", "a signed-in session is required")
 	_, err = a.Approve(ctx, admin, decided(t, a, asToken, "k4", "deny").record.DecisionID, approved)
 	wantRefusal(t, err, "conflict", "decision does not need a review")
-	bind(t, a, asToken, evidence(t, own, "rejected", a.Clock()))
+	bind(t, a, asToken, outcomeOf(t, own, "rejected", a.Clock()))
 	_, err = a.Approve(ctx, admin, own.record.DecisionID, approved)
 	wantRefusal(t, err, "conflict", "a receipt is already recorded for this decision")
 	_, err = a.Approve(ctx, admin, "asd_unknown", approved)
@@ -193,7 +198,7 @@ func TestApprovalsAtOnce(t *testing.T) {
 	orgID, operator := newOrganization(t, one, "business")
 	withPolicy(t, one, operator)
 	d := decided(t, one, memberOf(t, one, orgID, "dev@example.com", "developer"), "k", "needs_review")
-	var admins []commands.Principal
+	var admins []organizations.Principal
 	for i := range 6 {
 		admins = append(admins, memberOf(t, one, orgID, fmt.Sprintf("admin%d@example.com", i), "admin"))
 	}
@@ -337,7 +342,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	if after := keys(); after != before+1 {
 		t.Errorf("%d new keys, want one for the new decision", after-before)
 	}
-	if receipt := bind(t, a, p, evidence(t, d, "rejected", a.Clock())); receipt.Conformance != "conforming" {
+	if receipt := bind(t, a, p, outcomeOf(t, d, "rejected", a.Clock())); receipt.Conformance != "conforming" {
 		t.Errorf("%+v", receipt)
 	}
 	clean(t, a)
@@ -423,7 +428,7 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	orgID, operator := newOrganization(t, one, "team")
 	withPolicy(t, one, operator)
 	token := newToken(t, one, operator)
-	admin, err := one.AddMember(ctx, operator, "carol@example.com", commands.RoleAdmin)
+	admin, err := one.AddMember(ctx, operator, "carol@example.com", organizations.RoleAdmin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +437,7 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := two.Permit(ctx, p, commands.RightDecide); err != nil {
+		if _, err := two.Permit(ctx, p, organizations.RightDecide); err != nil {
 			return err
 		}
 		_, err = two.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
@@ -440,7 +445,7 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	}
 	change := func(state string) {
 		t.Helper()
-		if _, err := one.UpdateOrganization(ctx, "operator", orgID, commands.OrganizationChange{State: state, Reason: "test"}); err != nil {
+		if _, err := one.UpdateOrganization(ctx, "operator", orgID, organizations.OrganizationChange{State: state, Reason: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -456,8 +461,10 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 
 	// A member: removed, added again, with another role, and the only one who may
 	// act alone.
-	session := func() (commands.Principal, error) { return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now()) }
-	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", commands.RoleAuditor); err != nil {
+	session := func() (organizations.Principal, error) {
+		return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now())
+	}
+	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", organizations.RoleAuditor); err != nil {
 		t.Fatal(err)
 	}
 	p, err := session()
@@ -467,18 +474,18 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = two.Permit(ctx, p, commands.RightApprove)
+	_, err = two.Permit(ctx, p, organizations.RightApprove)
 	wantRefusal(t, err, "forbidden", "missing role owner or admin")
-	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", commands.RoleOwner); err != nil {
+	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", organizations.RoleOwner); err != nil {
 		t.Fatal(err)
 	}
 	if p, err = session(); err == nil {
-		_, err = two.Permit(ctx, p, commands.RightApprove)
+		_, err = two.Permit(ctx, p, organizations.RightApprove)
 	}
 	if err != nil {
 		t.Errorf("an auditor who was made an owner elsewhere: %v", err)
 	}
-	bob, err := one.AddMember(ctx, operatorOf(t, one, orgID), "bob@example.com", commands.RoleAdmin)
+	bob, err := one.AddMember(ctx, operatorOf(t, one, orgID), "bob@example.com", organizations.RoleAdmin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +519,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 				key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // each key from several callers
 				for tries := 0; ; tries++ {
 					p, err := a.AuthenticateOrganization(ctx, token.Token)
-					var recorded commands.Recorded
+					var recorded decisions.Recorded
 					if err == nil {
 						recorded, err = a.Decide(ctx, p, decisionRequest(t, key, "allow"))
 					}
@@ -527,7 +534,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 						break
 					}
 					var refused *policy.Error
-					if !errors.As(err, &refused) || refused.Code != commands.CodeUnavailable || tries > 100 {
+					if !errors.As(err, &refused) || refused.Code != ground.CodeUnavailable || tries > 100 {
 						t.Errorf("%s: %v", key, err)
 						break
 					}
@@ -581,7 +588,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 // erase destroys a data key, as the operator does.
 func erase(t *testing.T, a *commands.App, tenant, keyID string) {
 	t.Helper()
-	got, err := a.EraseSubject(t.Context(), commands.Erasure{Tenant: tenant, KeyID: keyID, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"})
+	got, err := a.EraseSubject(t.Context(), evidence.Erasure{Tenant: tenant, KeyID: keyID, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"})
 	if err != nil || got != keyID {
 		t.Fatal(got, err)
 	}

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -26,7 +27,7 @@ func TestAnErasureKeepsItsReasonSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := commands.Erasure{Tenant: orgID, Subject: "agent:agent-7", Reason: "Ada Lovelace asked by e-mail",
+	said := evidence.Erasure{Tenant: orgID, Subject: "agent:agent-7", Reason: "Ada Lovelace asked by e-mail",
 		RequestedBy: "ada@example.com", ApprovedBy: "bob@example.com"}
 	if _, err := a.EraseSubject(t.Context(), said); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Vault.Openings(t.Context(), history.Events[0]); !errors.Is(err, ledger.ErrErased) {
+	if _, err := a.Vault.Openings(t.Context(), history.Events[0]); !errors.Is(err, vault.ErrErased) {
 		t.Errorf("the restored key opens the event: %v", err)
 	}
 	if _, err := a.Decide(t.Context(), p, decisionRequest(t, "k2", "allow")); err == nil {
@@ -131,14 +132,14 @@ func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	}
 	for agent := range agents {
 		for _, without := range []bool{false, true} {
-			e := commands.Export{Tenant: orgID, Actor: "operator", Folder: t.TempDir()}
+			e := evidence.Export{Tenant: orgID, Actor: "operator", Folder: t.TempDir()}
 			e.Filters.Agent, e.Filters.NoPersonal = agent, without
 			if got, err := a.ExportHistory(t.Context(), e); err != nil || got.Decisions != 1 {
 				t.Errorf("agent %s, without personal members %v: %d decisions, %v", agent, without, got.Decisions, err)
 			}
 		}
 	}
-	e := commands.Export{Tenant: orgID, Actor: "operator", Folder: t.TempDir()}
+	e := evidence.Export{Tenant: orgID, Actor: "operator", Folder: t.TempDir()}
 	e.Filters.Agent = "nobody"
 	if got, err := a.ExportHistory(t.Context(), e); err != nil || got.Decisions != 0 {
 		t.Errorf("an agent without decisions: %d, %v", got.Decisions, err)

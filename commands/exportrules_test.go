@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -30,7 +31,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	manifest, err := a.ExportHistory(t.Context(), commands.Export{Tenant: a.Ledger.Service(key[5:17]), Actor: "operator", Folder: folder})
+	manifest, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: a.Ledger.Service(key[5:17]), Actor: "operator", Folder: folder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder, full := t.TempDir(), errors.New("no space left on device")
-	_, err = a.ExportHistory(t.Context(), commands.Export{Tenant: tenant, Actor: "operator", Folder: folder, Ready: func() error {
+	_, err = a.ExportHistory(t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder, Ready: func() error {
 		if _, err := os.Stat(filepath.Join(folder, "manifest.json")); err != nil {
 			t.Errorf("not whole when it is packed: %v", err)
 		}

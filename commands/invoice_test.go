@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -17,17 +18,17 @@ func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.NewPartitioned(t, 4), newClock()
 	a := openTokens(t, db, c)
-	a.Products = []commands.Product{{Slug: "pass", Name: "Pass", Kind: commands.Subscription, PriceCents: 2900, CreditCents: 3500}}
+	a.Products = []store.Product{{Slug: "pass", Name: "Pass", Kind: store.Subscription, PriceCents: 2900, CreditCents: 3500}}
 	end := c.Now().Add(30 * 24 * time.Hour).Unix()
 	homes := map[int16]bool{}
 	for i := range 6 {
 		id := func(prefix string) string { return fmt.Sprintf("%s%d", prefix, i) }
 		homes[a.Ledger.Home(id("pi_")).Number()*16+a.Ledger.Home(id("in_")).Number()*4+a.Ledger.Home(id("cus_")).Number()] = true
 		told := 0
-		tell := func(step string, record func(context.Context, commands.ProviderEvent) error) {
+		tell := func(step string, record func(context.Context, store.ProviderEvent) error) {
 			t.Helper()
 			told++
-			from := commands.ProviderEvent{ID: fmt.Sprintf("evt_%d_%d", i, told), At: c.Now().Unix() + int64(told)}
+			from := store.ProviderEvent{ID: fmt.Sprintf("evt_%d_%d", i, told), At: c.Now().Unix() + int64(told)}
 			if step != "" {
 				allow := refusing(t, db, step)
 				if err := record(t.Context(), from); err == nil {
@@ -42,26 +43,26 @@ func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 			}
 		}
 		address := fmt.Sprintf("buyer%d@example.com", i)
-		tell("", func(ctx context.Context, from commands.ProviderEvent) error {
-			return a.FulfilCheckout(ctx, from, commands.CompletedCheckout{Session: id("cs_"), Customer: id("cus_"), Subscription: id("sub_"), Product: "pass", Email: address})
+		tell("", func(ctx context.Context, from store.ProviderEvent) error {
+			return a.FulfilCheckout(ctx, from, store.CompletedCheckout{Session: id("cs_"), Customer: id("cus_"), Subscription: id("sub_"), Product: "pass", Email: address})
 		})
-		tell("", func(ctx context.Context, from commands.ProviderEvent) error {
+		tell("", func(ctx context.Context, from store.ProviderEvent) error {
 			return a.RecordSubscription(ctx, from, id("cus_"), events.SubscriptionUpdated{Subscription: id("sub_"), Product: "pass", Status: "active", Change: "created", PeriodEnd: end})
 		})
-		tell("billing/"+id("pi_"), func(ctx context.Context, from commands.ProviderEvent) error {
+		tell("billing/"+id("pi_"), func(ctx context.Context, from store.ProviderEvent) error {
 			return a.RecordInvoice(ctx, from, events.InvoicePaid{Invoice: id("in_"), Payment: id("pi_")})
 		})
-		tell("billing/"+id("in_"), func(ctx context.Context, from commands.ProviderEvent) error {
+		tell("billing/"+id("in_"), func(ctx context.Context, from store.ProviderEvent) error {
 			return a.RecordInvoice(ctx, from, events.InvoicePaid{Invoice: id("in_"), Subscription: id("sub_"), ProviderCustomer: id("cus_"), PeriodEnd: end})
 		})
-		tell("billing/"+id("cus_"), func(ctx context.Context, from commands.ProviderEvent) error {
+		tell("billing/"+id("cus_"), func(ctx context.Context, from store.ProviderEvent) error {
 			return a.RecordRefund(ctx, from, events.PurchaseRefunded{Payment: id("pi_"), Cause: "refund", State: "full", Object: id("ch_"), AmountCents: 2900}, "")
 		})
 		customer, err := a.CustomerByEmail(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := a.Entitlements(t.Context(), customer); err != nil || len(list) != 1 || list[0].Status != commands.StatusRefunded {
+		if list, err := a.Entitlements(t.Context(), customer); err != nil || len(list) != 1 || list[0].Status != store.StatusRefunded {
 			t.Errorf("%d: %+v, %v", i, list, err)
 		}
 		if b, err := a.Pass(t.Context(), customer); err != nil || b != nil {

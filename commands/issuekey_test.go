@@ -10,6 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -21,7 +25,7 @@ import (
 )
 
 // newKey issues a key and authenticates it.
-func newKey(t testing.TB, a *commands.App, email string) (string, commands.Caller) {
+func newKey(t testing.TB, a *commands.App, email string) (string, accounts.Caller) {
 	t.Helper()
 	issued, err := a.IssueFreeKey(t.Context(), email, "")
 	if err != nil {
@@ -35,16 +39,16 @@ func newKey(t testing.TB, a *commands.App, email string) (string, commands.Calle
 }
 
 // quickCall is a call of the quick gate, runCall one of the workflow.
-func quickCall(t testing.TB, c commands.Caller, key, command string) commands.Call {
+func quickCall(t testing.TB, c accounts.Caller, key, command string) services.Call {
 	t.Helper()
 	body, err := canon.Marshal(map[string]string{"command": command})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return commands.Call{Service: actionrisk.Quick, Caller: c, Body: body, IdempotencyKey: key}
+	return services.Call{Service: actionrisk.Quick, Caller: c, Body: body, IdempotencyKey: key}
 }
 
-func runCall(t testing.TB, c commands.Caller, key, command string) commands.Call {
+func runCall(t testing.TB, c accounts.Caller, key, command string) services.Call {
 	t.Helper()
 	call := quickCall(t, c, key, command)
 	call.Service = actionsafety.Run
@@ -177,7 +181,7 @@ func TestNoCallAfterTheRevocation(t *testing.T) {
 				switch {
 				case err == nil:
 					answered.Add(1)
-				case errors.As(err, &p) && p.Code == commands.CodeUnauthorized:
+				case errors.As(err, &p) && p.Code == ground.CodeUnauthorized:
 					refused.Add(1)
 				default:
 					t.Error(err)

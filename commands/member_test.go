@@ -5,12 +5,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // memberOf signs somebody in who was given a role.
-func memberOf(t *testing.T, a *commands.App, orgID, email, role string) commands.Principal {
+func memberOf(t *testing.T, a *commands.App, orgID, email, role string) organizations.Principal {
 	t.Helper()
 	m, err := a.AddMember(t.Context(), operatorOf(t, a, orgID), email, role)
 	if err != nil {
@@ -19,7 +21,7 @@ func memberOf(t *testing.T, a *commands.App, orgID, email, role string) commands
 	return session(t, a, orgID, m.MemberID)
 }
 
-func session(t *testing.T, a *commands.App, orgID, member string) commands.Principal {
+func session(t *testing.T, a *commands.App, orgID, member string) organizations.Principal {
 	t.Helper()
 	p, err := a.SessionPrincipal(t.Context(), orgID, member, a.Clock())
 	if err != nil {
@@ -70,7 +72,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	wantRefusal(t, err, "conflict", last)
 	// Two owners remove each other at once, on two nodes: one of them stays.
 	bob := memberOf(t, a, orgID, "bob@example.com", "owner")
-	pair := []commands.Principal{session(t, apps[0], orgID, ada), session(t, apps[1], orgID, bob.Member)}
+	pair := []organizations.Principal{session(t, apps[0], orgID, ada), session(t, apps[1], orgID, bob.Member)}
 	victims := []string{bob.Member, ada}
 	var all sync.WaitGroup
 	for n := range pair {
@@ -91,7 +93,7 @@ func TestWhoLeavesHoldsNoToken(t *testing.T) {
 	orgID, _ := newOrganization(t, a, "business")
 	admin := memberOf(t, a, orgID, "bob@example.com", "admin")
 	own := newToken(t, a, admin)
-	of, err := a.IssueToken(ctx, operatorOf(t, a, orgID), commands.TokenOrder{Member: admin.Member})
+	of, err := a.IssueToken(ctx, operatorOf(t, a, orgID), organizations.TokenOrder{Member: admin.Member})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,16 +210,16 @@ func TestOrganizationIsChecked(t *testing.T) {
 		}
 	}
 	orgID, _ := newOrganization(t, a, "team")
-	for _, bad := range []commands.OrganizationChange{{Reason: "none"}, {State: "asleep", Reason: "x"}, {Plan: "free", Reason: "x"}, {State: "active"}} {
+	for _, bad := range []organizations.OrganizationChange{{Reason: "none"}, {State: "asleep", Reason: "x"}, {Plan: "free", Reason: "x"}, {State: "active"}} {
 		if _, err := a.UpdateOrganization(ctx, "operator", orgID, bad); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
 	}
-	info, err := a.UpdateOrganization(ctx, "operator", orgID, commands.OrganizationChange{Name: "Acme 2", Plan: "business", Reason: "upgrade"})
+	info, err := a.UpdateOrganization(ctx, "operator", orgID, organizations.OrganizationChange{Name: "Acme 2", Plan: "business", Reason: "upgrade"})
 	if err != nil || info.Name != "Acme 2" || info.Plan != "business" || info.State != "active" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	list, err := a.Organizations(ctx)
+	list, err := a.ListOrganizations(ctx)
 	if err != nil || len(list) != 1 || list[0] != info {
 		t.Errorf("%+v, %v", list, err)
 	}

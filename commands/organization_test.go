@@ -8,10 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -35,8 +40,8 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 	if err := l.Activate(t.Context(), signer, "evt_"+t.Name()); err != nil {
 		t.Fatal(err)
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"}
-	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{3}, 32)); err != nil {
+	a := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: c.Now, BaseURL: "http://127.0.0.1:8080"})
+	if a.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{3}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -45,13 +50,13 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 // clean verifies the whole chain, as every test of an append does at its end.
 func clean(t *testing.T, a *commands.App) {
 	t.Helper()
-	report, err := a.Ledger.VerifyDatabase(t.Context(), nil)
+	report, err := audit.Ledger(t.Context(), a.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}
 }
 
-func newOrganization(t *testing.T, a *commands.App, plan string) (orgID string, operator commands.Principal) {
+func newOrganization(t *testing.T, a *commands.App, plan string) (orgID string, operator organizations.Principal) {
 	t.Helper()
 	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", plan, "ada@example.com")
 	if err != nil {
@@ -60,7 +65,7 @@ func newOrganization(t *testing.T, a *commands.App, plan string) (orgID string, 
 	return o.OrgID, operatorOf(t, a, o.OrgID)
 }
 
-func operatorOf(t *testing.T, a *commands.App, orgID string) commands.Principal {
+func operatorOf(t *testing.T, a *commands.App, orgID string) organizations.Principal {
 	t.Helper()
 	p, err := a.Operator(t.Context(), orgID)
 	if err != nil {
@@ -69,9 +74,9 @@ func operatorOf(t *testing.T, a *commands.App, orgID string) commands.Principal 
 	return p
 }
 
-func newToken(t *testing.T, a *commands.App, p commands.Principal, scopes ...string) commands.IssuedToken {
+func newToken(t *testing.T, a *commands.App, p organizations.Principal, scopes ...string) organizations.IssuedToken {
 	t.Helper()
-	issued, err := a.IssueToken(t.Context(), p, commands.TokenOrder{Scopes: scopes})
+	issued, err := a.IssueToken(t.Context(), p, organizations.TokenOrder{Scopes: scopes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +101,14 @@ func TestTokenActsForItsOrganizationOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.OrgID != orgID || p.ActorID != "svco_"+issued.TokenID || p.Plan != "team" || p.Role != commands.RoleToken || len(p.Guards) != 2 {
+	if p.OrgID != orgID || p.ActorID != "svco_"+issued.TokenID || p.Plan != "team" || p.Role != organizations.RoleToken || len(p.Guards) != 2 {
 		t.Errorf("principal %+v", p)
 	}
-	if err := p.May(commands.RightDecide); err != nil {
+	if err := p.May(organizations.RightDecide); err != nil {
 		t.Error(err)
 	}
-	wantRefusal(t, p.May(commands.RightExport), "insufficient_scope", "missing scope export:read")
-	wantRefusal(t, p.May(commands.RightManage), "forbidden", "a signed-in session is required")
+	wantRefusal(t, p.May(organizations.RightExport), "insufficient_scope", "missing scope export:read")
+	wantRefusal(t, p.May(organizations.RightManage), "forbidden", "a signed-in session is required")
 	clean(t, a)
 }
 

@@ -13,6 +13,10 @@ import (
 	"testing/cryptotest"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
@@ -52,8 +56,8 @@ func newWorld(t *testing.T, partitions int) *world {
 // again is an app on the same ledger that remembers nothing. Its ids are drawn as for
 // 48 partitions: so they are at home together in 1, 3 and 16 as well, and the same.
 func (w *world) again() *commands.App {
-	a := &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
-	a.DrawFor(48)
+	a := commands.New(&ground.Ground{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL})
+	a.DrawFor = 48
 	return w.equip(a)
 }
 
@@ -82,7 +86,7 @@ func (w *world) step(seed uint64) {
 		w.say("member", err)
 	case n == 2 && len(w.decided[org]) > 0:
 		d := w.decided[org][r.IntN(len(w.decided[org]))]
-		recorded, err := w.app.BindReceipt(w.t.Context(), session(w.t, w.app, org, w.owner[org]), evidence(w.t, d, "fulfilled", w.clock.Now()))
+		recorded, err := w.app.BindReceipt(w.t.Context(), session(w.t, w.app, org, w.owner[org]), outcomeOf(w.t, d, "fulfilled", w.clock.Now()))
 		if w.answered(recorded, err); err == nil {
 			w.receipts++
 		}
@@ -119,7 +123,7 @@ func (w *world) decide(org, key, want string) {
 }
 
 // answered notes an envelope without its place but the sequence, which is the tenant's.
-func (w *world) answered(recorded commands.Recorded, err error) {
+func (w *world) answered(recorded decisions.Recorded, err error) {
 	place := seal.Place{}
 	if recorded.Envelope.Ledger != nil {
 		place = seal.Place{Tenant: recorded.Envelope.Ledger.Tenant, Sequence: recorded.Envelope.Ledger.Sequence}
@@ -155,7 +159,7 @@ func (w *world) export(tenant string) map[string][]string {
 	cryptotest.SetGlobalRandom(w.t, 2)
 	w.app = w.again()
 	folder := w.t.TempDir()
-	if _, err := w.app.ExportHistory(w.t.Context(), commands.Export{Tenant: tenant, Actor: "operator", Folder: folder, FullSpeed: true}); err != nil {
+	if _, err := w.app.ExportHistory(w.t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder, FullSpeed: true}); err != nil {
 		w.t.Fatal(err)
 	}
 	files := map[string][]string{}
@@ -329,7 +333,7 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	if _, err := a.EnsureCustomer(ctx, address); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.EraseSubject(ctx, commands.Erasure{Tenant: ledger.ServiceTenant, Subject: "email:" + address, Reason: "asked", RequestedBy: "a", ApprovedBy: "b"})
+	_, err := a.EraseSubject(ctx, evidence.Erasure{Tenant: ledger.ServiceTenant, Subject: "email:" + address, Reason: "asked", RequestedBy: "a", ApprovedBy: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}

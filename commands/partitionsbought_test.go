@@ -7,6 +7,10 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/services"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -24,9 +28,9 @@ type market struct {
 // equip gives an app what calls and payments need.
 func (w *world) equip(a *commands.App) *commands.App {
 	a.Settler, a.TokenKeys = w.market.bank, []ed25519.PrivateKey{tokenKey}
-	a.Products = []commands.Product{
-		{Slug: "kit", Kind: commands.OneTime, PriceCents: 100, FileName: "kit.txt", Content: []byte("kit")},
-		{Slug: "pass", Kind: commands.Subscription, PriceCents: 2900, CreditCents: 60},
+	a.Products = []store.Product{
+		{Slug: "kit", Kind: store.OneTime, PriceCents: 100, FileName: "kit.txt", Content: []byte("kit")},
+		{Slug: "pass", Kind: store.Subscription, PriceCents: 2900, CreditCents: 60},
 	}
 	return a
 }
@@ -38,7 +42,7 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 	customer := func() string { return newCustomer(w.t, a, address) }
 	switch n := r.IntN(9); {
 	case n == 0 || len(w.market.keys) == 0:
-		var issued commands.IssuedKey
+		var issued accounts.IssuedKey
 		var err error
 		if r.IntN(2) == 0 {
 			issued, err = a.IssueAccountKey(ctx, customer())
@@ -49,9 +53,9 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 			w.market.keys = append(w.market.keys, issued.APIKey)
 		}
 	case n == 1 || len(w.market.tokens) == 0:
-		order := commands.AgentOrder{Name: "buyer"}
+		order := accounts.AgentOrder{Name: "buyer"}
 		if r.IntN(2) == 0 {
-			order.IdentityType, order.Email = commands.IdentityVerifiedEmail, address
+			order.IdentityType, order.Email = accounts.IdentityVerifiedEmail, address
 		}
 		registered, err := a.RegisterAgent(ctx, order)
 		if w.say(fmt.Sprintf("%+v", registered), err); err != nil {
@@ -71,19 +75,19 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 		if r.IntN(2) == 0 {
 			p.Identifier = fmt.Sprintf("identifier-%06d", r.IntN(3))
 		}
-		w.answer(a.RunPaidService(ctx, runCall(w.t, commands.Caller{}, "", fmt.Sprint("ls ", r.IntN(2))), p))
+		w.answer(a.RunPaidService(ctx, runCall(w.t, accounts.Caller{}, "", fmt.Sprint("ls ", r.IntN(2))), p))
 	case n == 4:
 		kit, _ := a.Product("kit")
-		done, err := a.PurchaseProduct(ctx, commands.Order{Product: kit, Email: address}, paymentOf(int(seed)))
+		done, err := a.PurchaseProduct(ctx, store.Order{Product: kit, Email: address}, paymentOf(int(seed)))
 		w.say(fmt.Sprintf("%s %s %s %s %s", done.PurchaseID, done.Product, done.Link.Token, done.ClaimSecret, done.Payment.Transaction), err)
 	case n == 5:
-		from := commands.ProviderEvent{ID: fmt.Sprint("evt_", seed), At: w.clock.Now().Unix()}
+		from := store.ProviderEvent{ID: fmt.Sprint("evt_", seed), At: w.clock.Now().Unix()}
 		provider, subscription := "cus_p"+address[1:2], fmt.Sprint("sub_p", address[1:2])
 		err := a.RecordSubscription(ctx, from, provider, events.SubscriptionUpdated{Subscription: subscription, Product: "pass", Status: "active",
 			Change: []string{"created", "updated"}[r.IntN(2)], PeriodStart: from.At - 5, PeriodEnd: from.At + 100_000})
 		w.say("subscription", err)
 		from.ID += "b"
-		w.say("checkout", a.FulfilCheckout(ctx, from, commands.CompletedCheckout{Session: "cs_" + provider, Customer: provider, Subscription: subscription, Product: "pass", Email: address}))
+		w.say("checkout", a.FulfilCheckout(ctx, from, store.CompletedCheckout{Session: "cs_" + provider, Customer: provider, Subscription: subscription, Product: "pass", Email: address}))
 		list, err := a.Entitlements(ctx, customer())
 		for _, e := range list {
 			w.say(fmt.Sprint(e.Product, " ", e.Status, " ", e.Source, " ", e.ValidUntil != nil), err)
@@ -96,7 +100,7 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 		w.answer(a.RunService(ctx, runCall(w.t, caller, []string{"", "again"}[r.IntN(2)], "rm -rf /")))
 	default:
 		agent := w.agent(r)
-		call := runCall(w.t, commands.Caller{}, []string{"", "again"}[r.IntN(2)], "rm -rf /")
+		call := runCall(w.t, accounts.Caller{}, []string{"", "again"}[r.IntN(2)], "rm -rf /")
 		call.Agent = &agent
 		w.answer(a.RunService(ctx, call))
 		credit, err := a.Credit(ctx, agent)
@@ -106,7 +110,7 @@ func (w *world) trade(seed uint64, r *rand.Rand) {
 	}
 }
 
-func (w *world) agent(r *rand.Rand) commands.Agent {
+func (w *world) agent(r *rand.Rand) accounts.Agent {
 	agent, err := w.app.AuthenticateAgent(w.t.Context(), w.market.tokens[r.IntN(len(w.market.tokens))])
 	if err != nil {
 		w.t.Fatal(err)
@@ -120,7 +124,7 @@ var (
 )
 
 // answer notes a reply without the place of its receipt.
-func (w *world) answer(r commands.Reply, err error) {
+func (w *world) answer(r services.Reply, err error) {
 	w.say(fmt.Sprintf("%s %v %s %d", inLedger.ReplaceAllString(string(r.Body), ""), r.Replayed, r.Charge, r.Remaining), err)
 	if err == nil {
 		w.market.calls = append(w.market.calls, r.Charge)

@@ -13,11 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/services"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
@@ -42,7 +50,7 @@ type bank struct {
 // said about it. A settlement without state is a true one.
 type answered struct {
 	moves bool
-	says  commands.Settlement
+	says  payments.Settlement
 }
 
 func newBank(mode string) *bank { return &bank{mode: mode, moved: map[string]bool{}} }
@@ -57,7 +65,7 @@ func (b *bank) Configured() bool { return true }
 func (b *bank) Head(context.Context) int64 { return 7 }
 
 // Verify implements commands.Settler.
-func (b *bank) Verify(context.Context, commands.Payment) error {
+func (b *bank) Verify(context.Context, payments.Payment) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -65,7 +73,7 @@ func (b *bank) Verify(context.Context, commands.Payment) error {
 }
 
 // Settle implements commands.Settler.
-func (b *bank) Settle(_ context.Context, p commands.Payment, attempt int) commands.Settlement {
+func (b *bank) Settle(_ context.Context, p payments.Payment, attempt int) payments.Settlement {
 	b.mu.Lock()
 	during := b.during
 	b.during = nil
@@ -84,7 +92,7 @@ func (b *bank) Settle(_ context.Context, p commands.Payment, attempt int) comman
 		b.moved[p.ID] = true
 	}
 	if next.says.State == "" {
-		return commands.Settlement{State: commands.Settled, Transaction: "tx:" + p.ID, Evidence: "facilitator"}
+		return payments.Settlement{State: payments.Settled, Transaction: "tx:" + p.ID, Evidence: "facilitator"}
 	}
 	return next.says
 }
@@ -96,15 +104,15 @@ func (b *bank) transfers() int {
 }
 
 var (
-	lost    = answered{true, commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}}
-	timeout = answered{false, commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}}
-	refused = answered{false, commands.Settlement{State: commands.Refused, Reason: "insufficient_funds"}}
-	expired = answered{false, commands.Settlement{State: commands.Refused, Reason: "authorization_expired_unused"}}
+	lost    = answered{true, payments.Settlement{State: payments.Unknown, Reason: "unexpected_settle_error"}}
+	timeout = answered{false, payments.Settlement{State: payments.Unknown, Reason: "unexpected_settle_error"}}
+	refused = answered{false, payments.Settlement{State: payments.Refused, Reason: "insufficient_funds"}}
+	expired = answered{false, payments.Settlement{State: payments.Refused, Reason: "authorization_expired_unused"}}
 )
 
 // paymentOf is a payment as api/x402 makes one of what a buyer sent.
-func paymentOf(n int) commands.Payment {
-	return commands.Payment{
+func paymentOf(n int) payments.Payment {
+	return payments.Payment{
 		ID: fmt.Sprintf("pay_%032x", n), Signature: fmt.Sprintf("0x%0130x", n), Network: "eip155:84532", Asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
 		Payer: "0x2595b01b6f646B1d5A5939fE555f7e6AC6D0bfE4", PayTo: "0x329EdA9C18561571bA257177847A993E354e81b7", Amount: "10000",
 		Nonce: fmt.Sprintf("0x%064x", n), ValidAfter: 0, ValidBefore: 1_800_000_300,
@@ -122,7 +130,7 @@ func paidApp(t *testing.T, b *bank) *commands.App {
 // clean2 is clean for a cleanup, when the test's context has ended.
 func clean2(t *testing.T, a *commands.App) {
 	t.Helper()
-	report, err := a.Ledger.VerifyDatabase(context.Background(), nil)
+	report, err := audit.Ledger(context.Background(), a.Ledger, nil)
 	if err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", err, report.Faults)
 	}
@@ -142,7 +150,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 	b := newBank("dev")
 	a := paidApp(t, b)
 	before, from := len(everything(t, a)), heads(t, a)
-	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	call := runCall(t, accounts.Caller{}, "", "rm -rf /")
 	first, err := a.RunPaidService(t.Context(), call, paymentOf(1))
 	if err != nil || first.Charge != "x402" || first.Payment.Transaction == "" || first.Replayed {
 		t.Fatalf("%+v, %v", first, err)
@@ -179,21 +187,21 @@ func TestReplayRulesOfAPayment(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
-	quick := quickCall(t, commands.Caller{}, "", "ls")
+	quick := quickCall(t, accounts.Caller{}, "", "ls")
 	if _, err := a.RunPaidService(t.Context(), quick, paymentOf(1)); err != nil {
 		t.Fatal(err)
 	}
 	other := paymentOf(1)
-	for name, call := range map[string]commands.Call{"other body": quickCall(t, commands.Caller{}, "", "ls /tmp"), "other service": runCall(t, commands.Caller{}, "", "ls")} {
+	for name, call := range map[string]services.Call{"other body": quickCall(t, accounts.Caller{}, "", "ls /tmp"), "other service": runCall(t, accounts.Caller{}, "", "ls")} {
 		_, err := a.RunPaidService(t.Context(), call, other)
-		wantRefusal(t, err, commands.CodeOtherRequest, "this payment was made for another request")
+		wantRefusal(t, err, ground.CodeOtherRequest, "this payment was made for another request")
 		if t.Failed() {
 			t.Fatal(name)
 		}
 	}
 	forged := paymentOf(1)
 	forged.Signature = paymentOf(2).Signature
-	var no *commands.PaymentRefused
+	var no *payments.PaymentRefused
 	if _, err := a.RunPaidService(t.Context(), quick, forged); !errors.As(err, &no) || no.Reason != "invalid_exact_evm_signature" {
 		t.Errorf("another signature: %v", err)
 	}
@@ -213,15 +221,15 @@ func TestPaymentIdentifier(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
 	a := paidApp(t, b)
-	quick := quickCall(t, commands.Caller{}, "", "ls")
+	quick := quickCall(t, accounts.Caller{}, "", "ls")
 	first, second := paymentOf(1), paymentOf(2)
 	first.Identifier, second.Identifier = "0123456789abcdef", "0123456789abcdef"
 	if _, err := a.RunPaidService(t.Context(), quick, first); err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []commands.Call{quick, quickCall(t, commands.Caller{}, "", "ls /tmp")} {
+	for _, call := range []services.Call{quick, quickCall(t, accounts.Caller{}, "", "ls /tmp")} {
 		_, err := a.RunPaidService(t.Context(), call, second)
-		wantRefusal(t, err, commands.CodeOtherRequest, "this payment identifier was used with another payment")
+		wantRefusal(t, err, ground.CodeOtherRequest, "this payment identifier was used with another payment")
 	}
 	squatter := paymentOf(3)
 	squatter.Identifier = paymentOf(4).ID
@@ -246,21 +254,21 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	before := len(everything(t, a))
-	b.verify = &commands.PaymentRefused{Reason: "insufficient_funds"}
-	var no *commands.PaymentRefused
-	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &no) || no.Settled || no.Reason != "insufficient_funds" {
+	b.verify = &payments.PaymentRefused{Reason: "insufficient_funds"}
+	var no *payments.PaymentRefused
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &no) || no.Settled || no.Reason != "insufficient_funds" {
 		t.Errorf("%v", err)
 	}
 	b.verify = errors.New("connection refused")
-	_, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
-	wantRefusal(t, err, commands.CodeNoFacilitator, "payment facilitator unavailable, nothing was charged")
+	_, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1))
+	wantRefusal(t, err, payments.CodeNoFacilitator, "payment facilitator unavailable, nothing was charged")
 	b.verify, b.asked = nil, 0
-	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", " ls"), paymentOf(1)); err == nil || b.asked != 0 {
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", " ls"), paymentOf(1)); err == nil || b.asked != 0 {
 		t.Errorf("an invalid request was verified %d times: %v", b.asked, err)
 	}
 	a.Signer = nil
-	_, err = a.RunPaidService(t.Context(), runCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
-	wantRefusal(t, err, commands.CodeNoSigner, "signing is unavailable, nothing was written or charged")
+	_, err = a.RunPaidService(t.Context(), runCall(t, accounts.Caller{}, "", "ls"), paymentOf(1))
+	wantRefusal(t, err, ground.CodeNoSigner, "signing is unavailable, nothing was written or charged")
 	if n := len(everything(t, a)); n != before || b.transfers() != 0 || len(b.attempt) != 0 {
 		t.Errorf("%d events, %d transfers, attempts %v", n-before, b.transfers(), b.attempt)
 	}
@@ -272,10 +280,10 @@ func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	b := newBank("facilitator")
 	a := paidApp(t, b)
 	before := len(everything(t, a))
-	product := commands.Product{Slug: "kit", Kind: commands.OneTime, PriceCents: 100, FileName: "kit.zip", Content: []byte("kit")}
-	for _, verify := range []error{&commands.PaymentRefused{Reason: "insufficient_funds"}, errors.New("connection refused")} {
+	product := store.Product{Slug: "kit", Kind: store.OneTime, PriceCents: 100, FileName: "kit.zip", Content: []byte("kit")}
+	for _, verify := range []error{&payments.PaymentRefused{Reason: "insufficient_funds"}, errors.New("connection refused")} {
 		b.verify = verify
-		if _, err := a.PurchaseProduct(t.Context(), commands.Order{Product: product, Email: "ada@example.com"}, paymentOf(1)); err == nil {
+		if _, err := a.PurchaseProduct(t.Context(), store.Order{Product: product, Email: "ada@example.com"}, paymentOf(1)); err == nil {
 			t.Error("bought for nothing")
 		}
 	}
@@ -330,9 +338,9 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 			a := paidApp(t, b)
 			before := heads(t, a)
 			b.script = c.script
-			_, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
-			var no *commands.PaymentRefused
-			var pending *commands.SettlementPending
+			_, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1))
+			var no *payments.PaymentRefused
+			var pending *payments.SettlementPending
 			switch c.ends {
 			case "settled":
 				if err != nil {
@@ -373,11 +381,11 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 			b.script = []answered{died}
 			first.Settler, second.Settler = b, b
 			second.Signer = nil
-			call := runCall(t, commands.Caller{}, "", "rm -rf /")
+			call := runCall(t, accounts.Caller{}, "", "rm -rf /")
 			// The node takes the payment up and is gone.
 			first.Settling = func(string, int) <-chan struct{} { return nil }
 			first.PaymentWait = time.Nanosecond
-			var pending *commands.SettlementPending
+			var pending *payments.SettlementPending
 			if _, err := first.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
 				t.Fatal(err)
 			}
@@ -410,8 +418,8 @@ func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 			t.Errorf("%s, %v", state, err)
 		}
 	}
-	call := quickCall(t, commands.Caller{}, "", "ls")
-	var pending *commands.SettlementPending
+	call := quickCall(t, accounts.Caller{}, "", "ls")
+	var pending *payments.SettlementPending
 	if _, err := first.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
 		t.Error(err)
 	}
@@ -436,8 +444,8 @@ func TestALateFirstAttemptIsNone(t *testing.T) {
 		return nil
 	}
 	a.PaymentWait = time.Nanosecond
-	var pending *commands.SettlementPending
-	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &pending) || b.attempt[0] != 2 {
+	var pending *payments.SettlementPending
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &pending) || b.attempt[0] != 2 {
 		t.Errorf("%v, attempts %v", err, b.attempt)
 	}
 }
@@ -448,8 +456,8 @@ func TestNoSilentChangeOfMode(t *testing.T) {
 	b := newBank("dev")
 	a := paidApp(t, b)
 	b.script = []answered{timeout, timeout, timeout}
-	call := quickCall(t, commands.Caller{}, "", "ls")
-	var pending *commands.SettlementPending
+	call := quickCall(t, accounts.Caller{}, "", "ls")
+	var pending *payments.SettlementPending
 	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
 		t.Fatal(err)
 	}
@@ -466,7 +474,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	nodes := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
 	defer clean(t, nodes[0])
 	b.script = []answered{lost}
-	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	call := runCall(t, accounts.Caller{}, "", "rm -rf /")
 	bodies, errs := make([][]byte, 8), make([]error, 8)
 	var all sync.WaitGroup
 	nodes[0].Settler, nodes[1].Settler = b, b
@@ -503,14 +511,14 @@ func TestResolvePayment(t *testing.T) {
 	a := paidApp(t, b)
 	for i, tx := range []string{"0xabc", ""} {
 		b.script = []answered{lost, timeout, timeout}
-		call := runCall(t, commands.Caller{}, "", "rm -rf /")
-		var pending *commands.SettlementPending
+		call := runCall(t, accounts.Caller{}, "", "rm -rf /")
+		var pending *payments.SettlementPending
 		if _, err := a.RunPaidService(t.Context(), call, paymentOf(i)); !errors.As(err, &pending) {
 			t.Fatal(err)
 		}
 		if tx == "" {
 			_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx)
-			wantRefusal(t, err, commands.CodeConflict, "the payment can still be settled: wait until its window has passed")
+			wantRefusal(t, err, organizations.CodeConflict, "the payment can still be settled: wait until its window has passed")
 			a.Clock = func() time.Time { return time.Unix(1_800_000_301, 0) }
 		}
 		for range 2 {
@@ -520,7 +528,7 @@ func TestResolvePayment(t *testing.T) {
 			}
 		}
 		_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx+"0xdef")
-		var no *commands.PaymentRefused
+		var no *payments.PaymentRefused
 		if err == nil {
 			t.Error("a payment has two ends")
 		}
@@ -529,7 +537,7 @@ func TestResolvePayment(t *testing.T) {
 		}
 	}
 	_, err := a.ResolvePayment(t.Context(), paymentOf(9).ID, "0xabc")
-	wantRefusal(t, err, commands.CodeNotFound, "payment not found")
+	wantRefusal(t, err, ground.CodeNotFound, "payment not found")
 }
 
 // Whatever the attempts say and whoever asks: at most one transfer; an answer only
@@ -545,12 +553,12 @@ func TestPaymentsUnderAnyFaults(t *testing.T) {
 		b := newBank("facilitator")
 		b.script = rapid.SliceOfN(rapid.SampledFrom([]answered{{moves: true}, lost, timeout, refused}), 0, 6).Draw(rt, "script")
 		a.Settler = b
-		call := quickCall(t, commands.Caller{}, "", fmt.Sprint("ls ", n))
+		call := quickCall(t, accounts.Caller{}, "", fmt.Sprint("ls ", n))
 		end := ""
 		for range rapid.IntRange(1, 3).Draw(rt, "asked") {
 			_, err := a.RunPaidService(t.Context(), call, paymentOf(n))
-			var no *commands.PaymentRefused
-			var pending *commands.SettlementPending
+			var no *payments.PaymentRefused
+			var pending *payments.SettlementPending
 			now := "open"
 			switch {
 			case err == nil:
@@ -598,8 +606,8 @@ func TestSettledModesOfTheLedger(t *testing.T) {
 		}
 	}
 	check(false, false)
-	settled("pay_1", commands.ModeFacilitator)
+	settled("pay_1", payments.ModeFacilitator)
 	check(false, true)
-	settled("pay_2", commands.ModeDev)
+	settled("pay_2", payments.ModeDev)
 	check(true, true)
 }

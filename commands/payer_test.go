@@ -5,6 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -26,20 +32,20 @@ func stored(t *testing.T, a *commands.App) string {
 	return strings.ToLower(rows)
 }
 
-func kitOf(a *commands.App) commands.Product {
-	kit := commands.Product{Slug: "kit", PriceCents: 100, FileName: "kit.txt", Content: []byte("kit")}
-	a.Products = []commands.Product{kit}
+func kitOf(a *commands.App) store.Product {
+	kit := store.Product{Slug: "kit", PriceCents: 100, FileName: "kit.txt", Content: []byte("kit")}
+	a.Products = []store.Product{kit}
 	return kit
 }
 
 // notReproduced asks for the refund of a purchase by a service that never gives the
 // same answer.
-func notReproduced(paymentID string) commands.RefundOrder {
+func notReproduced(paymentID string) store.RefundOrder {
 	broken := policy.Declare(policy.Service{Name: "broken/echo", PriceCents: 1, Bare: true}, func(in echoInput) (echoOutput, error) {
 		return echoOutput{in.Command}, nil
 	})
 	broken.Operation = "purchase_product"
-	return commands.RefundOrder{PaymentID: paymentID, Service: broken, Request: []byte(`{"slug":"kit"}`)}
+	return store.RefundOrder{PaymentID: paymentID, Service: broken, Request: []byte(`{"slug":"kit"}`)}
 }
 
 // Whatever leads to a payer, on the chain or here, is sealed under his data key:
@@ -51,10 +57,10 @@ func TestAPayerIsErased(t *testing.T) {
 	a := openApp(t, db, c)
 	a.Settler = b
 	kit := kitOf(a)
-	call, p := runCall(t, commands.Caller{}, "", "rm -rf /"), paymentOf(0xabc)
+	call, p := runCall(t, accounts.Caller{}, "", "rm -rf /"), paymentOf(0xabc)
 	p.Identifier = "0123456789abcdef"
 	transaction := "0x" + strings.Repeat("7e", 32)
-	b.script = []answered{{true, commands.Settlement{State: commands.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "chain"}}}
+	b.script = []answered{{true, payments.Settlement{State: payments.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "chain"}}}
 	paid, err := a.RunPaidService(t.Context(), call, p)
 	if err != nil || paid.Payment.Payer != p.Payer || paid.Payment.Transaction != transaction {
 		t.Fatalf("%+v, %v", paid, err)
@@ -63,7 +69,7 @@ func TestAPayerIsErased(t *testing.T) {
 		t.Fatalf("again: %+v, %v", again, err)
 	}
 	bought := paymentOf(0xdef)
-	if _, err := a.PurchaseProduct(t.Context(), commands.Order{Product: kit}, bought); err != nil {
+	if _, err := a.PurchaseProduct(t.Context(), store.Order{Product: kit}, bought); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := a.RequestRefund(t.Context(), notReproduced(bought.ID)); err != nil || r.Refund == nil || r.Refund.To != p.Payer {
@@ -91,7 +97,7 @@ func TestAPayerIsErased(t *testing.T) {
 		}
 	}
 
-	keyID, err := a.EraseSubject(t.Context(), commands.Erasure{Tenant: ledger.ServiceTenant, Subject: "payer:" + p.Network + ":" + p.Payer,
+	keyID, err := a.EraseSubject(t.Context(), evidence.Erasure{Tenant: ledger.ServiceTenant, Subject: "payer:" + p.Network + ":" + p.Payer,
 		Reason: "asked to be forgotten", RequestedBy: "ada", ApprovedBy: "bob"})
 	if err != nil || !strings.HasPrefix(keyID, "sub_") {
 		t.Fatalf("%s, %v", keyID, err)
@@ -100,7 +106,7 @@ func TestAPayerIsErased(t *testing.T) {
 	other.Settler = b
 	kitOf(other)
 	for name, node := range map[string]*commands.App{"this node": a, "another node": other} {
-		for _, payment := range []commands.Payment{p, bought} {
+		for _, payment := range []payments.Payment{p, bought} {
 			info, err := node.Payment(t.Context(), payment.ID)
 			if err != nil || !info.Erased || info.Payer+info.Nonce+info.Transaction != "" || info.State != "settled" || info.Amount != payment.Amount {
 				t.Errorf("%s: %+v, %v", name, info, err)
@@ -113,7 +119,7 @@ func TestAPayerIsErased(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, known, err)
 		}
 		_, err := node.RunPaidService(t.Context(), call, p)
-		wantRefusal(t, err, commands.CodeErased, "what this payment was made for was erased on request: it answers nothing any more")
+		wantRefusal(t, err, ground.CodeErased, "what this payment was made for was erased on request: it answers nothing any more")
 		if state, err := node.Settle(t.Context(), open.ID, 2); state != "unknown" || err == nil {
 			t.Errorf("%s: an erased payment was settled: %s, %v", name, state, err)
 		}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -85,7 +88,7 @@ type attemptKey struct{}
 var errDied = errors.New("the node died")
 
 // Mode implements commands.Settler.
-func (c *chain) Mode() string { return commands.ModeFacilitator }
+func (c *chain) Mode() string { return payments.ModeFacilitator }
 
 // Configured implements commands.Settler.
 func (c *chain) Configured() bool { return true }
@@ -94,17 +97,17 @@ func (c *chain) Configured() bool { return true }
 func (c *chain) Head(context.Context) int64 { return 7 }
 
 // Verify implements commands.Settler.
-func (c *chain) Verify(context.Context, commands.Payment) error { return nil }
+func (c *chain) Verify(context.Context, payments.Payment) error { return nil }
 
 // Settle implements commands.Settler. Without an attempt in the context it is the
 // chain itself that answers, long afterwards.
-func (c *chain) Settle(ctx context.Context, p commands.Payment, _ int) commands.Settlement {
+func (c *chain) Settle(ctx context.Context, p payments.Payment, _ int) payments.Settlement {
 	a, held := ctx.Value(attemptKey{}).(*attempt)
 	if !held {
 		if c.has(p.ID) {
-			return commands.Settlement{State: commands.Settled, Transaction: "tx:" + p.ID, Evidence: "chain"}
+			return payments.Settlement{State: payments.Settled, Transaction: "tx:" + p.ID, Evidence: "chain"}
 		}
-		return commands.Settlement{State: commands.Refused, Reason: "authorization_expired_unused"}
+		return payments.Settlement{State: payments.Refused, Reason: "authorization_expired_unused"}
 	}
 	close(a.reached)
 	<-a.act
@@ -128,18 +131,18 @@ func (c *chain) has(id string) bool {
 }
 
 // call is what becomes of a facilitator's call, and what it says.
-func (c *chain) call(id, outcome string) commands.Settlement {
+func (c *chain) call(id, outcome string) payments.Settlement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	used := c.moved[id]
 	c.moved[id] = used || outcome == "moves" || outcome == "lost"
 	switch {
 	case outcome == "lost" || outcome == "timeout":
-		return commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}
+		return payments.Settlement{State: payments.Unknown, Reason: "unexpected_settle_error"}
 	case outcome == "refused", used: // the authorization is good once
-		return commands.Settlement{State: commands.Refused, Reason: "invalid_transaction_state"}
+		return payments.Settlement{State: payments.Refused, Reason: "invalid_transaction_state"}
 	}
-	return commands.Settlement{State: commands.Settled, Transaction: "tx:" + id, Evidence: "facilitator"}
+	return payments.Settlement{State: payments.Settled, Transaction: "tx:" + id, Evidence: "facilitator"}
 }
 
 // step takes an attempt one step on; what has ended already has no more of them.
@@ -176,8 +179,8 @@ func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step
 // play takes one settlement of the model through its steps and says what is wrong.
 func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) error {
 	p := paymentOf(n)
-	call := quickCall(t, commands.Caller{}, "", fmt.Sprint("ls ", n))
-	var pending *commands.SettlementPending
+	call := quickCall(t, accounts.Caller{}, "", fmt.Sprint("ls ", n))
+	var pending *payments.SettlementPending
 	if _, err := nodes[0].RunPaidService(t.Context(), call, p); !errors.As(err, &pending) {
 		return fmt.Errorf("claim: %w", err)
 	}

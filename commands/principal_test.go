@@ -5,34 +5,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // cells is the table of assurance.md section 1, written a second time: one line
 // per right, with who has it. A token is named by its scope.
-var cells = map[commands.Right]string{
-	commands.RightDecide:   "owner admin developer assurance:decide",
-	commands.RightReceipt:  "owner admin developer assurance:receipt",
-	commands.RightRead:     "owner admin developer auditor operator assurance:read",
-	commands.RightExport:   "owner admin auditor operator export:read",
-	commands.RightDraft:    "owner admin developer operator policy:draft",
-	commands.RightPolicies: "owner admin developer auditor operator assurance:read policy:draft",
-	commands.RightActivate: "owner admin operator",
-	commands.RightMembers:  "owner admin auditor operator",
-	commands.RightManage:   "owner admin operator",
-	commands.RightApprove:  "owner admin",
-	commands.RightErase:    "owner operator",
+var cells = map[organizations.Right]string{
+	organizations.RightDecide:   "owner admin developer assurance:decide",
+	organizations.RightReceipt:  "owner admin developer assurance:receipt",
+	organizations.RightRead:     "owner admin developer auditor operator assurance:read",
+	organizations.RightExport:   "owner admin auditor operator export:read",
+	organizations.RightDraft:    "owner admin developer operator policy:draft",
+	organizations.RightPolicies: "owner admin developer auditor operator assurance:read policy:draft",
+	organizations.RightActivate: "owner admin operator",
+	organizations.RightMembers:  "owner admin auditor operator",
+	organizations.RightManage:   "owner admin operator",
+	organizations.RightApprove:  "owner admin",
+	organizations.RightErase:    "owner operator",
 }
 
 // principals are every kind of somebody, by the word of the table.
-func principals() map[string]commands.Principal {
-	all := map[string]commands.Principal{}
-	for _, role := range append([]string{commands.RoleOperator}, commands.Roles...) {
-		all[role] = commands.Principal{Role: role, FreshSignIn: true}
+func principals() map[string]organizations.Principal {
+	all := map[string]organizations.Principal{}
+	for _, role := range append([]string{organizations.RoleOperator}, organizations.Roles...) {
+		all[role] = organizations.Principal{Role: role, FreshSignIn: true}
 	}
-	for _, scope := range commands.Scopes {
-		all[scope] = commands.Principal{Role: commands.RoleToken, Scopes: []string{scope}, FreshSignIn: true}
+	for _, scope := range organizations.Scopes {
+		all[scope] = organizations.Principal{Role: organizations.RoleToken, Scopes: []string{scope}, FreshSignIn: true}
 	}
 	return all
 }
@@ -50,24 +51,24 @@ func TestEveryCellOfTheRoleTable(t *testing.T) {
 				t.Errorf("%s, %s: got %v, want allowed %v", word, right, err, want)
 			}
 		}
-		if err := (commands.Principal{}).May(right); err == nil {
+		if err := (organizations.Principal{}).May(right); err == nil {
 			t.Errorf("nobody may %s", right)
 		}
-		all := commands.Principal{Role: commands.RoleToken, Scopes: commands.Scopes}
+		all := organizations.Principal{Role: organizations.RoleToken, Scopes: organizations.Scopes}
 		if hasScope := strings.Contains(who, ":"); (all.May(right) == nil) != hasScope {
 			t.Errorf("a token with every scope and %s: %v", right, all.May(right))
 		}
 	}
-	if err := (commands.Principal{Role: commands.RoleOwner}).May("own the moon"); err == nil {
+	if err := (organizations.Principal{Role: organizations.RoleOwner}).May("own the moon"); err == nil {
 		t.Error("an unknown right was granted")
 	}
 }
 
 func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
 	t.Parallel()
-	fresh := map[commands.Right]bool{commands.RightActivate: true, commands.RightManage: true, commands.RightErase: true}
+	fresh := map[organizations.Right]bool{organizations.RightActivate: true, organizations.RightManage: true, organizations.RightErase: true}
 	for right := range cells {
-		err := commands.Principal{Role: commands.RoleOwner}.May(right)
+		err := organizations.Principal{Role: organizations.RoleOwner}.May(right)
 		if fresh[right] {
 			wantRefusal(t, err, "forbidden", "sign in again to do this")
 		} else if err != nil {
@@ -78,12 +79,12 @@ func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
 
 func TestRefusalsNameWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	auditor, token := commands.Principal{Role: commands.RoleAuditor}, commands.Principal{Role: commands.RoleToken}
-	wantRefusal(t, auditor.May(commands.RightDecide), "forbidden", "missing scope assurance:decide")
-	wantRefusal(t, token.May(commands.RightRead), "insufficient_scope", "missing scope assurance:read")
-	wantRefusal(t, token.May(commands.RightActivate), "forbidden", "a signed-in session is required")
-	wantRefusal(t, auditor.May(commands.RightManage), "forbidden", "missing role owner or admin")
-	wantRefusal(t, auditor.May(commands.RightErase), "forbidden", "missing role owner")
+	auditor, token := organizations.Principal{Role: organizations.RoleAuditor}, organizations.Principal{Role: organizations.RoleToken}
+	wantRefusal(t, auditor.May(organizations.RightDecide), "forbidden", "missing scope assurance:decide")
+	wantRefusal(t, token.May(organizations.RightRead), "insufficient_scope", "missing scope assurance:read")
+	wantRefusal(t, token.May(organizations.RightActivate), "forbidden", "a signed-in session is required")
+	wantRefusal(t, auditor.May(organizations.RightManage), "forbidden", "missing role owner or admin")
+	wantRefusal(t, auditor.May(organizations.RightErase), "forbidden", "missing role owner")
 }
 
 // TestPlanStates walks one organization through its states with one token that
@@ -93,14 +94,14 @@ func TestPlanStates(t *testing.T) {
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	orgID, operator := newOrganization(t, a, "team")
-	token := newToken(t, a, operator, commands.Scopes...)
+	token := newToken(t, a, operator, organizations.Scopes...)
 	change := func(state string) {
 		t.Helper()
-		if _, err := a.UpdateOrganization(t.Context(), "operator", orgID, commands.OrganizationChange{State: state, Reason: "test"}); err != nil {
+		if _, err := a.UpdateOrganization(t.Context(), "operator", orgID, organizations.OrganizationChange{State: state, Reason: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	may := func(right commands.Right) error {
+	may := func(right organizations.Right) error {
 		t.Helper()
 		p, err := a.AuthenticateOrganization(t.Context(), token.Token)
 		if err != nil {
@@ -108,9 +109,9 @@ func TestPlanStates(t *testing.T) {
 		}
 		return p.May(right)
 	}
-	evidence := []commands.Right{commands.RightRead, commands.RightExport, commands.RightPolicies}
-	rest := []commands.Right{commands.RightDecide, commands.RightReceipt, commands.RightDraft}
-	want := func(rights []commands.Right, message string) {
+	evidence := []organizations.Right{organizations.RightRead, organizations.RightExport, organizations.RightPolicies}
+	rest := []organizations.Right{organizations.RightDecide, organizations.RightReceipt, organizations.RightDraft}
+	want := func(rights []organizations.Right, message string) {
 		t.Helper()
 		for _, right := range rights {
 			if err := may(right); message == "" && err != nil {
@@ -129,14 +130,14 @@ func TestPlanStates(t *testing.T) {
 	c.Add(90*24*time.Hour - time.Second)
 	// The token has expired long before; a session and the operator have not.
 	operator = operatorOf(t, a, orgID)
-	if err := operator.May(commands.RightExport); err != nil {
+	if err := operator.May(organizations.RightExport); err != nil {
 		t.Errorf("the operator exports for a lapsed organization: %v", err)
 	}
 	members, err := a.Members(t.Context(), operator)
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := func() commands.Principal {
+	session := func() organizations.Principal {
 		t.Helper()
 		p, err := a.SessionPrincipal(t.Context(), orgID, members[0].MemberID, c.Now())
 		if err != nil {
@@ -144,13 +145,13 @@ func TestPlanStates(t *testing.T) {
 		}
 		return p
 	}
-	if err := session().May(commands.RightRead); err != nil {
+	if err := session().May(organizations.RightRead); err != nil {
 		t.Errorf("history on the last of the 90 days: %v", err)
 	}
 	c.Add(time.Second)
-	wantRefusal(t, session().May(commands.RightRead), "forbidden", "organization plan required")
+	wantRefusal(t, session().May(organizations.RightRead), "forbidden", "organization plan required")
 	change("active")
-	if err := session().May(commands.RightDecide); err != nil {
+	if err := session().May(organizations.RightDecide); err != nil {
 		t.Errorf("after resuming: %v", err)
 	}
 	clean(t, a)

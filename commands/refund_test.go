@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -14,12 +18,12 @@ import (
 func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	t.Parallel()
 	a := paidApp(t, newBank("dev"))
-	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	call := runCall(t, accounts.Caller{}, "", "rm -rf /")
 	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
 		t.Fatal(err)
 	}
 	before := len(everything(t, a))
-	order := commands.RefundOrder{PaymentID: paymentOf(1).ID, Service: call.Service, Request: call.Body}
+	order := store.RefundOrder{PaymentID: paymentOf(1).ID, Service: call.Service, Request: call.Body}
 	for range 2 {
 		r, err := a.RequestRefund(t.Context(), order)
 		if err != nil || !r.Reproduced || r.Refund != nil || r.RecordedOutputHash != r.RecomputedOutputHash || r.EngineVersion != policy.Version {
@@ -31,19 +35,19 @@ func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 		t.Errorf("%v, %v", good, err)
 	}
 	other := order
-	other.Request = quickCall(t, commands.Caller{}, "", "ls").Body
+	other.Request = quickCall(t, accounts.Caller{}, "", "ls").Body
 	_, err := a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, commands.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
 	other = order
 	other.Service = actionrisk.Quick
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, commands.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
 	other = order
 	other.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, commands.CodeNotFound, "payment not found: its id follows from network, asset, payer and nonce of what was signed")
+	wantRefusal(t, err, ground.CodeNotFound, "payment not found: its id follows from network, asset, payer and nonce of what was signed")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "")
-	wantRefusal(t, err, commands.CodeNotFound, "refund not found")
+	wantRefusal(t, err, ground.CodeNotFound, "refund not found")
 	if n := len(everything(t, a)); n != before {
 		t.Errorf("%d events", n-before)
 	}
@@ -68,12 +72,12 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 		drift += "!"
 		return echoOutput{in.Command + drift}, nil
 	})
-	call := quickCall(t, commands.Caller{}, "", "ls")
+	call := quickCall(t, accounts.Caller{}, "", "ls")
 	call.Service = broken
 	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
 		t.Fatal(err)
 	}
-	order := commands.RefundOrder{PaymentID: paymentOf(1).ID, Service: broken, Request: call.Body}
+	order := store.RefundOrder{PaymentID: paymentOf(1).ID, Service: broken, Request: call.Body}
 	for range 3 {
 		r, err := a.RequestRefund(t.Context(), order)
 		if err != nil || r.Reproduced || r.Refund == nil || r.Refund.State != "requested" || r.Refund.To != paymentOf(1).Payer || r.Refund.Amount != "10000" {
@@ -104,7 +108,7 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 		t.Errorf("a service that is not there any more: %v, %v", good, err)
 	}
 	_, err := a.SendRefund(t.Context(), order.PaymentID, "0xabc")
-	wantRefusal(t, err, commands.CodeConflict, "the refund is requested, not approved")
+	wantRefusal(t, err, organizations.CodeConflict, "the refund is requested, not approved")
 	for range 2 {
 		if r, err := a.ApproveRefund(t.Context(), order.PaymentID, "drift"); err != nil || r.State != "approved" {
 			t.Errorf("%+v, %v", r, err)
@@ -116,9 +120,9 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 		}
 	}
 	_, err = a.SendRefund(t.Context(), order.PaymentID, "0xdef")
-	wantRefusal(t, err, commands.CodeConflict, "the refund is sent, not approved")
+	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not approved")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "again")
-	wantRefusal(t, err, commands.CodeConflict, "the refund is sent, not requested")
+	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not requested")
 	// The answer that was paid for stays what it is.
 	if r, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil || !r.Replayed {
 		t.Errorf("%+v, %v", r, err)
@@ -127,5 +131,5 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	_, _ = a.RunPaidService(t.Context(), call, paymentOf(2))
 	order.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), order)
-	wantRefusal(t, err, commands.CodeNotSettled, "the payment was refused, so nothing was charged")
+	wantRefusal(t, err, ground.CodeNotSettled, "the payment was refused, so nothing was charged")
 }

@@ -3,7 +3,8 @@ package commands_test
 import (
 	"testing"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -51,11 +52,11 @@ func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := a.ReplayDecisions(t.Context(), commands.Replay{Services: []policy.Service{actionrisk.Quick}})
+	r, err := a.ReplayDecisions(t.Context(), evidence.Replay{Services: []policy.Service{actionrisk.Quick}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdicts != (commands.VerdictReplay{Verdicts: 5, Equal: 2, VerdictAlone: 1}) {
+	if r.Verdicts != (evidence.VerdictReplay{Verdicts: 5, Equal: 2, VerdictAlone: 1}) {
 		t.Errorf("%+v", r.Verdicts)
 	}
 	if len(r.Different) != 1 || r.Different[0].What != "risk" || r.Different[0].Recorded != "low" || r.Different[0].Replayed != "critical" {

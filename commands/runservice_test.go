@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/services"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +25,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -107,7 +112,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	added := since(t, a, before)
 	for _, e := range added {
 		found += bytes.Count(e.Payload, []byte(hash))
-		if !ledger.Sealed(e) {
+		if !vault.Sealed(e) {
 			continue
 		}
 		openings, err := a.Vault.Openings(t.Context(), e)
@@ -173,7 +178,7 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		_, err = node.RunService(t.Context(), runCall(t, again, "k", "rm -rf /tmp"))
-		wantRefusal(t, err, commands.CodeKeyReused, "idempotency key was used with other content")
+		wantRefusal(t, err, ground.CodeKeyReused, "idempotency key was used with other content")
 	}
 	if _, err := b.RunService(t.Context(), runCall(t, caller, "", "ls")); err == nil {
 		t.Error("a node without signer signs")
@@ -186,14 +191,14 @@ func TestQuotaOfTheMonth(t *testing.T) {
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	_, caller := newKey(t, a, "ada@example.com")
-	for i := range commands.FreeCallsPerMonth {
+	for i := range accounts.FreeCallsPerMonth {
 		r, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
-		if err != nil || r.Remaining != int64(commands.FreeCallsPerMonth-1-i) {
+		if err != nil || r.Remaining != int64(accounts.FreeCallsPerMonth-1-i) {
 			t.Fatalf("call %d: %+v, %v", i+1, r, err)
 		}
 	}
 	_, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
-	var quota *commands.QuotaExhausted
+	var quota *services.QuotaExhausted
 	if !errors.As(err, &quota) || !quota.ResetsAt.Equal(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("call 251: %v", err)
 	}
@@ -220,7 +225,7 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 				switch {
 				case err == nil:
 					answered.Add(1)
-				case errors.As(err, &p) && p.Code == commands.CodeNoSigner:
+				case errors.As(err, &p) && p.Code == ground.CodeNoSigner:
 					refused.Add(1)
 				default:
 					t.Error(err)
@@ -299,7 +304,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 						done.Add(1)
 						break
 					}
-					var down *commands.Unavailable
+					var down *ground.Unavailable
 					if !errors.As(err, &down) || try > 500 {
 						t.Errorf("%s: %v", key, err)
 						return
@@ -371,7 +376,7 @@ func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, replay, err)
 		}
 		_, err = node.RunService(t.Context(), runCall(t, again, "before", "ls"))
-		wantRefusal(t, err, commands.CodeErased, "the answer under this idempotency key was erased")
+		wantRefusal(t, err, ground.CodeErased, "the answer under this idempotency key was erased")
 	}
 	clean(t, a)
 }
@@ -397,7 +402,7 @@ func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 	}}, func(in input) (said, error) { computed++; return said(in), nil })
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, caller := newKey(t, a, "ada@example.com")
-	r, err := a.RunService(t.Context(), commands.Call{Service: made, Caller: caller, Body: []byte(`{"word":"x"}`)})
+	r, err := a.RunService(t.Context(), services.Call{Service: made, Caller: caller, Body: []byte(`{"word":"x"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -35,7 +36,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 		{"off", "critical", `,"agentId":"agent-9"`, false},
 	} {
 		if w.setting != "" {
-			if _, err := a.UpdateOrganization(t.Context(), "operator", orgID, commands.OrganizationChange{Arguments: w.setting, Reason: "test"}); err != nil {
+			if _, err := a.UpdateOrganization(t.Context(), "operator", orgID, organizations.OrganizationChange{Arguments: w.setting, Reason: "test"}); err != nil {
 				t.Fatal(err)
 			}
 		}

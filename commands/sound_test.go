@@ -11,11 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
@@ -56,14 +60,14 @@ func sound(t *testing.T, a *commands.App, p *projections.Projections) {
 			t.Errorf("replay diff of %s: %+v, %v", name, c.Differences, err)
 		}
 	}
-	replayed, err := a.ReplayDecisions(ctx, commands.Replay{Services: []policy.Service{actionrisk.Quick}})
+	replayed, err := a.ReplayDecisions(ctx, evidence.Replay{Services: []policy.Service{actionrisk.Quick}})
 	if err != nil || len(replayed.Different) > 0 || replayed.Equal+unreplayable(replayed) != replayed.Decisions {
 		t.Errorf("replay decisions: %+v, %v", replayed, err)
 	}
 	clean(t, a)
 }
 
-func unreplayable(r commands.Replayed) (n int) {
+func unreplayable(r evidence.Replayed) (n int) {
 	for _, gap := range r.NotReplayable {
 		if strings.Contains(gap.Reason, "erased") {
 			n += gap.Count
@@ -121,7 +125,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 		})
 	}
 	erased := func(agent string) {
-		if _, err := nodes[1].EraseSubject(ctx, commands.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
+		if _, err := nodes[1].EraseSubject(ctx, evidence.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
 			t.Errorf("erase %s: %v", agent, err)
 		}
 	}
@@ -138,7 +142,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 
 	signed, readable, gone := map[string]int{}, 0, 0
 	kek := bytes.Repeat([]byte{3}, 32)
-	vault, err := nodes[0].Ledger.OpenVault(ctx, kek) // which has no key in mind
+	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // which has no key in mind
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +163,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 	if gone == 0 || readable < callers*each/2 || gone+readable != callers*each {
 		t.Errorf("%d decisions can be read, %d were erased", readable, gone)
 	}
-	report, err := ledger.AuditDatabase(ctx, db.URL, ledger.Audit{KEK: kek})
+	report, err := audit.Database(ctx, db.URL, audit.Options{KEK: kek})
 	if err != nil || len(report.Faults) > 0 || report.Records < callers*each {
 		t.Errorf("verify: %+v, %v", report, err)
 	}

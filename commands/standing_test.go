@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
@@ -22,7 +25,7 @@ type stopWorld struct {
 func newStopWorld(t *testing.T) *stopWorld {
 	db, c := ledgertest.New(t), newClock()
 	w := &stopWorld{t: t, one: openApp(t, db, c), two: openApp(t, db, c), clock: c}
-	var operator commands.Principal
+	var operator organizations.Principal
 	w.orgID, operator = newOrganization(t, w.one, "business")
 	withPolicy(t, w.one, operator)
 	w.agent = memberOf(t, w.one, w.orgID, "dev@example.com", "developer").Member
@@ -30,7 +33,9 @@ func newStopWorld(t *testing.T) *stopWorld {
 	return w
 }
 
-func (w *stopWorld) as(member string) commands.Principal { return session(w.t, w.one, w.orgID, member) }
+func (w *stopWorld) as(member string) organizations.Principal {
+	return session(w.t, w.one, w.orgID, member)
+}
 
 // activate puts a policy in force on the other node, of which the first has not heard;
 // without a text it is the emergency stop.
@@ -98,7 +103,7 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if err := w.approve(first, "approved"); err != nil {
 				t.Errorf("after the stop: %v", err)
 			}
-			if got := w.standing(first); got != "holds until "+commands.Stamp(w.one.Clock().Add(15*time.Minute)) {
+			if got := w.standing(first); got != "holds until "+ground.Stamp(w.one.Clock().Add(15*time.Minute)) {
 				t.Error(got)
 			}
 			clean(t, w.one)
@@ -128,7 +133,7 @@ func TestReceiptsAfterAStop(t *testing.T) {
 			w.clock.Add(time.Minute)
 			is := func(d signedDecision, outcome string, observed time.Time, want string) {
 				t.Helper()
-				r := evidence(t, d, outcome, w.one.Clock())
+				r := outcomeOf(t, d, outcome, w.one.Clock())
 				if r.Observed = observed; observed.IsZero() {
 					r.ObservedAt = ""
 				}
@@ -170,7 +175,7 @@ func TestStandingIsForTheOrganization(t *testing.T) {
 	w := newStopWorld(t)
 	d := decided(t, w.one, w.as(w.agent), "k", "allow")
 	otherID, _ := newOrganization(t, w.one, "team")
-	for _, p := range []commands.Principal{memberOf(t, w.one, otherID, "eve@example.com", "admin"), memberOf(t, w.one, w.orgID, "dev2@example.com", "developer")} {
+	for _, p := range []organizations.Principal{memberOf(t, w.one, otherID, "eve@example.com", "admin"), memberOf(t, w.one, w.orgID, "dev2@example.com", "developer")} {
 		_, err := w.one.Standing(t.Context(), p, d.record.DecisionID)
 		wantRefusal(t, err, "not_found", "not found")
 	}

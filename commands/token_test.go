@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
@@ -97,7 +99,7 @@ func TestTokenExpires(t *testing.T) {
 	c := newClock()
 	a := openApp(t, ledgertest.New(t), c)
 	_, operator := newOrganization(t, a, "team")
-	short, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Days: 1})
+	short, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Days: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func TestTokenExpires(t *testing.T) {
 	wantToken(t, a, usual.Token, true)
 	c.Add(89 * 24 * time.Hour)
 	wantToken(t, a, usual.Token, false)
-	if _, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Days: 366}); err == nil {
+	if _, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Days: 366}); err == nil {
 		t.Error("a token of more than a year")
 	}
 	list, err := a.Tokens(t.Context(), operator)
@@ -129,7 +131,7 @@ func TestRotationOverlapsADay(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), c)
 	_, operator := newOrganization(t, a, "team")
 	first := newToken(t, a, operator)
-	second, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Rotates: first.TokenID})
+	second, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: first.TokenID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +158,10 @@ func TestRotationOverlapsADay(t *testing.T) {
 	if diff := cmp.Diff([]string{"revoked", "active"}, states()); diff != "" {
 		t.Error(diff)
 	}
-	_, err = a.IssueToken(t.Context(), operator, commands.TokenOrder{Rotates: first.TokenID})
+	_, err = a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: first.TokenID})
 	wantRefusal(t, err, "not_found", "token not found")
 	// Revoking outright ends the overlap of a rotation.
-	third, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Rotates: second.TokenID})
+	third, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: second.TokenID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +222,7 @@ func TestStalePrincipalCannotAppend(t *testing.T) {
 	}
 	_, err = two.AddMember(t.Context(), stale, "eve@example.com", "admin")
 	wantRefusal(t, err, "forbidden", "organization credential required")
-	_, err = two.IssueToken(t.Context(), stale, commands.TokenOrder{})
+	_, err = two.IssueToken(t.Context(), stale, organizations.TokenOrder{})
 	wantRefusal(t, err, "forbidden", "organization credential required")
 	_, err = two.DraftPolicy(t.Context(), drafts, []byte(`{"policyId":"default","requireHttps":true}`))
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
@@ -232,21 +234,21 @@ func TestTokenOrderIsChecked(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, operator := newOrganization(t, a, "team")
 	for _, bad := range []struct {
-		order         commands.TokenOrder
+		order         organizations.TokenOrder
 		code, message string
 	}{
-		{commands.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes holds a scope that does not exist"},
-		{commands.TokenOrder{Days: -1}, "out_of_range", "expiresInDays must be 1 to 365"},
-		{commands.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must hold networks such as 192.0.2.0/24"},
-		{commands.TokenOrder{Addresses: make([]string, 101)}, "too_many_items", "addresses must have at most 100 items"},
-		{commands.TokenOrder{Name: "a\r\nb"}, "out_of_range", "name must be one line of 1 to 200 characters"},
-		{commands.TokenOrder{Member: "cus_01JD3Z8W5T0000000000000000"}, "not_found", "member not found"},
-		{commands.TokenOrder{Rotates: "000000000000"}, "not_found", "token not found"},
+		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes holds a scope that does not exist"},
+		{organizations.TokenOrder{Days: -1}, "out_of_range", "expiresInDays must be 1 to 365"},
+		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must hold networks such as 192.0.2.0/24"},
+		{organizations.TokenOrder{Addresses: make([]string, 101)}, "too_many_items", "addresses must have at most 100 items"},
+		{organizations.TokenOrder{Name: "a\r\nb"}, "out_of_range", "name must be one line of 1 to 200 characters"},
+		{organizations.TokenOrder{Member: "cus_01JD3Z8W5T0000000000000000"}, "not_found", "member not found"},
+		{organizations.TokenOrder{Rotates: "000000000000"}, "not_found", "token not found"},
 	} {
 		_, err := a.IssueToken(t.Context(), operator, bad.order)
 		wantRefusal(t, err, bad.code, bad.message)
 	}
-	issued, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Addresses: []string{"192.0.2.77/24", "2001:db8::1"}})
+	issued, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Addresses: []string{"192.0.2.77/24", "2001:db8::1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +278,7 @@ func TestOwnActors(t *testing.T) {
 	}
 	operator = operatorOf(t, a, orgID)
 	newToken(t, a, operator)
-	own, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{Member: dev.MemberID})
+	own, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Member: dev.MemberID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
@@ -18,9 +22,9 @@ import (
 
 const hookURL = "https://siem.example.com/in/T0KEN?k=S3CRET"
 
-func newWebhook(t *testing.T, a *commands.App, p commands.Principal) commands.CreatedWebhook {
+func newWebhook(t *testing.T, a *commands.App, p organizations.Principal) webhooks.CreatedWebhook {
 	t.Helper()
-	created, err := a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: hookURL, Name: "siem"})
+	created, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: hookURL, Name: "siem"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +65,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rotated.RotatesUntil != commands.Stamp(c.Now().Add(24*time.Hour)) || rotated.Origin != "https://siem.example.com" {
+		if rotated.RotatesUntil != ground.Stamp(c.Now().Add(24*time.Hour)) || rotated.Origin != "https://siem.example.com" {
 			t.Errorf("rotated: %+v", rotated.WebhookInfo)
 		}
 		secrets = append(secrets, octets(t, rotated.Secret))
@@ -86,8 +90,8 @@ func TestWebhookAddressAndSecretAreNowhereInTheClear(t *testing.T) {
 			}
 		}
 	}
-	list, err := a.Webhooks(t.Context(), p)
-	want := []commands.WebhookInfo{{WebhookID: created.WebhookID, Name: "siem", Origin: "https://siem.example.com",
+	list, err := a.ListWebhooks(t.Context(), p)
+	want := []webhooks.WebhookInfo{{WebhookID: created.WebhookID, Name: "siem", Origin: "https://siem.example.com",
 		Topics: []string{"decisions", "reviews", "violations"}, CreatedAt: created.CreatedAt, RotatesUntil: "2026-11-21T15:00:00.000Z"}}
 	if diff := cmp.Diff(want, list); err != nil || diff != "" {
 		t.Errorf("list: %v (-want +got)\n%s", err, diff)
@@ -114,7 +118,7 @@ func TestWebhookIsItsOrganizations(t *testing.T) {
 	wantRefusal(t, a.RemoveWebhook(t.Context(), p, created.WebhookID, ""), "not_found", "webhook not found")
 	_, err = a.WebhookEndpoint(t.Context(), orgID, created.WebhookID)
 	wantRefusal(t, err, "not_found", "webhook not found")
-	if list, err := a.Webhooks(t.Context(), p); err != nil || len(list) != 0 {
+	if list, err := a.ListWebhooks(t.Context(), p); err != nil || len(list) != 0 {
 		t.Errorf("a removed webhook is listed: %v, %v", list, err)
 	}
 }
@@ -132,16 +136,16 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 		{"https://169.254.169.254/latest/meta-data/", private}, {"https://localhost:8443/", private},
 		{"https://metadata.internal/", private}, {"https://[::ffff:10.0.0.1]/", private}, {"https://[64:ff9b::a00:1]/", private},
 	} {
-		_, err := a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: bad.url})
+		_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: bad.url})
 		t.Run(bad.url, func(t *testing.T) { wantRefusal(t, err, "out_of_range", bad.message) })
 	}
 	a.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	if _, err := a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: "http://10.0.0.1/in"}); err != nil {
+	if _, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: "http://10.0.0.1/in"}); err != nil {
 		t.Errorf("an allowed network: %v", err)
 	}
-	_, err := a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: "https://192.168.0.1/"})
+	_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: "https://192.168.0.1/"})
 	wantRefusal(t, err, "out_of_range", private)
-	_, err = a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: hookURL, Topics: []string{"everything"}})
+	_, err = a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: hookURL, Topics: []string{"everything"}})
 	wantRefusal(t, err, "invalid_enum", "topics holds a topic that does not exist")
 }
 
@@ -154,7 +158,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 	for i := range 24 {
 		wg.Go(func() {
 			for {
-				_, err := a.CreateWebhook(t.Context(), p, commands.WebhookOrder{URL: fmt.Sprintf("https://siem.example.com/%d", i)})
+				_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: fmt.Sprintf("https://siem.example.com/%d", i)})
 				if err == nil || !strings.Contains(err.Error(), "unavailable") {
 					return // it is there, or there are too many
 				}
@@ -162,7 +166,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if list, err := a.Webhooks(t.Context(), p); err != nil || len(list) != 20 {
+	if list, err := a.ListWebhooks(t.Context(), p); err != nil || len(list) != 20 {
 		t.Errorf("%d webhooks, %v", len(list), err)
 	}
 }

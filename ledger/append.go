@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Expect is what an append demands of a stream.
+// Expect is the version that an append requires of a stream.
 type Expect struct {
 	kind  expectKind
 	value int64
@@ -22,16 +22,15 @@ const (
 	expectAny
 )
 
-// New demands that the stream has no event yet.
+// New requires that the stream has no event yet.
 func New() Expect { return Expect{expectAt, 0} }
 
-// Any takes the stream's next version, whatever it is, but none above the
-// limit: ErrLimit. So the version of a stream counts, exactly, on any number of
-// nodes.
+// Any accepts every version of the stream below limit; at the limit the append is ErrLimit. So
+// the version of a stream is an exact counter on any number of nodes.
 func Any(limit int64) Expect { return Expect{expectAny, limit} }
 
-// History is a stream as it was read. Only a history can say "at version v", so
-// no caller can ask for a gap.
+// History is a stream as it was read. Only a history can require a version, so that no append
+// can leave a gap.
 type History struct {
 	Tenant, Stream string
 	Events         []Event
@@ -42,15 +41,15 @@ type History struct {
 // Version of the last event, 0 for none.
 func (h History) Version() int64 { return h.before + int64(len(h.Events)) }
 
-// At demands that the stream still ends where the history does.
+// At requires that the stream still ends where the history does.
 func (h History) At() Expect { return Expect{expectAt, h.Version()} }
 
-// Guard demands the same of a stream the append does not write to.
+// Guard requires the same of a stream that the append does not write to.
 func (h History) Guard() Guard { return Guard{h.Tenant, h.Stream, h.Version()} }
 
-// Guard is a stream that must still be at this version when the append lands. It is
-// in the append's own partition: nothing can be compared at the position of an append
-// that stands in another sequence of positions.
+// Guard is a stream that must still be at this version when the append is committed. It must be
+// in the append's own partition, since versions of another partition cannot be compared at
+// the position of the append.
 type Guard struct {
 	Tenant, Stream string
 	Version        int64
@@ -75,19 +74,19 @@ type Append struct {
 	ContentHash Hash // of the request without its idempotency key
 	Drafts      []Draft
 	Guards      []Guard
-	// Issued is the time that the payload states, to the millisecond. Where the
-	// clock is behind the tenant's last event, whose node had another clock, it
-	// must not be before that event: ErrMoved. The zero value states none.
+	// Issued is the time in the payload, to the millisecond. If this node's clock is behind
+	// the tenant's last event, which another node has appended, Issued must not be before
+	// that event: otherwise the append is ErrMoved. The zero value means no time.
 	Issued time.Time
-	// NotBefore is the time that a signed payload states where Issued is not set: the
-	// events' is never before either, also where the clock was put back behind the
-	// signature. The zero value states none.
+	// NotBefore is the time in a signed payload if Issued is not set. The time of the events
+	// is never before Issued or NotBefore, even if the clock was put back after the
+	// signature. The zero value means no time.
 	NotBefore time.Time
 
-	ready []readyPayload // of the drafts, made by their caller: the sequencer is one for all
+	ready []readyPayload // of the drafts, made by the caller's goroutine to spare the sequencer's
 }
 
-// readyPayload is what the row of a draft holds of its payload.
+// readyPayload is the payload of a draft as its row stores it, and its hash.
 type readyPayload struct {
 	stored []byte
 	hash   Hash
@@ -100,15 +99,14 @@ func (a *Append) makeReady() {
 	}
 }
 
-// Result is what became of an append.
+// Result is the result of an append.
 type Result struct {
 	Events   []Event // in order; those stored first if Replayed
-	Replayed bool    // an append of the same key and content had landed before
+	Replayed bool    // an append with the same key and content was committed before
 }
 
-// Append commits the events and returns them as stored. The caller's
-// cancellation counts only as long as the request waits in the queue; once it is
-// taken, the append is carried through.
+// Append commits the events and returns them as they are stored. If ctx ends while the request
+// waits in the queue, it is dropped; once a batch has taken it, it is carried through.
 func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	home := l.Home(a.Tenant)
 	if err := a.check(); err != nil {
@@ -140,8 +138,8 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
 	}
-	// After an unclear commit our own events are found under their key: they are
-	// the first append, not a replay of it.
+	// After an unknown commit this append finds its own events under its key. That is the
+	// first append and not a replay.
 	return Result{Events: events, Replayed: events[0].ID != a.Drafts[0].ID}, nil
 }
 

@@ -5,70 +5,37 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-func open(t *testing.T, db *ledgertest.DB) *ledger.Ledger {
-	t.Helper()
-	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	return l
-}
-
-func draft(stream string, expect ledger.Expect, id string) ledger.Draft {
-	return ledger.Draft{Stream: stream, Expect: expect, ID: "evt_" + id, Type: "test.happened", SchemaVersion: 1, Actor: "system", Payload: []byte(`{}`)}
-}
-
-func one(stream string, expect ledger.Expect, id string) ledger.Append {
-	return ledger.Append{Tenant: "service", Drafts: []ledger.Draft{draft(stream, expect, id)}}
-}
-
-// clean fails the test unless the whole ledger verifies and holds n events.
-func clean(t *testing.T, l *ledger.Ledger, n int64) {
-	t.Helper()
-	report, err := l.VerifyDatabase(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range report.Faults {
-		t.Error(f)
-	}
-	if report.Events != n {
-		t.Errorf("%d events, want %d", report.Events, n)
-	}
-}
-
 func TestAppendAndRead(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	ctx := t.Context()
 	key := ledger.IdemKey("op", "k1")
 	first, err := l.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
-		draft("decision/1", ledger.New(), "a"), draft("decision/2", ledger.New(), "b")}})
+		fixture.Draft("decision/1", ledger.New(), "a"), fixture.Draft("decision/2", ledger.New(), "b")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(first.Events) != 2 || first.Replayed || first.Events[0].More != 1 || first.Events[1].Position != 2 {
 		t.Fatalf("got %+v", first)
 	}
-	for name, retry := range map[string]*ledger.Ledger{"same node": l, "other node": open(t, &ledgertest.DB{URL: l.Pool().Config().ConnString()})} {
+	for name, retry := range map[string]*ledger.Ledger{"same node": l, "other node": fixture.Open(t, &ledgertest.DB{URL: l.Pool().Config().ConnString()})} {
 		again, err := retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
-			draft("decision/3", ledger.New(), "c")}})
+			fixture.Draft("decision/3", ledger.New(), "c")}})
 		if err != nil || !again.Replayed || len(again.Events) != 2 || again.Events[1].Hash != first.Events[1].Hash {
 			t.Errorf("%s: equal content got %+v, %v", name, again, err)
 		}
 		_, err = retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{2}, Drafts: []ledger.Draft{
-			draft("decision/3", ledger.New(), "c")}})
+			fixture.Draft("decision/3", ledger.New(), "c")}})
 		if !errors.Is(err, ledger.ErrKeyReused) {
 			t.Errorf("%s: other content got %v", name, err)
 		}
@@ -86,25 +53,25 @@ func TestAppendAndRead(t *testing.T) {
 	if err != nil || history.Version() != 1 || history.Events[0].Hash != first.Events[1].Hash {
 		t.Errorf("Read: %+v, %v", history, err)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 }
 
 // A -> B on one stream: whoever has read before B cannot append after it.
 func TestExpectationsAndGuards(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	ctx := t.Context()
 	before, err := l.Read(ctx, "service", "policy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(ctx, one("policy", before.At(), "a")); err != nil {
+	if _, err := l.Append(ctx, fixture.One("policy", before.At(), "a")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(ctx, one("policy", before.At(), "b")); !errors.Is(err, ledger.ErrMoved) {
+	if _, err := l.Append(ctx, fixture.One("policy", before.At(), "b")); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("an append behind the stream: %v", err)
 	}
-	guarded := one("decision/1", ledger.New(), "c")
+	guarded := fixture.One("decision/1", ledger.New(), "c")
 	guarded.Guards = []ledger.Guard{before.Guard()}
 	if _, err := l.Append(ctx, guarded); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("a moved guard: %v", err)
@@ -117,16 +84,16 @@ func TestExpectationsAndGuards(t *testing.T) {
 	if _, err := l.Append(ctx, guarded); err != nil {
 		t.Errorf("a guard that holds: %v", err)
 	}
-	if _, err := l.Append(ctx, one("decision/1", ledger.New(), "d")); !errors.Is(err, ledger.ErrMoved) {
+	if _, err := l.Append(ctx, fixture.One("decision/1", ledger.New(), "d")); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("New on a stream with an event: %v", err)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 }
 
 // The end of a stream says as much about its version as the whole of it.
 func TestLastStandsForTheWholeStream(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	for n := range int64(4) {
 		last, err := l.Last(t.Context(), "service", "s")
 		if err != nil || last.Version() != n || int64(len(last.Events)) != min(n, 1) {
@@ -139,10 +106,10 @@ func TestLastStandsForTheWholeStream(t *testing.T) {
 		if n > 0 && last.Events[0].ID != whole.Events[n-1].ID {
 			t.Errorf("%s is not the last event", last.Events[0].ID)
 		}
-		if _, err := l.Append(t.Context(), one("s", last.At(), fmt.Sprintf("last_%d", n))); err != nil {
+		if _, err := l.Append(t.Context(), fixture.One("s", last.At(), fmt.Sprintf("last_%d", n))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Append(t.Context(), one("s", last.At(), fmt.Sprintf("late_%d", n))); !errors.Is(err, ledger.ErrMoved) {
+		if _, err := l.Append(t.Context(), fixture.One("s", last.At(), fmt.Sprintf("late_%d", n))); !errors.Is(err, ledger.ErrMoved) {
 			t.Errorf("an append after a stale end: %v", err)
 		}
 	}
@@ -150,13 +117,13 @@ func TestLastStandsForTheWholeStream(t *testing.T) {
 
 func TestWhatCannotBeAppended(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
-	big := one("s", ledger.New(), "a")
+	l := fixture.Open(t, ledgertest.New(t))
+	big := fixture.One("s", ledger.New(), "a")
 	big.Drafts[0].Payload = make([]byte, ledger.MaxPayload+1)
 	if _, err := l.Append(t.Context(), big); !errors.Is(err, ledger.ErrTooLarge) {
 		t.Errorf("payload over the limit: %v", err)
 	}
-	many := ledger.Append{Tenant: "service", Drafts: slices.Repeat([]ledger.Draft{draft("s", ledger.Any(100), "a")}, ledger.MaxEvents+1)}
+	many := ledger.Append{Tenant: "service", Drafts: slices.Repeat([]ledger.Draft{fixture.Draft("s", ledger.Any(100), "a")}, ledger.MaxEvents+1)}
 	if _, err := l.Append(t.Context(), many); !errors.Is(err, ledger.ErrTooLarge) {
 		t.Errorf("too many events: %v", err)
 	}
@@ -166,27 +133,27 @@ func TestWhatCannotBeAppended(t *testing.T) {
 		func(a *ledger.Append) { a.Drafts[0].Actor = "\xff" },
 		func(a *ledger.Append) { a.Drafts[0].Stream = "" },
 	} {
-		a := one("s", ledger.New(), "a")
+		a := fixture.One("s", ledger.New(), "a")
 		bad(&a)
 		if _, err := l.Append(t.Context(), a); err == nil {
 			t.Errorf("appended %+v", a)
 		}
 	}
-	clean(t, l, 0)
+	fixture.Clean(t, l, 0)
 }
 
 // Any(limit) counts exactly, however many ask at once and on however many nodes.
 func TestAnyCountsExactly(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	nodes := []*ledger.Ledger{fixture.Open(t, db), fixture.Open(t, db)}
 	const limit, callers = 250, 300
 	var mu sync.Mutex
 	granted, refused := 0, 0
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			_, err := nodes[i%2].Append(t.Context(), one("usage/key_1/2026-11", ledger.Any(limit), fmt.Sprint(i)))
+			_, err := nodes[i%2].Append(t.Context(), fixture.One("usage/key_1/2026-11", ledger.Any(limit), fmt.Sprint(i)))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -203,20 +170,20 @@ func TestAnyCountsExactly(t *testing.T) {
 	if granted != limit || refused != callers-limit {
 		t.Errorf("%d granted and %d refused, want %d and %d", granted, refused, limit, callers-limit)
 	}
-	clean(t, nodes[0], limit)
+	fixture.Clean(t, nodes[0], limit)
 }
 
 // The same key in 32 parallel requests: one event, and everybody gets it.
 func TestStormOfOneKey(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	nodes := []*ledger.Ledger{fixture.Open(t, db), fixture.Open(t, db)}
 	hashes := make([]ledger.Hash, 32)
 	fresh := make([]bool, 32)
 	var wg sync.WaitGroup
 	for i := range hashes {
 		wg.Go(func() {
-			a := one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint(i))
+			a := fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint(i))
 			a.IdemKey, a.ContentHash = ledger.IdemKey("op", "storm"), ledger.Hash{7}
 			result, err := nodes[i%2].Append(t.Context(), a)
 			if err != nil {
@@ -239,7 +206,7 @@ func TestStormOfOneKey(t *testing.T) {
 	if firsts != 1 {
 		t.Errorf("%d callers were told that they were first", firsts)
 	}
-	clean(t, nodes[0], 1)
+	fixture.Clean(t, nodes[0], 1)
 }
 
 // Two nodes on the same tenants: dense positions, intact chains, nothing lost or
@@ -247,7 +214,7 @@ func TestStormOfOneKey(t *testing.T) {
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	nodes := []*ledger.Ledger{fixture.Open(t, db), fixture.Open(t, db)}
 	const each = 200
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -261,7 +228,7 @@ func TestTwoNodes(t *testing.T) {
 					if i%4 == 0 {
 						stream = fmt.Sprintf("s/both/%d/%d", worker, i)
 					}
-					a := one(stream, ledger.New(), fmt.Sprint(n, worker, i))
+					a := fixture.One(stream, ledger.New(), fmt.Sprint(n, worker, i))
 					a.Tenant = fmt.Sprint("org_", worker%3)
 					_, err := l.Append(t.Context(), a)
 					if errors.Is(err, ledger.ErrMoved) {
@@ -280,21 +247,21 @@ func TestTwoNodes(t *testing.T) {
 	if lost != contested {
 		t.Errorf("%d appends lost their stream, want %d", lost, contested)
 	}
-	clean(t, nodes[0], int64(2*each-contested))
+	fixture.Clean(t, nodes[0], int64(2*each-contested))
 }
 
 func TestClosedAndCancelled(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := l.Append(cancelled, one("s", ledger.New(), "a"))
+	_, err := l.Append(cancelled, fixture.One("s", ledger.New(), "a"))
 	if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrBusy) && !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("cancelled: %v", err)
 	}
 	l.Close()
 	l.Close()
-	if _, err := l.Append(t.Context(), one("s", ledger.New(), "b")); !errors.Is(err, ledger.ErrStopped) {
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.New(), "b")); !errors.Is(err, ledger.ErrStopped) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -304,10 +271,10 @@ func TestClosedAndCancelled(t *testing.T) {
 func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	a, b := open(t, db), open(t, db)
+	a, b := fixture.Open(t, db), fixture.Open(t, db)
 	ctx := t.Context()
 	for i, l := range []*ledger.Ledger{a, a, b, b} {
-		if _, err := l.Append(ctx, one("policy", ledger.Any(9), fmt.Sprint(i))); err != nil {
+		if _, err := l.Append(ctx, fixture.One("policy", ledger.Any(9), fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -315,21 +282,21 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 	if err != nil || history.Version() != 4 {
 		t.Fatalf("version %d, %v", history.Version(), err)
 	}
-	guarded := one("decision/1", ledger.New(), "guarded")
+	guarded := fixture.One("decision/1", ledger.New(), "guarded")
 	guarded.Guards = []ledger.Guard{history.Guard()}
 	if _, err := a.Append(ctx, guarded); err != nil {
 		t.Errorf("a guard at the true version: %v", err)
 	}
-	if _, err := b.Append(ctx, one("policy", ledger.Any(9), "b")); err != nil {
+	if _, err := b.Append(ctx, fixture.One("policy", ledger.Any(9), "b")); err != nil {
 		t.Fatal(err)
 	}
 	if history, err = a.Read(ctx, "service", "policy"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Append(ctx, one("policy", history.At(), "at")); err != nil {
+	if _, err := a.Append(ctx, fixture.One("policy", history.At(), "at")); err != nil {
 		t.Errorf("an append at the true version: %v", err)
 	}
-	clean(t, a, 7)
+	fixture.Clean(t, a, 7)
 }
 
 // Who repeats an old request does it again: only its first repetition takes the
@@ -337,12 +304,12 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	first := one("s", ledger.New(), "1")
+	first := fixture.One("s", ledger.New(), "1")
 	first.IdemKey = ledger.IdemKey("test", "k")
-	if _, err := open(t, db).Append(t.Context(), first); err != nil {
+	if _, err := fixture.Open(t, db).Append(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	l := open(t, db) // a node that has not seen the key
+	l := fixture.Open(t, db) // a node that has not seen the key
 	for n := range 3 {
 		first.Drafts[0].ID, first.Drafts[0].Stream = fmt.Sprint("evt_again_", n), fmt.Sprint("s", n)
 		if r, err := l.Append(t.Context(), first); err != nil || !r.Replayed || r.Events[0].ID != "evt_1" {
@@ -352,7 +319,7 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	if got := l.Stats().LockPath.Load(); got != 1 {
 		t.Errorf("%d batches by the lock path, want the first", got)
 	}
-	clean(t, l, 1)
+	fixture.Clean(t, l, 1)
 }
 
 // A payload of several KB lies in its row, and not in a table of its own, which would
@@ -361,10 +328,10 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t)
 	db := ledgertest.New(t)
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	noise := make([]byte, 3500)
 	rand.Read(noise)
-	a := one("s", ledger.New(), "1")
+	a := fixture.One("s", ledger.New(), "1")
 	a.Drafts[0].Payload = fmt.Appendf(nil, `{"noise":"%x"}`, noise)
 	if _, err := l.Append(t.Context(), a); err != nil {
 		t.Fatal(err)
@@ -380,13 +347,13 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 // alike, with a guard and without.
 func TestBatchesOfEveryLength(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	var events int64
 	for n := 1; n <= 20; n++ {
 		for _, guards := range [][]ledger.Guard{nil, {{Tenant: "service", Stream: "guard", Version: 0}}} {
 			a := ledger.Append{Tenant: "service", Guards: guards}
 			for i := range n {
-				d := draft(fmt.Sprint("s", i), ledger.Any(99), fmt.Sprint(n, "/", len(guards), "/", i))
+				d := fixture.Draft(fmt.Sprint("s", i), ledger.Any(99), fmt.Sprint(n, "/", len(guards), "/", i))
 				d.Payload = fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, strings.Repeat("x", 40*i))
 				a.Drafts = append(a.Drafts, d)
 			}
@@ -406,5 +373,5 @@ func TestBatchesOfEveryLength(t *testing.T) {
 			events += int64(n)
 		}
 	}
-	clean(t, l, events)
+	fixture.Clean(t, l, events)
 }

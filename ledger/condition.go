@@ -3,14 +3,15 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
-// Condition is what a node knows of its ledger, in one word and, where something is
-// wrong, one sentence: verify, doctor, /readyz, the pages and the refusals all say it.
+// Condition is what a node knows about its ledger: a word and, if something is wrong, a
+// sentence. verify, doctor, /readyz, the pages and the refusals of appends all use it.
 type Condition struct {
 	Word     string // intact, unverified, altered or read-only
-	Sentence string // empty: nothing is known to be wrong
-	Detail   string // what was found first, for the operator and the pages
+	Sentence string // empty if nothing is known to be wrong
+	Detail   string // the first finding, for the operator and the pages
 }
 
 // Words of a condition.
@@ -28,11 +29,46 @@ const (
 	SaysUnverified = "the ledger could not be verified"
 )
 
-// Condition is the worst of what the last verification found, what a read has found
-// since, and why appends are stopped.
+// SelfCheck is what a verification of a node's own ledger has found (package audit).
+type SelfCheck struct {
+	At     time.Time // when it began; zero: there was none yet
+	Took   time.Duration
+	Events int64
+	Read   bool   // every event was read
+	Faults int    // 0: the ledger verifies
+	First  string // of the faults; or why the ledger could not be read
+	False  string // the first fault of history itself; empty if there is none
+}
+
+// Failed says whether there is a fault, or the ledger could not be read.
+func (c SelfCheck) Failed() bool { return c.First != "" }
+
+// Verified records what a verification of this ledger has found. One that found no fault
+// takes back what reads have found before it.
+func (l *Ledger) Verified(check SelfCheck) {
+	if check.Read && check.Faults == 0 {
+		l.found.Store(nil)
+	}
+	l.checked.Store(&check)
+}
+
+// LastCheck is what Verified has recorded last.
+func (l *Ledger) LastCheck() SelfCheck {
+	if check := l.checked.Load(); check != nil {
+		return *check
+	}
+	return SelfCheck{}
+}
+
+// Suspected receives when a read has found the ledger altered and a verification should
+// begin at once.
+func (l *Ledger) Suspected() <-chan struct{} { return l.suspicion }
+
+// Condition combines the last verification, what reads have found since, and why appends are
+// stopped. The worst of these wins.
 func (l *Ledger) Condition() Condition {
 	check, stopped := l.LastCheck(), l.Stopped()
-	if errors.Is(stopped, ErrRollback) { // also where a verification has found the same since
+	if errors.Is(stopped, ErrRollback) { // also if a verification has found the same since
 		return Condition{ReadOnly, SaysReadOnly, stopped.Error()}
 	}
 	if found := l.found.Load(); found != nil {
@@ -53,9 +89,9 @@ func (l *Ledger) Condition() Condition {
 	return Condition{Word: Intact}
 }
 
-// tampered is a read that has found something false. It is remembered until a
-// verification finds nothing, and the next verification begins at once: the page that
-// shows the state of the ledger must not be green beside reads that are refused.
+// tampered makes an ErrTampered of a read and notes it. The note stays until a verification
+// finds no fault, and asks for one at once: the pages must not show an intact ledger while
+// reads are refused.
 func (l *Ledger) tampered(format string, args ...any) error {
 	err := fmt.Errorf("%w: "+format, append([]any{ErrTampered}, args...)...)
 	l.note(err)
@@ -68,7 +104,7 @@ func (l *Ledger) note(err error) {
 		l.log.Error("a read has found the ledger altered: run countersign verify", "found", err)
 		select {
 		case l.suspicion <- struct{}{}:
-		default: // a verification is asked for already
+		default: // a verification is requested already
 		}
 	}
 }

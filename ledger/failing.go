@@ -11,15 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// failure is why the last batch of this node was not committed. The zero time
-// means that it was.
+// failure is why the last batch of this node was not committed.
 type failure struct {
 	err error
 	at  time.Time
 }
 
-// failed remembers how a batch ended. What the database refuses because of the
-// request itself (classes 22 and 23 of SQLSTATE) says nothing about the node.
+// failed remembers how a batch ended. An error that the request itself has caused (classes 22
+// and 23 of SQLSTATE) says nothing about the node.
 func (s *sequencer) failed(err error) {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (refused.Code[:2] == "22" || refused.Code[:2] == "23") {
@@ -32,9 +31,9 @@ func (s *sequencer) failed(err error) {
 	s.failure.Store(&failure{err, time.Now()})
 }
 
-// Failing says why this node cannot append now, or nil. A node that has failed to
-// is tried: nobody sends it requests any more, so nothing else would show that it
-// can again.
+// Failing says why this node cannot append now, or nil. After a failure it tries to write: a
+// load balancer sends no requests to a failing node, so nothing else would show that it can
+// append again.
 func (l *Ledger) Failing(ctx context.Context) error {
 	if err := l.Stopped(); err != nil {
 		return err
@@ -52,14 +51,14 @@ func (p *Partition) failing(ctx context.Context) error {
 	}
 	var refused *pgconn.PgError
 	if errors.As(last.err, &refused) && !passing(refused) && time.Since(last.at) < distrust {
-		return last.err // the trial shows nothing about it
+		return last.err // the trial says nothing about this error
 	}
 	p.seq.failure.CompareAndSwap(last, nil)
 	return nil
 }
 
-// passing says whether a refusal is one that a trial shows: connections,
-// transactions, resources (a full disk), locks, an operator, the system.
+// passing says whether tryToWrite would meet the same error: connections, transactions,
+// resources (a full disk), locks, an operator, the system.
 func passing(refused *pgconn.PgError) bool {
 	switch refused.Code[:2] {
 	case "08", "40", "53", "55", "57", "58":
@@ -68,9 +67,8 @@ func passing(refused *pgconn.PgError) bool {
 	return false
 }
 
-// tryToWrite does what an append needs, and takes it back: the lock of the head
-// row, and room for new pages, which it asks of a table that is derived anyway.
-// What it writes does not compress.
+// tryToWrite does what an append needs and rolls it back: it locks the head row and writes
+// into new pages of a derived table, with bytes that do not compress.
 func (p *Partition) tryToWrite(ctx context.Context) error {
 	filler := make([]byte, trialOctets)
 	_, _ = rand.Read(filler) // it never fails

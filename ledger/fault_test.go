@@ -109,20 +109,9 @@ func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 				if err != nil || h.Version() != 1 {
 					t.Errorf("%d events under one key, %v", h.Version(), err)
 				}
-				verifyAll(t, l)
+				VerifyAll(t, l)
 			})
 		}
-	}
-}
-
-func verifyAll(t *testing.T, l *Ledger) {
-	t.Helper()
-	report, err := l.VerifyDatabase(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range report.Faults {
-		t.Error(f)
 	}
 }
 
@@ -171,7 +160,7 @@ func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	close(stop)
 	killer.Wait()
 	t.Logf("%d backends terminated; unknown commits %d and %d", killed, nodes[0].Stats().Unknown.Load(), nodes[1].Stats().Unknown.Load())
-	verifyAll(t, nodes[0])
+	VerifyAll(t, nodes[0])
 	for key, hash := range acknowledged {
 		h, err := nodes[1].Read(context.Background(), "service", "s/"+key)
 		if err != nil || h.Version() != 1 || h.Events[0].Hash != hash {
@@ -212,7 +201,7 @@ func TestFaultBackendsEndBetweenAppends(t *testing.T) {
 		}
 		appendAll(round+1, next.stream, next.expect)
 	}
-	verifyAll(t, l)
+	VerifyAll(t, l)
 }
 
 // The head row is locked by somebody else for longer than a request may wait:
@@ -240,7 +229,7 @@ func TestFaultHeadRowLocked(t *testing.T) {
 	if _, err := l.Append(t.Context(), a); err != nil {
 		t.Errorf("after the lock: %v", err)
 	}
-	verifyAll(t, l)
+	VerifyAll(t, l)
 }
 
 // What must never be: a head lower than one this node has seen. It stops
@@ -294,7 +283,7 @@ func TestFaultClock(t *testing.T) {
 			last = at
 		}
 	}
-	verifyAll(t, l)
+	VerifyAll(t, l)
 }
 
 // quietLedger is a ledger of the test, which says nothing.

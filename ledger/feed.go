@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// Subscriber is a partition as a Watermill message.Subscriber: the table is the
-// outbox, there is no second copy of the events. One message is one batch of up
-// to 1,000 events in order; Batch takes them out of its context. A Nack sends
-// the batch again, from the checkpoint as it is then, after a back-off of 50 to
-// 500 ms. The topic is ignored.
+// Subscriber makes a partition a Watermill message.Subscriber. The table itself is the outbox:
+// there is no second copy of the events. One message is a batch of up to 1,000 events in
+// order, which Batch returns. After a Nack the subscriber waits 50 to 500 ms, reads the
+// checkpoint again and sends the events after it. The topic is ignored.
 type Subscriber struct {
 	partition  *Partition
 	checkpoint func(context.Context) (int64, error)
@@ -25,15 +26,14 @@ type Subscriber struct {
 	running sync.WaitGroup
 }
 
-// Subscriber makes a subscriber that starts behind the position that checkpoint
-// returns.
+// Subscriber makes a subscriber that starts after the position that checkpoint returns.
 func (p *Partition) Subscriber(checkpoint func(context.Context) (int64, error)) *Subscriber {
 	return &Subscriber{partition: p, checkpoint: checkpoint}
 }
 
 type batchKey struct{}
 
-// Batch is the events of a message, in order.
+// Batch returns the events of a message, in order.
 func Batch(m *message.Message) []Event {
 	events, _ := m.Context().Value(batchKey{}).([]Event)
 	return events
@@ -68,19 +68,19 @@ func (s *Subscriber) Close() error {
 	return nil
 }
 
-// reading is where a subscription stands.
+// reading is how far a subscription has read.
 type reading struct {
 	position int64
 	known    bool   // position is the reader's checkpoint
-	looked   bool   // the database had nothing more than was taken from it, and nobody has told of anything since
-	told     uint64 // the partition's foreign news when it was asked
+	looked   bool   // the database had no more events, and there was no news since
+	told     uint64 // foreign of the partition when the database was asked
 }
 
 func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 	at, pause := reading{}, feedFirstPause
 	var told time.Time
 	for ctx.Err() == nil {
-		changed := s.partition.Changed() // before reading: what comes later wakes us
+		changed := s.partition.Changed() // before reading, so that later events wake this goroutine
 		events, err := s.next(ctx, &at)
 		switch {
 		case err != nil:
@@ -88,17 +88,17 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 				told = time.Now()
 				s.partition.ledger.log.Warn("feed: read events", "error", err)
 			}
-			sleep(ctx, nil, pause)
+			wait.For(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		case len(events) == 0:
-			// Who has nothing to do looks again where its reader stands: another node or
-			// a crash may have put the checkpoint back.
+			// An idle subscription reads its checkpoint again: another node or a crash may
+			// have put it back.
 			idle := time.Now()
-			sleep(ctx, changed, pollInterval)
+			wait.For(ctx, changed, pollInterval)
 			if time.Since(idle) >= pollInterval {
 				at.known, at.looked = false, false
 			}
-			// A moment's patience makes one batch of many small ones.
+			// A short pause joins many small batches into one.
 			s.partition.patience(ctx, gather)
 		case s.deliver(ctx, out, events):
 			at.position, pause = events[len(events)-1].Position, feedFirstPause
@@ -107,29 +107,29 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			}
 		default:
 			at.known = false // another node may have moved the checkpoint
-			sleep(ctx, nil, pause)
+			wait.For(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		}
 	}
 }
 
-// patience waits for more events, unless somebody waits for those that are there.
+// patience waits for more events, unless a caller of Await waits for those that are there.
 func (p *Partition) patience(ctx context.Context, d time.Duration) {
-	asked := p.asked.wait()
+	asked := p.asked.Wait()
 	if p.awaited.Load() == 0 {
-		sleep(ctx, asked, d)
+		wait.For(ctx, asked, d)
 	}
 }
 
-// Await lets the partition's readers hurry until done is called.
+// Await makes the partition's readers skip their pauses until done is called.
 func (p *Partition) Await() (done func()) {
 	p.awaited.Add(1)
-	p.asked.signal()
+	p.asked.Signal()
 	return func() { p.awaited.Add(-1) }
 }
 
-// next is the events behind a position. The database is asked only for what this
-// node does not hold, and where others may have added something.
+// next returns the next events. It queries the database only for events that this node does
+// not have in memory, and only if other nodes may have added some.
 func (s *Subscriber) next(ctx context.Context, at *reading) ([]Event, error) {
 	p := s.partition
 	if !at.known {
@@ -151,17 +151,17 @@ func (s *Subscriber) next(ctx context.Context, at *reading) ([]Event, error) {
 	return events, err
 }
 
-// shared asks the database once for all readers that stand at one place: news wakes them
-// together. Who was told more since asks anew.
+// shared queries the database once for all readers at the same position, since news wakes
+// them together. A reader that has heard of later news makes a query of its own.
 func (p *Partition) shared(ctx context.Context, position int64, told uint64) ([]Event, error) {
 	events, err, _ := p.reads.Do(fmt.Sprint(position, " ", told), func() (any, error) { return p.After(ctx, position, feedBatch) })
 	return events.([]Event), err
 }
 
-// tail is the last events this node has committed to a partition, without a gap: readers at the
-// end of the ledger need not ask the database for what the process still holds.
-// Its events are shared and never changed. They stand in blocks, so that a reader that keeps
-// its last batch keeps one block and not all that stood beside it.
+// tail has the last events that this node has committed to a partition, without a gap, so that
+// readers at the end of the ledger need no query for them. The events are shared and never
+// changed. They are in blocks, so that a reader which keeps its last batch keeps only one
+// block in memory.
 type tail struct {
 	mu     sync.Mutex // guards blocks
 	blocks [][]Event  // the oldest first, none empty
@@ -171,7 +171,7 @@ func (t *tail) add(events []Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if last := t.lastPosition(); last > 0 && last+1 != events[0].Position {
-		t.blocks = nil // another node was in between
+		t.blocks = nil // another node has appended in between
 	}
 	for len(events) > 0 {
 		if n := len(t.blocks); n == 0 || len(t.blocks[n-1]) == tailBlock {
@@ -186,7 +186,7 @@ func (t *tail) add(events []Event) {
 	}
 }
 
-// last is the position of the last event this node has committed; 0 for none.
+// last returns the position of the last event that this node has committed, 0 for none.
 func (t *tail) last() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,8 +201,13 @@ func (t *tail) lastPosition() int64 {
 	return block[len(block)-1].Position
 }
 
-// after returns events above a position up to the end of their block, none if it does
-// not hold the next one.
+// Recent returns events above a position that this node has committed itself and still
+// has in memory, or none if it does not have the next one. The caller must not change
+// them.
+func (p *Partition) Recent(position int64) []Event { return p.tail.after(position) }
+
+// after returns the events above a position up to the end of their block, none if the tail
+// does not have the next one.
 func (t *tail) after(position int64) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -20,7 +21,7 @@ import (
 // then; nothing is skipped and the order is that of positions.
 func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.New(t))
+	l := fixture.Open(t, ledgertest.New(t))
 	const events = 30
 	var checkpoint atomic.Int64
 	subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return checkpoint.Load(), nil })
@@ -30,7 +31,7 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	}
 	go func() {
 		for i := range events {
-			if _, err := l.Append(context.Background(), one("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
+			if _, err := l.Append(context.Background(), fixture.One("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
 				t.Error(err)
 			}
 		}
@@ -72,14 +73,14 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 func TestAnotherNodeIsWoken(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	writer, reader := open(t, db), open(t, db)
+	writer, reader := fixture.Open(t, db), fixture.Open(t, db)
 	subscriber := reader.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
 	messages, err := subscriber.Subscribe(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if _, err := writer.Append(t.Context(), one("s", ledger.Any(9), fmt.Sprint(i))); err != nil {
+		if _, err := writer.Append(t.Context(), fixture.One("s", ledger.Any(9), fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 		m := <-messages
@@ -96,14 +97,14 @@ func TestAnotherNodeIsWoken(t *testing.T) {
 func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	nodes := []*ledger.Ledger{fixture.Open(t, db), fixture.Open(t, db)}
 	const each = 40
 	for i := range each {
 		for n, l := range nodes {
 			if i%7 == 3 && n == 1 {
 				continue // runs of one node are of different lengths
 			}
-			if _, err := l.Append(t.Context(), one("s", ledger.Any(2*each), fmt.Sprint(n, "/", i))); err != nil {
+			if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(2*each), fmt.Sprint(n, "/", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,7 +166,7 @@ func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 	const events = 100
 	began := time.Now()
 	for i := range events {
-		if _, err := l.Append(t.Context(), one("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
+		if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 		(<-messages).Ack()
@@ -182,10 +183,10 @@ func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 func TestReadersThatWakeTogetherShareAnAnswer(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	if _, err := open(t, db).Append(t.Context(), one("s", ledger.New(), "1")); err != nil {
+	if _, err := fixture.Open(t, db).Append(t.Context(), fixture.One("s", ledger.New(), "1")); err != nil {
 		t.Fatal(err)
 	}
-	l := open(t, db) // it holds nothing of what the other has appended
+	l := fixture.Open(t, db) // it holds nothing of what the other has appended
 	var together sync.WaitGroup
 	together.Add(8)
 	var read []<-chan *message.Message

@@ -17,7 +17,7 @@ func goldenEvents() (first, second Event) {
 		Payload: []byte(`{"name":"Acme","plan":"team"}`), Prev: Genesis(origin, tenant),
 	}
 	first.PayloadHash = sha256.Sum256(first.Payload)
-	first.Hash = first.sum()
+	first.Hash = first.Sum()
 	second = Event{
 		Position: 2, Tenant: tenant, Sequence: 2, Stream: "policy", Version: 1,
 		ID: "evt_01JD3Z8W5T0000000000000003", Type: "policy.drafted", SchemaVersion: 1,
@@ -25,7 +25,7 @@ func goldenEvents() (first, second Event) {
 		Payload: []byte(`{"policyId":"default","version":1}`), Prev: first.Hash,
 	}
 	second.PayloadHash = sha256.Sum256(second.Payload)
-	second.Hash = second.sum()
+	second.Hash = second.Sum()
 	return first, second
 }
 
@@ -45,7 +45,7 @@ func TestGoldenVector(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tc.name, tc.got, tc.want)
 		}
 	}
-	if a, b := len(first.preimage(nil)), len(second.preimage(nil)); a != 350 || b != 274 {
+	if a, b := len(first.Preimage(nil)), len(second.Preimage(nil)); a != 350 || b != 274 {
 		t.Errorf("preimages of %d and %d octets, want 350 and 274", a, b)
 	}
 }
@@ -59,10 +59,10 @@ func TestVerifierFindsEveryChange(t *testing.T) {
 	// The example's second event has no key, which only an append's first event
 	// may lack: make the two one append, hashed anew.
 	first.More = 1
-	first.Hash = first.sum()
+	first.Hash = first.Sum()
 	second.Prev = first.Hash
-	second.Hash = second.sum()
-	verify := func(events ...Event) []Fault {
+	second.Hash = second.Sum()
+	verify := func(events ...Event) []string {
 		w := newWalk(origin)
 		for _, e := range events {
 			w.next(e)

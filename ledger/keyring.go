@@ -16,39 +16,39 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// SigningKeyStream holds the activations and retirements of signing keys, in the
-// service's tenant of each partition: a key is valid by position, and positions are a
-// partition's. Every append that carries a signature guards the stream of its own
-// partition, so that nothing signed by a retired key lands after its retirement.
+// SigningKeyStream has the activations and retirements of signing keys, in the service's tenant
+// of each partition, since a key is valid from one position to another. Every append with a
+// signature guards the stream of its partition, so that nothing which a retired key has
+// signed is appended after its retirement.
 const SigningKeyStream = "signing_key"
 
-// Purposes of signing keys. A key of one purpose is none of another.
+// Purposes of signing keys. A key has one purpose.
 const (
 	PurposeRecord     = "record"     // decisions, receipts and every other record
 	PurposeCheckpoint = "checkpoint" // heads of the tree
 )
 
-// SigningKey is a key that a partition has activated. It is valid for events between
-// From and To by position, never by time.
+// SigningKey is a key that a partition has activated. It is valid for events at positions
+// between From and To; times do not count.
 type SigningKey struct {
 	ID      string
 	Purpose string // PurposeRecord or PurposeCheckpoint
 	Public  ed25519.PublicKey
 	From    int64 // position of its activation
 	To      int64 // position of its retirement, 0 while active
-	Void    int64 // with a compromised key: signatures at and above this position do not count; 0 for none
+	Void    int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
 }
 
-// void says whether a signature counts for nothing, since somebody else has the key. A
-// position of 0 is unknown: it may be any.
-func (k SigningKey) void(position int64) bool {
+// Compromised says whether a signature at a position does not count, because somebody else has
+// the key. Position 0 means unknown, and counts as compromised if any does.
+func (k SigningKey) Compromised(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
 
-// Keyring is every signing key a ledger ever had, by id.
+// Keyring has every signing key that a partition ever had, by id.
 type Keyring map[string]SigningKey
 
-// Keyrings are the keyrings of all partitions, by number.
+// Keyrings has the keyrings of all partitions, by number.
 type Keyrings []Keyring
 
 // Find implements seal.Keys with the keys of the partition.
@@ -68,19 +68,17 @@ func (l *Ledger) Keyrings(ctx context.Context) (Keyrings, error) {
 	})
 }
 
-// Find implements seal.Keys: a record key that the ring's partition has activated,
-// valid at the position.
+// Find implements seal.Keys. It returns a record key that is valid at the position.
 func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, string) {
-	key, whyNot := k.used(id, position)
-	if whyNot == "" && key.void(position) {
+	key, whyNot := k.InUse(id, position)
+	if whyNot == "" && key.Compromised(position) {
 		return nil, "the key is compromised"
 	}
 	return key.Public, whyNot
 }
 
-// used finds a record key that was in use at a position, whether or not what it signed
-// there counts.
-func (k Keyring) used(id string, position int64) (_ SigningKey, whyNot string) {
+// InUse finds a record key that was in use at a position, compromised or not.
+func (k Keyring) InUse(id string, position int64) (_ SigningKey, whyNot string) {
 	key, known := k[id]
 	switch {
 	case !known:
@@ -95,9 +93,8 @@ func (k Keyring) used(id string, position int64) (_ SigningKey, whyNot string) {
 	return key, ""
 }
 
-// Public lists the public keys of a purpose, retired and compromised ones included:
-// what they signed may have to be recognized. Whether it counts is for Find, and for
-// openNote.
+// Public lists the public keys of a purpose. It includes retired and compromised keys, whose
+// signatures may have to be recognized; Find and OpenNote say whether they count.
 func (k Keyring) Public(purpose string) []ed25519.PublicKey {
 	return k.public(func(key SigningKey) bool { return key.Purpose == purpose })
 }
@@ -112,11 +109,11 @@ func (k Keyring) public(wanted func(SigningKey) bool) []ed25519.PublicKey {
 	return keys
 }
 
-// openNote reads a note that a checkpoint key of the ring signed. It is void if none of
-// those did whose signatures count at its size.
-func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
-	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
-	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.void(claimed.Size) })
+// OpenNote reads a note that a checkpoint key of the ring has signed. It is void if only
+// compromised keys have signed it.
+func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
+	claimed, _ := checkpoint.Parse(text) // Open reports what is wrong with it
+	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.Compromised(claimed.Size) })
 	if c, err = checkpoint.Open(text, origin, sound...); err == nil {
 		return c, false, nil
 	}
@@ -124,9 +121,9 @@ func (k Keyring) openNote(text []byte, origin string) (c checkpoint.Checkpoint, 
 	return c, err == nil, err
 }
 
-// apply folds one event of the stream into the ring. An activation must be
-// signed by the key it follows, the first by itself, and confirmed by its own.
-func (k Keyring) apply(e Event) error {
+// Apply folds one event of the stream into the ring. An activation must be signed by the key
+// before it (the first one by itself) and confirmed by the new key.
+func (k Keyring) Apply(e Event) error {
 	switch e.Type {
 	case events.TypeSigningKeyActivated:
 		return k.activate(e)
@@ -186,8 +183,8 @@ func (k Keyring) activate(e Event) error {
 	return nil
 }
 
-// activator is the key that must sign an activation: the one it follows, which is
-// active and of the same purpose, or for the first of a purpose its own.
+// activator returns the key that must sign an activation: the active key of the same purpose
+// that it follows, or itself if it is the first one of its purpose.
 func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.PublicKey) (onlyKey, error) {
 	if record.PreviousKeyID == nil {
 		for _, key := range k {
@@ -204,7 +201,7 @@ func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.Pub
 	return onlyKey{previous.ID, previous.Public}, nil
 }
 
-// onlyKey trusts one key, at every position.
+// onlyKey is a seal.Keys with one key, valid at every position.
 type onlyKey struct {
 	id     string
 	public ed25519.PublicKey
@@ -218,8 +215,8 @@ func (o onlyKey) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
 	return o.public, ""
 }
 
-// active is the id of a purpose's newest key that is not retired, or empty.
-func (k Keyring) active(purpose string) string {
+// Active returns the id of a purpose's newest key that is not retired, or an empty id.
+func (k Keyring) Active(purpose string) string {
 	id, from := "", int64(0)
 	for _, key := range k {
 		if key.Purpose == purpose && key.To == 0 && key.From > from {
@@ -229,8 +226,7 @@ func (k Keyring) active(purpose string) string {
 	return id
 }
 
-// Keyring reads the partition's signing keys and the stream they stand in, which a
-// signed append guards.
+// Keyring reads the partition's signing keys and their stream, which a signed append guards.
 func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	history, err := p.ledger.Read(ctx, p.Service(), SigningKeyStream)
 	if err != nil {
@@ -238,27 +234,26 @@ func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	}
 	ring := Keyring{}
 	for _, e := range history.Events {
-		if err := ring.apply(e); err != nil {
+		if err := ring.Apply(e); err != nil {
 			return nil, History{}, fmt.Errorf("%w: %w", ErrTampered, err)
 		}
 	}
 	return ring, history, nil
 }
 
-// ErrForeignKey is a signing key that this ledger never activated or has
-// retired: it belongs to another environment, or to the past.
+// ErrForeignKey says that this ledger never activated the signing key or has retired it.
 var ErrForeignKey = errors.New("the signing key is not an active key of this ledger")
 
-// Activate makes the signer's key a key of this ledger if it has none for
-// records yet, and otherwise checks that it is an active one (ErrForeignKey). Each
-// partition has an event of its own for it.
+// Activate makes the signer's key the record key of this ledger if it has none yet. Otherwise
+// it returns ErrForeignKey unless the key is the active one. Each partition gets an event of
+// its own.
 func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID string) error {
 	return l.each(func(p *Partition) error {
-		return p.activateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
+		return p.ActivateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
 	})
 }
 
-// eventID is the id of an event that every partition has one like.
+// eventID is the id of an event that each partition has a copy of.
 func (p *Partition) eventID(id string) string {
 	if p.p == 0 {
 		return id
@@ -266,14 +261,13 @@ func (p *Partition) eventID(id string) string {
 	return id + "/" + strconv.Itoa(int(p.p))
 }
 
-// activateFirst activates the first key of a purpose; also may give a draft that
-// belongs into the same append.
-func (p *Partition) activateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
+// ActivateFirst activates the first key of a purpose, and appends the drafts in also with it.
+func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {
 		return err
 	}
-	if active, err := ring.mayActivate(purpose, signer); active || err != nil {
+	if active, err := ring.MayActivate(purpose, signer); active || err != nil {
 		return err
 	}
 	draft, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
@@ -282,15 +276,15 @@ func (p *Partition) activateFirst(ctx context.Context, purpose string, signer *s
 	}
 	draft.Expect, draft.ID = history.At(), eventID
 	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: append([]Draft{draft}, also...)})
-	if errors.Is(err, ErrMoved) { // another node was first: with the same key that is as good
-		return p.activateFirst(ctx, purpose, signer, eventID, also)
+	if errors.Is(err, ErrMoved) { // another node was first; if it has the same key, all is well
+		return p.ActivateFirst(ctx, purpose, signer, eventID, also)
 	}
 	return err
 }
 
-// mayActivate says whether a key is the active one of a purpose already; an error if it
-// cannot be the first.
-func (k Keyring) mayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
+// MayActivate says whether a key is already the active one of a purpose. It returns
+// ErrForeignKey if the key can neither be that nor become the first.
+func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
 	if key, known := k[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
 		return true, nil
 	}
@@ -302,8 +296,8 @@ func (k Keyring) mayActivate(purpose string, signer *seal.Signer) (active bool, 
 	return false, nil
 }
 
-// activation drafts signing_key.activated: the record signed by one key and
-// confirmed by the new one.
+// activation drafts the event signing_key.activated: a record that one key has signed and the
+// new key confirms.
 func activation(by, signer *seal.Signer, record events.SigningKey) (Draft, error) {
 	record.KeyID, record.PublicKey = signer.KeyID(), base64.StdEncoding.EncodeToString(signer.Public())
 	envelope, err := by.Sign(seal.TypeSigningKey, record)
@@ -324,15 +318,15 @@ func activation(by, signer *seal.Signer, record events.SigningKey) (Draft, error
 type Rotation struct {
 	Purpose         string
 	From, To        *seal.Signer
-	CompromisedFrom []int64 // by partition, positions from which signatures of the old key do not count; none: it is only replaced
+	CompromisedFrom []int64 // by partition: the positions from which the old key's signatures do not count; empty: it is only replaced
 	Actor           string  // who rotates
 	EventIDs        [2]string
 }
 
-// Rotate activates a key, signed by the key before it and by itself, and retires
-// that one, in one append per partition: at every position one of the two is valid,
-// never both. Nodes that have both keys go on with the new one at once. A rotation
-// that was cut off between two partitions is finished by the same one again.
+// Rotate activates a key, signed by the key before it and by itself, and retires that key, in
+// one append per partition: at every position exactly one of them is valid. Nodes that have
+// both keys use the new one at once. A rotation that was interrupted between two partitions
+// can be repeated and then finishes.
 func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	if len(r.CompromisedFrom) > 0 {
 		if err := l.mayBeCompromised(ctx, r.CompromisedFrom); err != nil {
@@ -345,7 +339,7 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 		if err != nil {
 			return err
 		}
-		if key, known := ring[r.To.KeyID()]; known && key.To == 0 && ring.active(r.Purpose) == key.ID && rotated+1 < len(l.partitions) {
+		if key, known := ring[r.To.KeyID()]; known && key.To == 0 && ring.Active(r.Purpose) == key.ID && rotated+1 < len(l.partitions) {
 			rotated++
 			continue
 		}
@@ -356,8 +350,8 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	return nil
 }
 
-// mayBeCompromised checks positions of all partitions: each is of an event there, or of
-// the next one.
+// mayBeCompromised checks a position for each partition: it must be of an event, or of the next
+// one.
 func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	if len(from) != len(l.partitions) {
 		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))

@@ -1,14 +1,16 @@
-// Package ledger is the append-only, hash-chained table of events in Postgres
-// that everything else rests on: what countersign decides, signs, is paid for
-// or is told afterwards is an event here.
+// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which
+// everything else rests. Whatever countersign decides, signs, is paid for or is told
+// afterwards is an event here. The package appends and reads; its rooms do the rest: vault
+// seals personal members, keeper signs checkpoints, archive moves old payloads out of the
+// database, audit verifies everything.
 //
 // # Promises
 //
-// An acknowledged append is durable and is never lost, changed, reordered or
-// doubled. Positions are dense (1, 2, 3 …) and become visible in order, so a
-// reader who asks for "after n" never skips an event. One idempotency key has
-// at most one content and one result, for ever. What cannot be proven committed
-// is ErrUnknown, never success, and a retry with the same key tells the truth.
+// An acknowledged append is durable and is never lost, changed, reordered or doubled.
+// Positions are dense (1, 2, 3 …) and become visible in order, so that a reader who asks for
+// the events after n never skips one. An idempotency key has at most one content and one
+// result, for ever. An append that is not proven to be committed is ErrUnknown and never a
+// success; a retry with the same key finds out.
 //
 // # Hashes, byte for byte
 //
@@ -25,10 +27,10 @@
 //	content_hash    = SHA-256( canonical request without its idempotencyKey )
 //	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
 //
-// prev is the hash of the tenant's previous event. pos and p are not in the
-// preimage: the place in the tree binds pos, the origin (it ends in "/" and the
-// partition) binds p through the genesis hash. Order, widths and domain strings
-// never change; a new need is svc-ledger-event-v2, chosen by position.
+// prev is the hash of the tenant's previous event. pos and p are not in the preimage: the leaf
+// index in the tree binds pos, and the origin, which ends in "/" and the partition, binds p
+// through the genesis hash. Order, widths and domain strings never change; a change would be
+// svc-ledger-event-v2, chosen by position.
 //
 // Worked example: origin ledger.example.com/countersign/0, tenant
 // org_01JD3Z8W5T0000000000000000, actor cus_01JD3Z8W5T0000000000000002,
@@ -48,13 +50,12 @@
 //
 // # Tenants, partitions and streams
 //
-// A tenant is an organization, or "service" for what belongs to none. Each has
-// a linear chain of its own. A stream is the unit of consistency, named
-// <noun>/<id>, or one word where there is one per tenant.
+// A tenant is an organization, or "service" for everything that belongs to none. Each tenant
+// has its own linear chain. A stream is the unit of consistency. Its name is <noun>/<id>, or
+// one word if a tenant has only one of its kind.
 //
-// A ledger has one partition or more, a number that is fixed when it is made.
-// Positions, the tree and its checkpoints are a partition's; a tenant lives in the
-// one that Home names, so whoever knows a tenant never meets its number.
+// A ledger has one or more partitions; the number is fixed when it is made. Each partition has
+// its own positions, tree and checkpoints. Home finds the partition of a tenant.
 package ledger
 
 import (
@@ -69,8 +70,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
@@ -101,26 +102,24 @@ type Event struct {
 	Hash          Hash
 }
 
-// Occurred is when the event was appended, by the clock of the node that did.
+// Occurred is when the event was appended, by the clock of the node that appended it.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
-// Place is where the event stands, as the envelope of its record says.
+// Place is the position of the event as the envelope of its record states it.
 func (e Event) Place() seal.Place {
 	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }
 
-// Read decodes the payload into the present struct of its type, to which stored
-// points, whatever schema version it was stored in (package ledger/events).
+// Read decodes the payload into the present struct of its type, to which stored points. It
+// accepts every schema version (package ledger/events).
 func (e Event) Read(stored any) error { return events.Read(e.Type, e.SchemaVersion, e.Payload, stored) }
 
-// Signed reads of an event, of whatever type, what belongs to the signed record
-// inside. signed is false if there is none.
+// Signed reads the signed record inside an event of any type. signed is false if it has none.
 func (e Event) Signed() (s events.Signed, signed bool, err error) {
 	return events.ReadSigned(e.Type, e.SchemaVersion, e.Payload)
 }
 
-// Errors for branching. Every one of them means that the append has left no
-// trace, except ErrUnknown.
+// Errors for branching. Except after ErrUnknown, a failed append has left no trace.
 var (
 	ErrMoved       = errors.New("ledger: a stream or a guard has moved")
 	ErrElsewhere   = errors.New("ledger: a guard is in another partition than the append")
@@ -133,18 +132,26 @@ var (
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
 	ErrTampered    = errors.New("ledger: a stored event does not have its hash")
+	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
 )
 
-// Options are what a ledger may be told. The zero value is good for production.
+// Options are the settings of a ledger. The zero value is good for production.
 type Options struct {
-	Clock func() time.Time // nil: the machine's
+	Clock func() time.Time // nil: the clock of the machine
 	Log   *slog.Logger     // nil: the default logger
-	// Partitions is how many the ledger must have; 0: as many as it has.
+	// Partitions is the number of partitions that the ledger must have; 0: any.
 	Partitions int
-	// Tracer sees every statement of this node before and after it runs; nil: none.
+	// Tracer is called before and after each statement of this node; may be nil.
 	Tracer pgx.QueryTracer
-	// Archive is where payloads lie that have left the database; nil: none can be read.
-	Archive checkpoint.Files
+	// Archive reads payloads that have left the database; nil: none can be read.
+	Archive Archive
+}
+
+// Archive reads payloads that have left the database. Package archive has its only
+// implementation, which needs this package.
+type Archive interface {
+	// Payload returns the payload of an event whose row has none. db is the ledger's pool.
+	Payload(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error)
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
@@ -153,13 +160,13 @@ type Ledger struct {
 	resets     atomic.Int64 // of the pool
 	clock      func() time.Time
 	log        *slog.Logger
-	partitions []*Partition // by number
-	wake       broadcast    // after every commit of this node, and on every NOTIFY
-	own        broadcast    // after every commit of this node
+	partitions []*Partition   // by number
+	wake       wait.Broadcast // after every commit of this node, and on every NOTIFY
+	own        wait.Broadcast // after every commit of this node
 	stop       context.CancelFunc
-	done       sync.WaitGroup // listener, notifier and keepers
+	done       sync.WaitGroup // listener, notifier, and what Go has started
 	turn       chan struct{}  // of InTurn
-	archive    *archive
+	archive    Archive        // nil: payloads that have left the database cannot be read
 	stats      Stats
 	broken     atomic.Pointer[error] // why this node appends no more, in any partition
 
@@ -182,7 +189,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: newArchive(o.Archive, pool), turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log, archive: o.Archive, turn: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
 	origins, err := readPartitions(ctx, pool, o.Partitions)
 	if err != nil {
 		pool.Close()
@@ -200,8 +207,9 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// connect opens one connection of its own, as whom the URL names.
-func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+// Connect opens one connection, as the role that the URL names, for the commands of an
+// operator that the ledger's own role may not carry out.
+func Connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
 		return nil, err
@@ -218,7 +226,7 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	if err != nil {
 		return nil, err
 	}
-	var direct atomic.Bool // the first connection has shown that no pooler is between
+	var direct atomic.Bool // the first connection has shown that there is no pooler
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if !direct.Load() {
 			if err := refusePooler(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
@@ -242,11 +250,11 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	return pool, nil
 }
 
-// asApplication takes on the role that can insert events and never change one,
-// whoever logged in, and makes a stuck statement fail in time. Every statement
-// here is a few index look-ups; the planner, whose statistics lag behind a table
-// that grows by thousands of rows a second, would read all of it instead. What it
-// takes for dear for that reason it would also compile first: a tenth of a second.
+// asApplication sets the role that can insert events and cannot change them, whatever role has
+// logged in, and time-outs for stuck statements. Every statement of the ledger is a few index
+// look-ups. The planner, whose statistics lag behind a table that grows by thousands of rows
+// a second, would scan the whole table instead, so scans are disabled; and it would compile
+// such statements first, which takes a tenth of a second, so compilation is disabled too.
 func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		set role countersign_app;
@@ -261,8 +269,8 @@ func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// Close refuses new appends, finishes those that wait (at most 5 s) and ends
-// every goroutine and connection of the ledger. It may be called twice.
+// Close refuses new appends, finishes those that wait (for at most 5 s) and ends all goroutines
+// and connections of the ledger. It may be called twice.
 func (l *Ledger) Close() {
 	var closing sync.WaitGroup
 	for _, p := range l.partitions {
@@ -274,13 +282,25 @@ func (l *Ledger) Close() {
 	l.pool.Close()
 }
 
-// Pool gives projections their connections: rows and checkpoint of a read model
-// move in one transaction of this pool. It never writes events.
+// Archive is the one that the ledger was opened with, or nil.
+func (l *Ledger) Archive() Archive { return l.archive }
+
+// Go runs work of another room of the ledger in the background. Close ends its context
+// and waits for it.
+func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
+
+// Log is where the ledger reports what its operator should know.
+func (l *Ledger) Log() *slog.Logger { return l.log }
+
+// Now is the time of the ledger's clock.
+func (l *Ledger) Now() time.Time { return l.clock() }
+
+// Pool has the connections of the read models: their rows and their checkpoint change in
+// one transaction of it. Nothing writes events through it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
-// InTurn asks the database something short for a reader that follows the ledger, and
-// lets no other of this node ask at the same time: all of them begin together, and each
-// would open a connection.
+// InTurn runs a short query of a reader that follows the ledger, one at a time on this node: all
+// readers begin together, and without it each would open a connection.
 func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -291,8 +311,12 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	}
 }
 
-// Stopped says why this node appends no more, or nil. Reading goes on. What stops it
-// in one partition stops it in all: the database is not the one it was.
+// Refuse stops appends on this node, in every partition, until it is started again, and
+// returns the error of each refused append. Reading goes on.
+func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
+
+// Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
+// partition stops all of them: the database is not the one it was.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

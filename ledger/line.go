@@ -2,8 +2,8 @@ package ledger
 
 import "encoding/hex"
 
-// Line is an event as a line of a file: every column; hashes in hex; the payload's text
-// as one string, which is exact in any language, or null where it is withheld.
+// Line is an event as a line of a file. It has every column, with hashes in hex and the payload
+// as one string, which keeps its exact bytes in any language, or null if it is withheld.
 type Line struct {
 	P             int16   `json:"p"`
 	Position      int64   `json:"pos"`
@@ -26,7 +26,7 @@ type Line struct {
 	Hash          string  `json:"hash"`
 }
 
-// NewLine is an event's line.
+// NewLine returns an event as a line.
 func NewLine(e Event) Line {
 	text := func(b []byte) *string {
 		if b == nil {
@@ -40,7 +40,7 @@ func NewLine(e Event) Line {
 		e.Actor, e.KeyID, text(e.IdemKey), text(e.ContentHash), &payload, e.PayloadHash.String(), e.Prev.String(), e.Hash.String()}
 }
 
-// Event is the line as the ledger stores it; false where a hash is none.
+// Event returns the event of a line. ok is false if a hash is not one.
 func (l Line) Event() (e Event, ok bool) {
 	ok = true
 	octets := func(text *string) []byte {

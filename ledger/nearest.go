@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// nearestWithin bounds the attempt to reach a worker: behind it the coordinator is
-	// asked, which reaches that worker or says that nobody does.
+	// nearestWithin bounds the attempt to reach a worker. After that the sequencer uses the
+	// coordinator.
 	nearestWithin = time.Second
-	// nearestAgain is how long a sequencer of a cluster stays where it is. Then it looks
-	// once more who holds its partition and lets it in, which both change.
+	// nearestAgain is how long a sequencer in a cluster keeps its connection. Then it asks
+	// again which worker holds its partition, since partitions move and workers come back.
 	nearestAgain = time.Minute
 )
 
-// dial connects a sequencer to the server that holds its partition, and says whether
-// that is one of a Citus cluster. There it is a worker, which takes the statements of
-// the coordinator: a batch is then one commit of one server, in one phase, without a
-// detour. Where it cannot be reached, or lets nodes in from the coordinator only,
-// everything goes through the coordinator.
+// dial connects a sequencer to the server that holds its partition, and says whether that is
+// part of a Citus cluster. In a cluster it connects to the worker directly: a batch is then
+// one commit of one server, without a second phase. If the worker cannot be reached or
+// accepts only its coordinator, the sequencer uses the coordinator.
 func (s *sequencer) dial(ctx context.Context) (conn *pgx.Conn, cluster bool, err error) {
 	conn, err = pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
@@ -40,8 +39,8 @@ func (s *sequencer) dial(ctx context.Context) (conn *pgx.Conn, cluster bool, err
 	return near, cluster, err
 }
 
-// dialHolder connects to the worker that holds the partition, which the coordinator
-// knows; nil where there is none that is reached.
+// dialHolder asks the coordinator for the worker that holds the partition and connects to it.
+// It returns nil if there is none or it cannot be reached.
 func (s *sequencer) dialHolder(ctx context.Context, coordinator *pgx.Conn) (*pgx.Conn, error) {
 	var host string
 	var port int
@@ -64,7 +63,8 @@ func (s *sequencer) dialHolder(ctx context.Context, coordinator *pgx.Conn) (*pgx
 	return near, nil
 }
 
-// at is a connection's settings for another host: with TLS and without where both will do.
+// at returns the settings of a connection for another host, with the same fallbacks between
+// TLS and no TLS.
 func at(config *pgx.ConnConfig, host string, port uint16) *pgx.ConnConfig {
 	moved := config.Copy()
 	moved.Host, moved.Port, moved.Fallbacks = host, port, nil
@@ -81,28 +81,27 @@ func at(config *pgx.ConnConfig, host string, port uint16) *pgx.ConnConfig {
 	return moved
 }
 
-// lookAgain lets the next batch find anew who holds the partition, when the last look
-// was long ago.
+// lookAgain drops the connection to a cluster that is older than nearestAgain, so that the
+// next batch dials again.
 func (s *sequencer) lookAgain() {
 	if s.cluster && s.clock().Sub(s.dialled) >= nearestAgain {
 		s.disconnect()
 	}
 }
 
-// errUnseen is a commit that was answered and is not to be seen.
+// errUnseen says that a commit was answered and its rows are not visible yet.
 var errUnseen = errors.New("the cluster has not finished the commit")
 
-// readBack proves that everybody sees the head where a commit has put it. On one
-// PostgreSQL the answer to the commit is that proof. In a cluster the answer may come
-// before the worker has heard of the second phase, and until the cluster has found that
-// out the rows are in no answer.
+// readBack checks that the head is visible where a commit has put it. On one PostgreSQL the
+// answer to the commit proves that. In a cluster the answer may come before the worker has
+// finished the second phase, and until then readers do not see the rows.
 func (s *sequencer) readBack(ctx context.Context, head int64) error {
 	if !s.cluster {
 		return nil
 	}
 	var seen int64
 	if err := s.conn.QueryRow(ctx, s.sql.position).Scan(&seen); err != nil {
-		return fmt.Errorf("%w: %v", errUnseen, err) // not wrapped: it does not say that nothing was committed
+		return fmt.Errorf("%w: %v", errUnseen, err) // not wrapped, since certainlyNot must not see it: the commit was answered
 	}
 	if seen < head {
 		return errUnseen

@@ -190,7 +190,7 @@ func TestFaultSecondPhaseLost(t *testing.T) {
 			if h, err := l.Read(ctx, "service", "counted"); err != nil || h.Version() != 1 {
 				t.Errorf("%d events, %v", h.Version(), err)
 			}
-			verifyAll(t, l)
+			VerifyAll(t, l)
 		})
 	}
 }
@@ -233,7 +233,7 @@ func TestTheSequencerTalksToTheWorker(t *testing.T) {
 	appends("let in, and nobody has looked", false)
 	late.Add(int64(nearestAgain))
 	appends("let in again", true)
-	verifyAll(t, l)
+	VerifyAll(t, l)
 }
 
 // One PostgreSQL is all there is to talk to: one connection, and never another look.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	fill := func(tenant string, events int) {
 		for n := 0; n < events; n += ledger.MaxEvents {
 			a := ledger.Append{Tenant: tenant}

@@ -5,71 +5,46 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// channel carries "this partition has events up to this position" between the nodes of one
-// database.
+// channel is where the nodes of one database tell each other up to which position each
+// partition has events.
 const channel = "countersign_events"
 
-// coalesce is how long the notifier waits for more commits before it tells the
-// other nodes: commits that carry a NOTIFY queue up behind each other. The readers
-// there learn of a commit so much later, at the most.
+// coalesce is how long the notifier waits for more commits before it notifies the other
+// nodes, since commits with a NOTIFY wait for each other. The readers of other nodes learn of
+// a commit at most this much later.
 const coalesce = 20 * time.Millisecond
 
-// broadcast wakes everybody who waits. The zero value is ready.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
+// Changed returns a channel that is closed when this node or another has probably added
+// events. It is a hint: a reader must also look at least once a second.
+func (p *Partition) Changed() <-chan struct{} { return p.wake.Wait() }
 
-// wait returns a channel that is closed by the next signal.
-func (b *broadcast) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) signal() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
-}
-
-// Changed returns a channel that is closed when events are likely to have been
-// added, by this node or another. It is a hint: whoever needs certainty reads
-// at least once a second, too.
-func (p *Partition) Changed() <-chan struct{} { return p.wake.wait() }
-
-// committed tells whoever waits of what this node has appended.
+// committed keeps the events that this node has appended and wakes those who wait for them.
 func (p *Partition) committed(events []Event) {
 	p.tail.add(events)
-	p.ledger.own.signal()
+	p.ledger.own.Signal()
 	p.changed()
 }
 
-// elsewhere tells of what others have, or may have, appended.
+// elsewhere wakes those who wait for events: another node has, or may have, appended some.
 func (p *Partition) elsewhere() {
 	p.foreign.Add(1)
 	p.changed()
 }
 
 func (p *Partition) changed() {
-	p.wake.signal()
-	p.ledger.wake.signal()
+	p.wake.Signal()
+	p.ledger.wake.Signal()
 }
 
-// told takes note of a notification, "partition:position" and more of them after
-// commas. One that cannot be read wakes everybody.
+// told handles a notification: a list of "partition:position" with commas. One that cannot be
+// read counts as news of every partition.
 func (l *Ledger) told(payload string) {
 	for _, part := range strings.Split(payload, ",") {
 		number, text, _ := strings.Cut(part, ":")
@@ -80,8 +55,8 @@ func (l *Ledger) told(payload string) {
 			l.changedEverywhere()
 			return
 		}
-		// What this node has committed itself its readers know already: without
-		// this each of them would ask the database after each commit, for nothing.
+		// The readers already know what this node has committed itself. Without this check
+		// each of them would query the database after each commit.
 		if position > p.tail.last() {
 			p.elsewhere()
 		}
@@ -94,8 +69,8 @@ func (l *Ledger) changedEverywhere() {
 	}
 }
 
-// news is what told reads, of the partitions that this node has appended to since
-// the last time.
+// news is the text of a notification about the partitions that this node has appended to since
+// the last one.
 func (l *Ledger) news(told []int64) string {
 	var parts []string
 	for i, p := range l.partitions {
@@ -107,7 +82,7 @@ func (l *Ledger) news(told []int64) string {
 	return strings.Join(parts, ",")
 }
 
-// listen hears of the other nodes' commits, on a connection of its own, and on a new
+// listen receives the notifications of other nodes on a connection of its own, and makes a new
 // one when that fails.
 func (l *Ledger) listen(ctx context.Context) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
@@ -122,7 +97,7 @@ func (l *Ledger) listen(ctx context.Context) {
 		if ctx.Err() == nil {
 			l.log.Warn("notification connection lost; polling goes on", "error", err)
 		}
-		sleep(ctx, nil, pause)
+		wait.For(ctx, nil, pause)
 	}
 }
 
@@ -130,7 +105,7 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
 		return err
 	}
-	l.changedEverywhere() // also after a reconnect: something may have been missed
+	l.changedEverywhere() // after a reconnect notifications may have been missed
 	for {
 		told, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -140,15 +115,15 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// notify tells the other nodes of this node's commits, never inside an append:
-// commits with NOTIFY are serialised in the whole cluster. It is a hint, so nobody
-// waits until it lies on a disk, and what was not told is told with the next commit.
+// notify tells the other nodes of this node's commits. It does so outside of appends, since
+// PostgreSQL serializes commits with a NOTIFY. A notification is a hint, so its commit is not
+// synchronous; if it fails, the next one repeats it.
 func (l *Ledger) notify(ctx context.Context) {
 	told := make([]int64, len(l.partitions))
 	for {
-		own := l.own.wait() // before the news: what comes later wakes us
+		own := l.own.Wait() // before news, so that later commits wake this goroutine
 		if news := l.news(told); news != "" {
-			err := l.reading(ctx, func() error {
+			err := l.Reading(ctx, func() error {
 				_, err := l.pool.Exec(ctx, `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, channel, news)
 				return err
 			})
@@ -156,26 +131,8 @@ func (l *Ledger) notify(ctx context.Context) {
 				clear(told)
 			}
 		}
-		if !sleep(ctx, own, 0) || !sleep(ctx, nil, coalesce) {
+		if !wait.For(ctx, own, 0) || !wait.For(ctx, nil, coalesce) {
 			return
 		}
 	}
-}
-
-// sleep waits for the channel or, if d is positive, for at most d. It is false
-// when the context ended.
-func sleep(ctx context.Context, ch <-chan struct{}, d time.Duration) bool {
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-ch:
-	case <-timer:
-	}
-	return true
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// Pace lets appends go first. Whoever reads the whole history, to verify or export
-// it, works at full speed while nobody appends, and for a twentieth of the time
-// while somebody does: on a busy machine all of what it takes is lost to appends.
-// It belongs to one goroutine; the zero value never rests.
+// Pace lets appends go first. A reader of the whole history, for example an audit or an
+// export, works at full speed while there are no appends, and for a twentieth of the time
+// while there are: on a busy machine appends lose all the time that the reader takes.
+// A Pace belongs to one goroutine; the zero value never rests.
 type Pace struct {
 	head  func(context.Context) (int64, error)
 	began time.Time // of the work since the last Rest
@@ -23,11 +25,14 @@ const (
 	paceBusy  = 20               // events a second that count as somebody at work
 )
 
-// Pace is for reading this ledger's own history.
-func (l *Ledger) Pace() *Pace { return &Pace{head: l.Total} }
+// NewPace returns a pace that learns from head how many events there are.
+func NewPace(head func(context.Context) (int64, error)) *Pace { return &Pace{head: head} }
 
-// Rest comes between two parts of the work: it returns at once while nobody appends,
-// and when ctx ends.
+// Pace returns a pace for reading this ledger's own history.
+func (l *Ledger) Pace() *Pace { return NewPace(l.Total) }
+
+// Rest is called between two parts of the work. It returns at once while there are no
+// appends, and when ctx ends.
 func (p *Pace) Rest(ctx context.Context) error {
 	if p.head == nil {
 		return ctx.Err()
@@ -41,14 +46,14 @@ func (p *Pace) Rest(ctx context.Context) error {
 	appended := head - p.seen
 	p.seen, p.at = head, now
 	if !before.IsZero() && float64(appended) > paceBusy*now.Sub(before).Seconds() {
-		sleep(ctx, nil, min((paceShare-1)*worked, paceMost))
+		wait.For(ctx, nil, min((paceShare-1)*worked, paceMost))
 	}
 	p.began = time.Now()
 	return ctx.Err()
 }
 
-// Writer rests after each quarter of a megabyte that is written: what compresses a
-// history works as hard as what reads it.
+// Writer returns a writer that rests after each quarter of a megabyte: compressing a
+// history takes as much time as reading it.
 func (p *Pace) Writer(ctx context.Context, to io.Writer) io.Writer {
 	return &pacedWriter{p, ctx, to, 0}
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,21 +39,5 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 	}
 	if err := new(Pace).Rest(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSmallSetsAreCheckedWithoutARest: a rest asks the database, and a small ledger has
-// nothing to rest from.
-func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
-	t.Parallel()
-	s := newSet(1 << 20)
-	defer s.close()
-	for i := range 100 {
-		s.addEvent(&Event{ID: fmt.Sprint("evt_", i), Tenant: "t", Stream: fmt.Sprint(i), Version: 1, Position: int64(i)})
-	}
-	asked := 0
-	pace := &Pace{head: func(context.Context) (int64, error) { asked++; return 0, nil }}
-	if err := s.check(t.Context(), pace, func(f Fault) { t.Error(f) }); err != nil || asked > 0 {
-		t.Errorf("asked the database %d times, %v", asked, err)
 	}
 }

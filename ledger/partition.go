@@ -12,24 +12,27 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/countersign/countersign/ledger/internal/kept"
+	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/migrations"
 )
 
-// Home is the partition that a tenant lives in, of n, for ever:
+// Home returns the partition of a tenant in a ledger of n partitions. It never changes:
 //
 //	first 4 octets of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
 //
-// except that "service" is in partition 0 and "service/<p>" in partition p, so that
-// each partition has a tenant for what belongs to no organization and for the signing
-// keys that are valid in it. With one partition everything is at home in 0.
+// except that "service" is in partition 0 and "service/<p>" in partition p, so that each
+// partition has a tenant for what belongs to no organization and for the signing keys that
+// are valid in it. With one partition every tenant is in 0.
 func Home(tenant string, n int) int16 {
 	if tenant == ServiceTenant || n == 1 {
 		return 0
 	}
 	if number, ok := strings.CutPrefix(tenant, ServiceTenant+"/"); ok {
-		if p, err := strconv.Atoi(number); err == nil && p > 0 && p < n && tenant == serviceTenant(int16(p)) {
+		if p, err := strconv.Atoi(number); err == nil && p > 0 && p < n && tenant == ServiceIn(int16(p)) {
 			return int16(p)
 		}
 	}
@@ -37,9 +40,9 @@ func Home(tenant string, n int) int16 {
 	return int16(binary.BigEndian.Uint32(sum[:4]) % uint32(n))
 }
 
-// serviceTenant is the tenant of a partition's signing keys and of what belongs to no
-// organization there.
-func serviceTenant(p int16) string {
+// ServiceIn is the tenant of a partition's signing keys and of everything there that
+// belongs to no organization.
+func ServiceIn(p int16) string {
 	if p == 0 {
 		return ServiceTenant
 	}
@@ -51,26 +54,30 @@ func IsService(tenant string) bool {
 	return tenant == ServiceTenant || strings.HasPrefix(tenant, ServiceTenant+"/")
 }
 
-// Partition is one of the sequences of positions that a ledger consists of, with a
-// chain of heads, a tree and checkpoints of its own. A tenant lives in one of them.
+// Partition is one of the parts of a ledger. It has its own sequence of positions, head, tree
+// and checkpoints. A tenant is in one partition.
 type Partition struct {
 	ledger  *Ledger
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    broadcast          // after every commit of this node here, and on every NOTIFY
-	reads   singleflight.Group // of the readers, by place
-	asked   broadcast          // when somebody begins to wait for what the readers make of it
-	awaited atomic.Int32       // how many wait
-	tail    tail               // what this node has committed last
-	foreign atomic.Uint64      // grows when others may have committed something
-	keeper  atomic.Pointer[keeper]
+	wake    wait.Broadcast             // after every commit of this node here, and on every NOTIFY
+	reads   singleflight.Group         // of the readers, by position
+	asked   wait.Broadcast             // when a caller of Await begins to wait
+	awaited atomic.Int32               // callers of Await that wait
+	tail    tail                       // what this node has committed last
+	foreign atomic.Uint64              // grows when others may have committed something
+	kept    atomic.Pointer[kept.State] // nil: this node keeps no checkpoints
 }
 
-// Partitions are all partitions of the ledger, by number.
+// Kept has the state of the keeper of the partition's checkpoints, nil where this node keeps
+// none.
+func (p *Partition) Kept() *atomic.Pointer[kept.State] { return &p.kept }
+
+// Partitions returns all partitions of the ledger, by number.
 func (l *Ledger) Partitions() []*Partition { return l.partitions }
 
-// Partition is one partition by its number; nil if the ledger has none such.
+// Partition returns a partition by its number, nil if the ledger does not have it.
 func (l *Ledger) Partition(p int16) *Partition {
 	if p < 0 || int(p) >= len(l.partitions) {
 		return nil
@@ -78,30 +85,33 @@ func (l *Ledger) Partition(p int16) *Partition {
 	return l.partitions[p]
 }
 
-// Home is the partition that a tenant lives in.
+// Home returns the partition of a tenant.
 func (l *Ledger) Home(tenant string) *Partition {
 	return l.partitions[Home(tenant, len(l.partitions))]
 }
 
-// Service is the tenant of what belongs to no organization and hangs on a name: an
-// id that is found by itself, such as a payment's. Names of one home share a tenant.
+// Service returns the tenant for an event that belongs to no organization and is found by an
+// id, for example a payment's. All such ids of one partition share a tenant.
 func (l *Ledger) Service(name string) string { return l.Home(name).Service() }
 
-// Service is the partition's tenant of what belongs to no organization.
-func (p *Partition) Service() string { return serviceTenant(p.p) }
+// Service returns the partition's tenant for everything that belongs to no organization.
+func (p *Partition) Service() string { return ServiceIn(p.p) }
 
-// Number is the partition's, from 0.
+// Ledger is the ledger that the partition is part of.
+func (p *Partition) Ledger() *Ledger { return p.ledger }
+
+// Number is the partition's number, from 0.
 func (p *Partition) Number() int16 { return p.p }
 
 // Origin names this partition for ever, for example "ledger.example.com/countersign/0".
 func (p *Partition) Origin() string { return p.origin }
 
-// ErrPartitions is a ledger with another number of partitions than was asked for.
+// ErrPartitions says that a ledger has another number of partitions than the settings.
 var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when it is made")
 
-// readPartitions reads how many partitions a ledger has, and their origins, which must
-// be those of one ledger. wanted is how many the settings name, 0 for any.
-func readPartitions(ctx context.Context, db querier, wanted int) ([]string, error) {
+// readPartitions reads the origins of a ledger's partitions and checks that they belong
+// together. wanted is the number of partitions in the settings, 0 for any.
+func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string, error) {
 	rows, err := db.Query(ctx, `select p, origin from ledger_head order by p`)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
@@ -139,26 +149,26 @@ func (l *Ledger) each(work func(*Partition) error) error {
 	return nil
 }
 
-// Origin names this ledger for ever: the origin of its partition where it has one
-// alone, else what the origins of all have in common.
+// Origin names this ledger for ever: the origin of its only partition or, if there are
+// several, what their origins have in common.
 func (l *Ledger) Origin() string {
 	if len(l.partitions) == 1 {
 		return l.partitions[0].origin
 	}
-	return l.base()
+	return l.Base()
 }
 
-// base is the origin without a partition.
-func (l *Ledger) base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
+// Base is the origin without the number of a partition.
+func (l *Ledger) Base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
 
-// Changed returns a channel that is closed when events are likely to have been added
-// to any partition, by this node or another.
-func (l *Ledger) Changed() <-chan struct{} { return l.wake.wait() }
+// Changed returns a channel that is closed when this node or another has probably added events
+// to any partition.
+func (l *Ledger) Changed() <-chan struct{} { return l.wake.Wait() }
 
-// Heads are the positions of the last events of all partitions, by number.
+// Heads returns the positions of the last events of all partitions, by number.
 func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
 	heads := make([]int64, len(l.partitions))
-	err := l.reading(ctx, func() error {
+	err := l.Reading(ctx, func() error {
 		rows, err := l.pool.Query(ctx, `select p, pos from ledger_head order by p`)
 		if err != nil {
 			return err
@@ -180,7 +190,7 @@ func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
 	return heads, nil
 }
 
-// Total is how many events the ledger holds.
+// Total returns the number of events in the ledger.
 func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	heads, err := l.Heads(ctx)
 	total := int64(0)
@@ -190,12 +200,12 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	return total, err
 }
 
-// Tenants are the tenants that have events of one of the types, sorted.
+// Tenants returns the tenants that have events of one of the types, sorted.
 func (l *Ledger) Tenants(ctx context.Context, types ...string) ([]string, error) {
 	var all []string
 	err := l.each(func(p *Partition) error {
 		var here []string
-		err := l.reading(ctx, func() error {
+		err := l.Reading(ctx, func() error {
 			rows, err := l.pool.Query(ctx, `select distinct tenant from events where p = $1 and type = any($2)`, p.p, types)
 			if err == nil {
 				here, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -15,7 +15,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -61,7 +64,7 @@ func tenantOf(p int16, n int) string {
 }
 
 func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
-	return ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{draft(stream, expect, id)}}
+	return ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{fixture.Draft(stream, expect, id)}}
 }
 
 // Every partition has positions, a chain of heads, a tree and checkpoints of its own,
@@ -72,7 +75,7 @@ func TestPartitionsAreIndependent(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			db := ledgertest.NewPartitioned(t, n)
 			ctx := t.Context()
-			nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+			nodes := []*ledger.Ledger{fixture.Open(t, db), fixture.Open(t, db)}
 			const tenants, each = 40, 5
 			var work sync.WaitGroup
 			for i := range tenants {
@@ -87,7 +90,7 @@ func TestPartitionsAreIndependent(t *testing.T) {
 				})
 			}
 			work.Wait()
-			clean(t, nodes[0], tenants*each)
+			fixture.Clean(t, nodes[0], tenants*each)
 			heads, err := nodes[0].Heads(ctx)
 			if err != nil || len(heads) != n {
 				t.Fatalf("heads %v, %v", heads, err)
@@ -117,7 +120,7 @@ func TestPartitionsAreIndependent(t *testing.T) {
 // accepted when it is stale, since nothing there compares two partitions.
 func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledgertest.NewPartitioned(t, 3))
+	l := fixture.Open(t, ledgertest.NewPartitioned(t, 3))
 	ctx := t.Context()
 	here, there := tenantOf(1, 3), tenantOf(2, 3)
 	if _, err := l.Append(ctx, of(there, "policy", ledger.New(), "p")); err != nil {
@@ -137,7 +140,7 @@ func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	if _, err := l.Append(ctx, order); err != nil {
 		t.Errorf("guards of its own partition, the signing keys of it among them: %v", err)
 	}
-	clean(t, l, 2)
+	fixture.Clean(t, l, 2)
 }
 
 // n never changes: another n refuses to start.
@@ -149,11 +152,11 @@ func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 	if err := migrations.UpPartitioned(ctx, db.SuperURL, "", 4); err != nil {
 		t.Fatal(err)
 	}
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	if len(l.Partitions()) != 4 {
 		t.Fatalf("%d partitions", len(l.Partitions()))
 	}
-	if _, err := l.Append(ctx, one("a", ledger.New(), "a")); err != nil {
+	if _, err := l.Append(ctx, fixture.One("a", ledger.New(), "a")); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{1, 3, 5} {
@@ -175,7 +178,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
 	ctx := t.Context()
-	l := open(t, db)
+	l := fixture.Open(t, db)
 	for i := range 8 {
 		if _, err := l.Append(ctx, of(fmt.Sprintf("org_%d", i), "policy", ledger.New(), fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
@@ -197,11 +200,11 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l = open(t, db)
-	if _, _, err := l.CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
+	l = fixture.Open(t, db)
+	if _, _, err := keeper.CheckOutside(ctx, l, keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
 		t.Errorf("the start: %v", err)
 	}
-	report, err := l.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +228,7 @@ func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := open(t, db)
+	other := fixture.Open(t, db)
 	append1 := func(l *ledger.Ledger, p int16, id string) error {
 		_, err := l.Append(ctx, of(tenantOf(p, n), "counted", ledger.Any(1000), id))
 		return err
@@ -275,7 +278,7 @@ func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
 			t.Errorf("partition %d ends at %d, want %d: %v", p, head, acknowledged[p]+1, err)
 		}
 	}
-	clean(t, other, 4*n)
+	fixture.Clean(t, other, 4*n)
 }
 
 func separator(url string) string {
@@ -283,13 +286,6 @@ func separator(url string) string {
 		return "&"
 	}
 	return "?"
-}
-
-// onePartition is a database for tests that count every event of a ledger, or change
-// rows by their position: what they show of one partition holds in each.
-func onePartition(t testing.TB) *ledgertest.DB {
-	t.Helper()
-	return ledgertest.NewPartitioned(t, 1)
 }
 
 // A cut tail is found in whatever partition it is, and only what that partition has
@@ -303,12 +299,12 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
-	first := open(t, db)
+	keep := keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
+	first := fixture.Open(t, db)
 	if err := first.Activate(ctx, record, "evt_key"); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.KeepCheckpoints(ctx, keep, numbered("a")); err != nil {
+	if err := keeper.Start(ctx, first, keep, fixture.Numbered("a")); err != nil {
 		t.Fatal(err)
 	}
 	for p := range int16(n) {
@@ -330,19 +326,19 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 		update tree_head set size = 0, root = sha256(''), edge = '' where p = 2; alter table events enable trigger all`); err != nil {
 		t.Fatal(err)
 	}
-	second := open(t, db)
-	_, _, err = second.CheckOutside(ctx, keep)
-	var rollback *ledger.Rollback
+	second := fixture.Open(t, db)
+	_, _, err = keeper.CheckOutside(ctx, second, keep)
+	var rollback *keeper.Rollback
 	if !errors.As(err, &rollback) || rollback.Partition != 2 || rollback.From != 5 || rollback.To != 6 {
 		t.Fatalf("the start: %v, %+v", err, rollback)
 	}
-	if err := second.AcceptRollback(ctx, rollback, record, "evt_lost"); err != nil {
+	if err := keeper.AcceptRollback(ctx, second, rollback, record, "evt_lost"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := second.CheckOutside(ctx, keep); err != nil {
+	if _, _, err := keeper.CheckOutside(ctx, second, keep); err != nil {
 		t.Errorf("after it was accepted: %v", err)
 	}
-	if err := second.KeepCheckpoints(ctx, keep, numbered("b")); err != nil {
+	if err := keeper.Start(ctx, second, keep, fixture.Numbered("b")); err != nil {
 		t.Fatal(err)
 	}
 	for p := range int16(n) {
@@ -350,7 +346,7 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 			t.Errorf("partition %d: %v", p, err)
 		}
 	}
-	report, err := second.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	report, err := audit.Ledger(context.WithoutCancel(ctx), second, nil)
 	if err != nil || len(report.Faults) > 0 || len(report.Partitions) != n {
 		t.Errorf("verify: %v, %+v", err, report)
 	}

@@ -12,24 +12,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A payload lies in its row as the text itself, which begins with "{", or packed, which
-// does not:
+// A row stores a payload as text, which begins with "{", or packed, which does not:
 //
 //	packed ‖ box ‖ the length of box ‖ CRC-32C of all that
 //
-// The first (package packing) holds the text, without the base64 of /sealed/box, which
-// is encrypted and cannot be made smaller: its octets stand behind. The last
-// two fields are 4 octets each, big-endian. What is hashed is the text in either case.
-// Two packed forms can hold one text, so the check is there for whoever looks for a changed
-// octet: no packed form is taken for another.
+// The first part (package packing) has the text without the base64 of /sealed/box. That is
+// ciphertext, which does not compress, so its bytes follow as they are. The last two fields
+// are 4 bytes each, big-endian. The hash is always that of the text. Since two packed forms
+// can have the same text, the CRC is needed to detect a changed byte in every case.
 const (
-	packPayload = 256 // octets from which a payload is packed: below, little is saved and every reader pays
-	packedTail  = 8   // octets of length and check
+	packPayload = 256 // bytes from which a payload is packed: below, unpacking costs more than it saves
+	packedTail  = 8   // bytes of length and CRC
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// storedPayload is a payload as its row holds it.
+// storedPayload returns a payload in the form of its row.
 func storedPayload(eventType string, payload []byte) []byte {
 	if len(payload) < packPayload || events.ReadInSQL(eventType) {
 		return payload
@@ -44,9 +42,9 @@ func storedPayload(eventType string, payload []byte) []byte {
 	return packed
 }
 
-// Payload is the payload of an event of which a row holds stored: for who reads rows
-// without this package. What cannot be unpacked stays what it is, and has not the hash
-// of its event.
+// Payload returns the payload that a row stores as stored, for readers of the table outside
+// this package. What cannot be unpacked is returned as it is; it does not have the hash of
+// its event.
 func Payload(stored []byte) []byte {
 	end := len(stored) - packedTail
 	if end < 0 || !packing.Packed(stored) ||
@@ -65,8 +63,8 @@ func Payload(stored []byte) []byte {
 	return withBox(text, box)
 }
 
-// withoutBox takes the octets of a sealed box out of a payload, none where it has none
-// or they would not come back as the same text.
+// withoutBox splits a payload into its text without the sealed box and the bytes of the box.
+// The box stays in the text if decoding and encoding it would change the text.
 func withoutBox(payload []byte) (text, box []byte) {
 	start, end, sealed := canon.Find(payload, "sealed", "box")
 	if !sealed || end-start < 2 {
@@ -92,7 +90,7 @@ func withBox(text, box []byte) []byte {
 // payloadColumn scans the column into the payload.
 type payloadColumn []byte
 
-// ScanBytes takes the column's octets, whose memory is used again.
+// ScanBytes copies the column, whose memory pgx uses again.
 func (p *payloadColumn) ScanBytes(stored []byte) error {
 	*p = Payload(bytes.Clone(stored))
 	return nil

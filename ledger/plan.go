@@ -9,10 +9,11 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
-// heads is what planning needs to know of the table. The sequencer owns its
-// cached heads; those read under the lock live as long as one batch.
+// heads is what planning needs to know about the table. The sequencer owns its cached heads;
+// heads that were read under the lock are valid for one batch.
 type heads struct {
 	position int64
 	hash     Hash // of the event at position
@@ -20,7 +21,7 @@ type heads struct {
 	tenants  map[string]tenantHead
 	streams  map[streamName]int64 // last versions
 	keys     keyTable
-	complete bool // read under the lock: what is missing does not exist
+	complete bool // read under the lock: what is not in the maps is not in the table
 }
 
 type tenantHead struct {
@@ -48,7 +49,7 @@ type keyMap map[keyName]keyHit
 
 func (m keyMap) find(k keyName) (keyHit, bool) { hit, ok := m[k]; return hit, ok }
 
-// outcome is the answer to one append, true once the plan's rows are committed.
+// outcome is the answer to one append. It holds once the rows of the plan are committed.
 type outcome struct {
 	events   []Event
 	replayed bool
@@ -56,20 +57,20 @@ type outcome struct {
 	err      error
 }
 
-// plan is a batch turned into rows and answers.
+// plan has the rows and the answers of a batch.
 type plan struct {
 	events   []Event
-	stored   [][]byte // their payloads as the rows hold them
+	stored   [][]byte // their payloads in the form of the rows
 	outcomes []outcome
 	guards   []Guard             // streams that must not have a next version in the table
-	head     heads               // after the rows: position, hash, and what changed
-	counted  map[streamName]bool // written with Any: the next one will be, too
+	head     heads               // position and hash after the rows, and the tenants and streams that changed
+	counted  map[streamName]bool // written with Any, so probably again
 }
 
-// errUnknownHead says that the cached heads do not suffice for this batch.
+// errUnknownHead says that a head which this batch needs is not cached.
 var errUnknownHead = errors.New("a head is not cached")
 
-// planner makes one plan; every append sees the effects of those before it.
+// planner makes one plan. Each append sees the effects of those before it.
 type planner struct {
 	number int16
 	origin string
@@ -80,7 +81,7 @@ type planner struct {
 	guards map[Guard]bool
 }
 
-// makePlan is pure: heads and appends in order of arrival give rows and answers.
+// makePlan turns heads and appends, in order of arrival, into rows and answers. It is pure.
 func makePlan(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	p := planner{
 		number: number, origin: origin, nowUS: nowUS, before: before,
@@ -101,7 +102,7 @@ func makePlan(number int16, origin string, nowUS int64, before *heads, appends [
 	return p.plan, nil
 }
 
-// add plans one append. Its error is errUnknownHead; a refusal is an outcome.
+// add plans one append. Its only error is errUnknownHead; a refusal is an outcome.
 func (p *planner) add(a *Append) (outcome, error) {
 	name := keyName{a.Tenant, a.IdemKey}
 	hit, found := p.keys.find(name)
@@ -146,7 +147,7 @@ func (p *planner) tenant(name string) (tenantHead, bool) {
 	return tenantHead{hash: Genesis(p.origin, name)}, p.before.complete
 }
 
-// version is the last version of a stream and whether it is known.
+// version returns the last version of a stream and whether it is known.
 func (p *planner) version(s streamName) (int64, bool) {
 	if v, ok := p.plan.head.streams[s]; ok {
 		return v, true
@@ -155,14 +156,15 @@ func (p *planner) version(s streamName) (int64, bool) {
 	return v, ok || p.before.complete
 }
 
-// stale says that somebody has read a version that the cache does not know yet:
+// stale says whether the caller has read a version that the cache does not have yet, because
 // another node has written the stream.
 func (p *planner) stale(s streamName, read int64) bool {
 	last, known := p.version(s)
 	return known && read > last && !p.before.complete
 }
 
-// guardMoved answers for what is known; what is not, the statement checks.
+// guardMoved checks a guard against the known versions. If the stream is not known, the
+// statement checks it.
 func (p *planner) guardMoved(g Guard) bool {
 	if v, known := p.version(streamName{g.Tenant, g.Stream}); known {
 		if v != g.Version {
@@ -172,7 +174,7 @@ func (p *planner) guardMoved(g Guard) bool {
 			return false
 		}
 		if _, ours := p.plan.head.streams[streamName{g.Tenant, g.Stream}]; ours {
-			return false // reached within this batch
+			return false // an append of this batch has written it
 		}
 	}
 	if !p.guards[g] {
@@ -182,8 +184,8 @@ func (p *planner) guardMoved(g Guard) bool {
 	return false
 }
 
-// versions gives each draft its version. Two drafts may follow each other in one
-// stream: the second sees the first.
+// versions finds the version of each draft. Two drafts may be for one stream: the second
+// follows the first.
 func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 	own := map[streamName]int64{}
 	for _, d := range a.Drafts {
@@ -203,7 +205,7 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 		case d.Expect.kind == expectAt && p.stale(s, d.Expect.value):
 			return nil, nil, errUnknownHead
 		case d.Expect.kind == expectAt && !known:
-			last = d.Expect.value // the unique constraint refuses it if that is wrong
+			last = d.Expect.value // if that is wrong, the unique constraint refuses the row
 		case d.Expect.kind == expectAt && last != d.Expect.value:
 			return nil, fmt.Errorf("%w: %s", ErrMoved, d.Stream), nil
 		}
@@ -213,6 +215,7 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 	return versions, nil, nil
 }
 
+// rows makes the events of an append and moves the heads.
 func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	head := &p.plan.head
 	start := len(p.plan.events)
@@ -229,10 +232,11 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			Payload: d.Payload, PayloadHash: a.ready[i].hash, Prev: tenant.hash,
 		}
 		if i == 0 {
-			// Copies: events are held for readers, and parts of the append would hold all of it.
+			// The event gets copies: readers keep events, and a slice of the append would keep
+			// all of it in memory.
 			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
-		e.Hash = e.sum()
+		e.Hash = e.Sum()
 		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 		head.position, head.hash = e.Position, e.Hash
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
@@ -243,14 +247,14 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}
 }
 
-// erases says whether a data key is to be destroyed with these rows: that is a
-// statement of its own in the same transaction, which only the lock path has.
+// erases says whether a data key must be destroyed in the transaction of these rows. That is
+// a second statement, and only the lock path has more than one.
 func (p *plan) erases() bool {
 	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Type == events.TypeSubjectErased })
 }
 
-// settle turns replays of an append of the same batch into its own events, which
-// are committed by now.
+// settle sets the events of replays whose first append is in the same batch. They are
+// committed by now.
 func (p *plan) settle() {
 	for i, out := range p.outcomes {
 		if first := p.head.position - int64(len(p.events)); out.replayed && out.position > first {
@@ -260,9 +264,9 @@ func (p *plan) settle() {
 	}
 }
 
-// advance makes the heads those after a committed plan. Of streams only those are
-// kept that are counted: nearly all others are written once, and whoever writes
-// one again says at which version.
+// advance moves the heads behind a committed plan. It caches only the streams that are
+// written with Any: nearly all others are written once, and an append to them names the
+// version.
 func (h *heads) advance(after *heads, counted map[streamName]bool) {
 	h.position, h.hash = after.position, after.hash
 	maps.Copy(h.tenants, after.tenants)
@@ -275,8 +279,8 @@ func (h *heads) advance(after *heads, counted map[streamName]bool) {
 	halve(h.tenants)
 }
 
-// halve forgets half of a cache that is full, whichever: without it every stream
-// that is counted would have to be read anew at once.
+// halve drops any half of a full cache. If it dropped everything, every counted stream would
+// have to be read again at the same time.
 func halve[K comparable, V any](cache map[K]V) {
 	if len(cache) <= cachedHeads {
 		return
@@ -289,19 +293,19 @@ func halve[K comparable, V any](cache map[K]V) {
 	}
 }
 
-// recent remembers the keys of the last appends, oldest out first. It knows them by a
-// hash: tens of thousands of texts would be looked through by every collection.
+// recent caches the keys of the last appends and drops the oldest first. It stores hashes,
+// since the garbage collector would have to visit tens of thousands of strings.
 type recent struct {
 	hits map[Hash]keyHit
 	ring []Hash // grows up to recentKeys
-	next int    // the oldest, once it has
+	next int    // index of the oldest once the ring is full
 }
 
 func newRecent() *recent { return &recent{hits: map[Hash]keyHit{}} }
 
 func (k keyName) hash() Hash {
-	var buffer [128]byte // longer than most
-	return sha256.Sum256(append(appendS(buffer[:0], k.tenant), k.key[:]...))
+	var buffer [128]byte // enough for most keys without an allocation
+	return sha256.Sum256(append(preimage.S(buffer[:0], k.tenant), k.key[:]...))
 }
 
 func (r *recent) find(k keyName) (keyHit, bool) {

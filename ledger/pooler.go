@@ -10,27 +10,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errPooler refuses a connection through which sessions are mixed.
+// errPooler refuses a connection through a pooler that mixes sessions.
 var errPooler = errors.New("DATABASE_URL leads through a pooler in transaction mode, which mixes the sessions of its clients, " +
 	"and with them roles and settings: name PostgreSQL itself, or set the pooler to session mode")
 
-// poolerClients is how many other connections are held while one is looked at: a
-// pooler with no more idle sessions than these has to give it another one.
+// poolerClients is how many other connections hold a session during the check. A pooler with
+// no more idle sessions than these must give the first connection another one.
 const poolerClients = 4
 
-// refusePooler tells a session of PostgreSQL from a pooler that lends a session for
-// one transaction only. Role, time-outs, LISTEN and durability are settings of the
-// session: through such a pooler they would be somebody else's.
+// refusePooler returns an error if the connection leads through a pooler that lends a session
+// for one transaction only. Role, time-outs, LISTEN and durability are settings of the
+// session, and such a pooler would give them to other clients.
 //
-// PostgreSQL names the process of a session when it begins, and pg_backend_pid()
-// says the same: then nothing stands between, and that is all that is asked. A
-// pooler or proxy names a process of its own making. One that keeps a session for
-// each client is good, and shows it: no two clients have one process, and none
-// changes.
+// PostgreSQL names the process of a session when it begins. If pg_backend_pid() returns the
+// same, there is no pooler, and the check ends. A pooler or proxy names a process of its own.
+// It is accepted if it keeps one session per client: no two clients have the same process,
+// and none changes.
 //
-// It asks before anything else is said on the connection: the first statements set
-// role and time-outs, and behind such a pooler those would stay with sessions of other
-// clients.
+// The check runs before any other statement, since the first statements set role and
+// time-outs, which such a pooler would leave in sessions of other clients.
 func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -44,7 +42,7 @@ func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Conf
 			return fmt.Errorf("connect to the database: %w", err)
 		}
 		defer hangUp(other)
-		// The transaction stays open, so that its session is lent to nobody else.
+		// The open transaction keeps its session from other clients.
 		if got, err := ask(ctx, other, `begin; select pg_backend_pid()`); err != nil {
 			return err
 		} else if got == process {
@@ -57,7 +55,7 @@ func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Conf
 	return nil
 }
 
-// ask returns the last value of a text of statements.
+// ask runs statements and returns the value of the last one.
 func ask(ctx context.Context, conn *pgconn.PgConn, sql string) (string, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {

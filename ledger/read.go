@@ -12,36 +12,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// into scans a bytea of 32 octets into a Hash.
-func into(h *Hash) any { return (*hashColumn)(h) }
+const selectEvents = `select p, ` + EventColumns + ` from events where p = $1 and `
 
-type hashColumn Hash
-
-// ScanBytes takes the column's octets; any other number of them is tampering.
-func (h *hashColumn) ScanBytes(b []byte) error {
-	if len(b) != len(h) {
-		return ErrTampered
-	}
-	copy(h[:], b)
-	return nil
-}
-
-const selectEvents = `select p, ` + columns + ` from events where p = $1 and `
-
-func scanEvent(row pgx.CollectableRow) (Event, error) {
+// ScanEvent reads a row that was selected as p and EventColumns. The payload of an
+// archived event stays nil.
+func ScanEvent(row pgx.CollectableRow) (Event, error) {
 	var e Event
 	var more int16
 	err := row.Scan(&e.Partition, &e.Position, &e.Tenant, &e.Sequence, &e.Stream, &e.Version, &e.ID, &e.Type,
 		&e.SchemaVersion, &more, &e.OccurredUS, &e.Actor, &e.KeyID, &e.IdemKey, &e.ContentHash,
-		(*payloadColumn)(&e.Payload), into(&e.PayloadHash), into(&e.Prev), into(&e.Hash))
+		(*payloadColumn)(&e.Payload), &e.PayloadHash, &e.Prev, &e.Hash)
 	e.More = int(more)
 	return e, err
 }
 
-// reading runs a read again when its connection was lost: it may have lain in the
-// pool while the database was restarted. What the database itself refuses, or
-// has no rows for, is the caller's to judge; all else is ErrUnavailable.
-func (l *Ledger) reading(ctx context.Context, read func() error) error {
+// Reading runs a read on Pool, and runs it again when its connection was lost: the
+// connection may have been in the pool while the database was restarted. An error of the
+// database itself and pgx.ErrNoRows are returned as they are; any other error is
+// ErrUnavailable.
+func (l *Ledger) Reading(ctx context.Context, read func() error) error {
 	for n := 1; ; n++ {
 		before := l.resets.Load()
 		err := read()
@@ -55,24 +44,21 @@ func (l *Ledger) reading(ctx context.Context, read func() error) error {
 		if n == readTries || ctx.Err() != nil || certainlyNot(err) && !pgconn.SafeToRetry(err) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		// The other connections are as old, unless somebody has thought so since: a pool
-		// that every reader of every partition empties never has a connection to give.
+		// The other connections are as old, so the pool drops them, once: a pool that
+		// every reader of every partition resets never has a connection to give.
 		if l.resets.CompareAndSwap(before, before+1) {
 			l.pool.Reset()
 		}
 	}
 }
 
-// Reading does the same for a read of a caller's own, on Pool.
-func (l *Ledger) Reading(ctx context.Context, read func() error) error { return l.reading(ctx, read) }
-
-// row reads one row.
-func (l *Ledger) row(ctx context.Context, sql string, args []any, into ...any) error {
-	return l.reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
+// Row reads one row with Reading.
+func (l *Ledger) Row(ctx context.Context, sql string, args []any, into ...any) error {
+	return l.Reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
 }
 
-// query reads events, whole, and hashes each again before anybody sees it. In the
-// condition $1 is the partition.
+// query reads events with their payloads and computes the hashes of each again before it
+// returns them. In the condition $1 is the partition.
 func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Event, error) {
 	events, err := p.rows(ctx, where, args...)
 	if err == nil {
@@ -84,30 +70,49 @@ func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Eve
 	return events, nil
 }
 
-// rows is query without the payloads that lie in the archive.
+// fill reads the payloads that are in the archive.
+func (p *Partition) fill(ctx context.Context, events []Event) error {
+	for i := range events {
+		e := &events[i]
+		if e.Payload != nil {
+			continue
+		}
+		if p.ledger.archive == nil {
+			return fmt.Errorf("%w: the payload of position %d is archived, and this ledger was opened without an archive", ErrUnavailable, e.Position)
+		}
+		payload, err := p.ledger.archive.Payload(ctx, p.ledger.pool, e)
+		if err != nil {
+			return err
+		}
+		e.Payload = payload
+	}
+	return nil
+}
+
+// rows is query, except that the payloads of archived events stay nil.
 func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Event, error) {
 	l := p.ledger
 	var events []Event
-	err := l.reading(ctx, func() error {
+	err := l.Reading(ctx, func() error {
 		rows, err := l.pool.Query(ctx, selectEvents+where, append([]any{p.p}, args...)...)
 		if err != nil {
 			return err
 		}
-		events, err = pgx.CollectRows(rows, scanEvent)
+		events, err = pgx.CollectRows(rows, ScanEvent)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
 	for i := range events {
-		if e := &events[i]; e.Hash != e.sum() || e.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload) {
+		if e := &events[i]; e.Hash != e.Sum() || e.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload) {
 			return nil, l.tampered("partition %d, position %d", p.p, events[i].Position)
 		}
 	}
 	return events, nil
 }
 
-// Read returns a whole stream; it is empty if the stream has no events.
+// Read returns a whole stream, which is empty if it has no events.
 func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version`, tenant, stream)
 	if err != nil {
@@ -121,8 +126,8 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 	return History{Tenant: tenant, Stream: stream, Events: events}, nil
 }
 
-// Last is the end of a stream: a history of its last event alone, or of none. It
-// is enough where each event carries the total.
+// Last returns a history with the last event of a stream only. It is enough for a stream whose
+// events carry a running total.
 func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version desc limit 1`, tenant, stream)
 	if err != nil {
@@ -135,10 +140,10 @@ func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, erro
 	return h, nil
 }
 
-// Version is the number of a stream's last event, 0 for none.
+// Version returns the version of a stream's last event, 0 for none.
 func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
 	var version int64
-	err := l.row(ctx, `select version from events where p = $1 and tenant = $2 and stream = $3
+	err := l.Row(ctx, `select version from events where p = $1 and tenant = $2 and stream = $3
 		order by version desc limit 1`, []any{l.Home(tenant).p, tenant, stream}, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
@@ -146,13 +151,13 @@ func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, err
 	return version, err
 }
 
-// Lookup is ByKey together with the time of the tenant's last event (the zero
-// time before the first), in one round trip: what a new record begins with.
+// Lookup is ByKey together with the time of the tenant's last event (the zero time if there is
+// none), in one round trip. A command needs both before it writes a record.
 func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (stored []Event, last time.Time, err error) {
 	var us, position *int64
 	var storedContent []byte
 	home := l.Home(tenant)
-	err = l.row(ctx, `select (select occurred_us from events where p = $1 and tenant = $2 order by tseq desc limit 1), e.pos, e.content_hash
+	err = l.Row(ctx, `select (select occurred_us from events where p = $1 and tenant = $2 order by tseq desc limit 1), e.pos, e.content_hash
 		from (select) one left join events e on e.p = $1 and e.tenant = $2 and e.idem_key = $3`,
 		[]any{home.p, tenant, key[:]}, &us, &position, &storedContent)
 	if err != nil {
@@ -171,14 +176,14 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 	return stored, last, err
 }
 
-// ByKey returns the events of the append that used an idempotency key, or none.
-// Content that is not the same is ErrKeyReused.
+// ByKey returns the events of the append that used an idempotency key, or none. If that append
+// had other content, it returns ErrKeyReused.
 func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
 	var position int64
 	var stored Hash
 	home := l.Home(tenant)
-	err := l.row(ctx, `select pos, content_hash from events where p = $1 and tenant = $2 and idem_key = $3`,
-		[]any{home.p, tenant, key[:]}, &position, into(&stored))
+	err := l.Row(ctx, `select pos, content_hash from events where p = $1 and tenant = $2 and idem_key = $3`,
+		[]any{home.p, tenant, key[:]}, &position, &stored)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
@@ -207,7 +212,7 @@ func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit in
 	return l.Home(tenant).query(ctx, `tenant = $2 and tseq >= $3 order by tseq limit $4`, tenant, from, limit)
 }
 
-// BySequence returns a tenant's events by their sequences, those that exist.
+// BySequence returns those of a tenant's events that exist, by their sequences.
 func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int64) (map[int64]Event, error) {
 	found := make(map[int64]Event, len(sequences))
 	if len(sequences) == 0 {
@@ -220,24 +225,32 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 	return found, err
 }
 
+// after is the condition of the events above position $2, at most $3 of them, in order.
+const after = `pos > $2 order by pos limit $3`
+
 // After returns up to limit events above a position, in order.
 func (p *Partition) After(ctx context.Context, position int64, limit int) ([]Event, error) {
-	return p.query(ctx, `pos > $2 order by pos limit $3`, position, limit)
+	return p.query(ctx, after, position, limit)
 }
 
-// Head is the position of the last event, 0 in an empty partition.
+// StoredAfter is After without the archive: the payload of an archived event stays nil.
+func (p *Partition) StoredAfter(ctx context.Context, position int64, limit int) ([]Event, error) {
+	return p.rows(ctx, after, position, limit)
+}
+
+// Head returns the position of the last event, 0 in an empty partition.
 func (p *Partition) Head(ctx context.Context) (int64, error) {
 	var position int64
-	if err := p.ledger.row(ctx, `select pos from ledger_head where p = $1`, []any{p.p}, &position); err != nil {
+	if err := p.ledger.Row(ctx, `select pos from ledger_head where p = $1`, []any{p.p}, &position); err != nil {
 		return 0, fmt.Errorf("read ledger head: %w", err)
 	}
 	return position, nil
 }
 
-// LastSequence is the number of a tenant's last event, 0 for none.
+// LastSequence returns the sequence of a tenant's last event, 0 for none.
 func (l *Ledger) LastSequence(ctx context.Context, tenant string) (int64, error) {
 	var sequence int64
-	err := l.row(ctx, `select tseq from events where p = $1 and tenant = $2 order by tseq desc limit 1`, []any{l.Home(tenant).p, tenant}, &sequence)
+	err := l.Row(ctx, `select tseq from events where p = $1 and tenant = $2 order by tseq desc limit 1`, []any{l.Home(tenant).p, tenant}, &sequence)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sequencer turns the appends of this node to one partition into batches, one commit each. Its
-// goroutine owns the connection, the cached heads and the recent keys; nothing
-// else writes events. Several nodes each run one on the same table: the head
-// row's compare-and-swap (fast path) or its lock (lock path) is the fence.
+// sequencer commits the appends of this node to one partition in batches, one commit each.
+// Its goroutine owns the connection, the cached heads and the recent keys; nothing else
+// writes events. Each node on a table has its own: the compare-and-swap of the head row
+// (fast path) or the lock on it (lock path) keeps them apart.
 type sequencer struct {
 	partition *Partition
 	config    *pgx.ConnConfig
@@ -49,8 +49,8 @@ type sequencer struct {
 
 type request struct {
 	*Append
-	at     time.Time    // of its arrival
-	taken  time.Time    // into a batch; set by the sequencer, read behind the answer
+	at     time.Time    // when it arrived
+	taken  time.Time    // when a batch took it; set by the sequencer, read after the answer
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
 }
@@ -108,7 +108,7 @@ func (s *sequencer) enqueue(r *request) error {
 	}
 }
 
-// halt is the second kind of failure: this node must not append again.
+// halt stops appends on this node for good, after a failure that a retry cannot repair.
 func (s *sequencer) halt(why error) error {
 	err := fmt.Errorf("%w: %w", ErrStopped, why)
 	if s.broken.CompareAndSwap(nil, &err) {
@@ -146,7 +146,7 @@ func (s *sequencer) run() {
 	}
 }
 
-// refuseRest answers whoever still waits when the goroutine ends.
+// refuseRest answers the requests that still wait when the goroutine ends.
 func (s *sequencer) refuseRest() {
 	if p := recover(); p != nil {
 		_ = s.halt(fmt.Errorf("panic: %v", p))
@@ -170,8 +170,8 @@ func (s *sequencer) refuseRest() {
 	}
 }
 
-// take collects a batch: what waits, and a moment's worth more if the last batch
-// showed that others are about to come. Alone nobody waits.
+// take collects a batch: the waiting requests and, if the last batch was large, those that
+// arrive within a moment. A single caller never waits for others.
 func (s *sequencer) take(first *request) []*request {
 	var batch []*request
 	events, octets := 0, 0
@@ -216,9 +216,8 @@ func (s *sequencer) take(first *request) []*request {
 	return batch
 }
 
-// commit brings one batch to its end and answers every request of it. No answer
-// is given before the commit, refusals and replays included: they may rest on
-// rows of the batch.
+// commit commits a batch and answers all its requests. It gives no answer before the commit,
+// not even a refusal or a replay: these may rest on rows of the batch.
 func (s *sequencer) commit(batch []*request) {
 	if len(batch) == 0 {
 		return
@@ -248,11 +247,11 @@ func (s *sequencer) commit(batch []*request) {
 	}
 }
 
-// errSlow sends a batch to the lock path; nothing has changed.
+// errSlow sends a batch to the lock path. Nothing has changed.
 var errSlow = errors.New("the fast path does not apply")
 
-// fastPath commits by one statement that swaps the head row. Its errors are
-// errSlow and ErrUnknown.
+// fastPath commits a batch with one statement that swaps the head row. Its errors are errSlow
+// and ErrUnknown.
 func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome, error) {
 	if s.skipFast > 0 {
 		s.skipFast--
@@ -285,7 +284,7 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	return p.outcomes, nil
 }
 
-// keep makes the caches those after a committed plan and wakes the readers.
+// keep updates the caches after a committed plan and wakes the readers.
 func (s *sequencer) keep(p *plan) {
 	s.heads.advance(&p.head, p.counted)
 	for k, hit := range p.head.keys.(keyMap) {
@@ -300,9 +299,9 @@ func (s *sequencer) keep(p *plan) {
 	}
 }
 
-// lockPath commits under the head row's lock. It is right in every case: the
-// lock waits for whatever a dead session was still doing, and looking the keys
-// up tells which appends landed. unknown says that an attempt may have landed.
+// lockPath commits a batch under the lock of the head row. It is right in every case: the
+// lock waits until a lost session has ended, and the look-up of the keys shows which appends
+// it has committed. unknown says that an attempt may have been committed.
 func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown bool) ([]outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		outcomes, err := s.locked(ctx, appends)
@@ -312,7 +311,7 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 		case errors.Is(err, ErrStopped):
 			return nil, err
 		case errors.Is(err, errGone):
-			continue // with a new connection, of which this is never said
+			continue // with a new connection, which is never errGone
 		case errors.Is(err, ErrUnknown):
 			unknown = true
 			s.stats.Unknown.Add(1)
@@ -331,12 +330,12 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 	}
 }
 
-// errLocked is a lock or statement that took too long; nothing has changed.
+// errLocked says that a lock or a statement took too long. Nothing has changed.
 var errLocked = errors.New("the head row is locked")
 
-// errGone is a connection from before this attempt that has ended before anything was
-// written: the database was away. At most the head row was locked, which the end of the
-// session undoes, so nothing has changed.
+// errGone says that an old connection had ended before this attempt wrote anything, for
+// example because the database was restarted. At most the head row was locked, and the end
+// of the session releases that lock. Nothing has changed.
 var errGone = errors.New("the connection had ended")
 
 // locked is one attempt of the lock path.
@@ -344,10 +343,10 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	made := s.conn == nil
 	if made {
 		if err := s.connect(ctx); err != nil {
-			return nil, fmt.Errorf("connect: %w", err) // nothing was sent: certainly not committed
+			return nil, fmt.Errorf("connect: %w", err) // nothing was sent, so nothing was committed
 		}
 	}
-	sent := false // the commit was sent: from here on an error may mean anything
+	sent := false // after the commit was sent, an error may mean anything
 	defer func() {
 		if err != nil && !errors.Is(err, ErrStopped) {
 			err = s.gaveUp(err, made, sent)
@@ -379,19 +378,19 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	return p.outcomes, nil
 }
 
-// learn adds to the caches what was read under the lock.
+// learn adds the heads and keys that were read under the lock to the caches.
 func (s *sequencer) learn(h *heads, counted map[streamName]bool) {
 	if s.heads == nil {
 		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
 	}
 	s.heads.advance(h, counted)
 	for k, hit := range h.keys.(keyMap) {
-		s.recent.add(k, hit) // who repeats an old request once does so again
+		s.recent.add(k, hit) // a request that is repeated once is often repeated again
 	}
 }
 
-// gaveUp ends the connection of an attempt, and with it its transaction, and says what
-// the error means. made is a connection of this attempt's own.
+// gaveUp ends the connection of a failed attempt, and its transaction, and wraps the error in
+// what it means. made says that the attempt had made the connection.
 func (s *sequencer) gaveUp(err error, made, sent bool) error {
 	defer s.disconnect()
 	switch {
@@ -405,10 +404,10 @@ func (s *sequencer) gaveUp(err error, made, sent bool) error {
 	return err
 }
 
-// certainlyNot says that a failed statement has certainly changed nothing: the
-// server itself answered, and went on. An internal error (class XX) says nothing of
-// the kind: a coordinator of a cluster reports by it that a worker's answer to a
-// commit was lost.
+// certainlyNot says whether a failed statement has certainly changed nothing: the server
+// itself has answered, and its session goes on. An internal error (class XX) does not count:
+// the coordinator of a Citus cluster uses it when the answer of a worker to a commit was
+// lost.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -432,9 +431,9 @@ func (s *sequencer) connect(ctx context.Context) error {
 	}
 	err = asApplication(ctx, conn)
 	if err == nil && !cluster {
-		// Batches differ in their length only, and the planner, which is wrong about
-		// it in any case, would plan guarded ones anew each time. A cluster has to: its
-		// plans depend on the values.
+		// Batches differ only in their length. The planner would plan guarded batches again
+		// each time, and its estimates are wrong anyway. In a cluster plans depend on the
+		// values.
 		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
 	}
 	if err != nil {

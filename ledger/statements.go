@@ -13,15 +13,17 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-const columns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
+// EventColumns are the columns of the table events after p, in the order of rows and
+// parameters.
+const EventColumns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 	actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash`
 
-// columnTypes are those of columns, in their order.
+// columnTypes are the types of EventColumns, in their order.
 var columnTypes = [...]string{"bigint", "text", "bigint", "text", "bigint", "text", "text", "int", "smallint", "bigint",
 	"text", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "bytea"}
 
-// arrays are the rows of a batch as one array per column, the first of which is a
-// parameter of this number.
+// arrays writes the rows of a batch as one array parameter per column. The first has this
+// number.
 func arrays(parameter int) string {
 	list := make([]string, len(columnTypes))
 	for i, t := range columnTypes {
@@ -30,8 +32,8 @@ func arrays(parameter int) string {
 	return "unnest(" + strings.Join(list, ", ") + ")"
 }
 
-// values are so many rows as they are. What the server does to take arrays apart costs
-// as much as a row or two, however short they are.
+// values writes count rows as parameters. For few rows this beats arrays, whose fixed cost
+// equals one or two rows.
 func values(parameter, count int) string {
 	list := make([]string, count)
 	for i := range list {
@@ -44,19 +46,19 @@ func values(parameter, count int) string {
 	return "(values " + strings.Join(list, ", ") + ")"
 }
 
-// The statements of a sequencer name their partition {p} as a constant, so that tables
-// distributed by p need no other SQL. In a swap the first parameters are those of the
-// head and of the guards; the rows come behind them.
+// The statements of a sequencer have their partition {p} as a constant, so that tables which
+// are distributed by p need no other SQL. A swap has first the parameters of the head, then
+// those of the guards, then the rows.
 const (
 	swapHead = `with head as (
 	update ledger_head set pos = $1, last_hash = $2
 	where p = {p} and pos = $3 and last_hash = $4 and epoch = $5`
 	headParameters = 5
 
-	// A guard has moved if its stream has a next version. The head is compared in
-	// the same statement, so what the guards' snapshot shows is what the rows follow.
-	// The look-up is lateral, with an order and a limit: so the plan is one step into
-	// the streams' index per guard, whatever the size of the table it was made for.
+	// A guard has moved if its stream has a later version. The same statement compares the
+	// head, so no event lies between the snapshot of the guards and the rows. The look-up is
+	// lateral, with an order and a limit, so that the plan is one index access per guard
+	// whatever the planner believes about the size of the table.
 	swapGuards = ` and not exists (
 		select from unnest($6::text[], $7::text[], $8::bigint[]) g (tenant, stream, version),
 		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
@@ -64,7 +66,7 @@ const (
 	guardParameters = 3
 
 	swapInsert = ` returning p)
-	insert into events (p, ` + columns + `) select {p}, r.* from head, {rows} r`
+	insert into events (p, ` + EventColumns + `) select {p}, r.* from head, {rows} r`
 )
 
 const (
@@ -78,25 +80,24 @@ const (
 	findTenants = `select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
-	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from {rows} r`
+	insertRows = `insert into events (p, ` + EventColumns + `) select {p}, r.* from {rows} r`
 	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
-// statements are those of one partition's sequencer.
+// statements are the SQL of one partition's sequencer.
 type statements struct {
 	swapPlain, swapGuarded                                                            swaps
 	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
 }
 
-// swaps are the statements that commit a plan: of so many rows by the number of rows, and
-// of any number.
+// swaps are the statements that commit a plan: few by its number of rows, any for all others.
 type swaps struct {
 	few [fewRows + 1]string
 	any string
 }
 
-// templates are the statements of every partition, in which {p} is still to be replaced.
+// templates are the statements with {p} in the place of the partition.
 var templates = sync.OnceValue(func() statements {
 	rows := func(text, rows string) string { return strings.ReplaceAll(text, "{rows}", rows) }
 	swapsOf := func(head string, parameters int) (s swaps) {
@@ -126,8 +127,8 @@ func statementsOf(p int16) statements {
 	return s
 }
 
-// swap is the statement that commits a plan, with its arguments. In a cluster every
-// plan goes by arrays, of which it is known that its planner takes them.
+// swap returns the statement that commits a plan, and its arguments. In a Citus cluster it
+// always uses arrays, since its planner is known to accept them.
 func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, args []any) {
 	args = append(make([]any, 0, headParameters+guardParameters+fewRows*len(columnTypes)),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
@@ -154,7 +155,7 @@ func appendRow(args []any, e *Event, stored []byte) []any {
 		e.OccurredUS, e.Actor, e.KeyID, e.IdemKey, e.ContentHash, stored, e.PayloadHash[:], e.Prev[:], e.Hash[:])
 }
 
-// rowArguments are the rows of a plan as one array per column.
+// rowArguments returns the rows of a plan as one array per column.
 func rowArguments(p *plan) []any {
 	events, n := p.events, len(p.events)
 	text := func(of func(*Event) string) []string {
@@ -203,9 +204,9 @@ func rowArguments(p *plan) []any {
 	}
 }
 
-// readHeads locks the head row and reads, each in a statement of its own so that
-// its snapshot is taken after the lock, all that planning the appends needs. One
-// round trip.
+// readHeads locks the head row and reads everything that planning the appends needs, in one
+// round trip. Each read is a statement of its own, so that its snapshot is taken after the
+// lock.
 func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, error) {
 	want := collect(appends)
 	h := &heads{complete: true, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}}
@@ -219,10 +220,10 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch := &pgx.Batch{}
 	batch.Queue(`begin`)
 	batch.Queue(s.sql.lockHead).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&origin, &h.epoch, &h.position, into(&h.hash))
+		return row.Scan(&origin, &h.epoch, &h.position, &h.hash)
 	})
 	batch.Queue(s.sql.lastRow).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&last.position, into(&last.hash)); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&last.position, &last.hash); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		last.hash = Genesis(s.origin, "")
@@ -231,7 +232,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch.Queue(s.sql.findKeys, want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
 		var k keyName
 		var hit keyHit
-		_, err := pgx.ForEachRow(rows, []any{&k.tenant, into(&k.key), &hit.position, into(&hit.content)}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.tenant, &k.key, &hit.position, &hit.content}, func() error {
 			keys[k] = hit
 			return nil
 		})
@@ -249,7 +250,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	batch.Queue(s.sql.findTenants, want.tenants).Query(func(rows pgx.Rows) error {
 		var tenant string
 		var head tenantHead
-		_, err := pgx.ForEachRow(rows, []any{&tenant, &head.sequence, into(&head.hash), &head.occurredUS}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&tenant, &head.sequence, &head.hash, &head.occurredUS}, func() error {
 			h.tenants[tenant] = head
 			return nil
 		})
@@ -261,8 +262,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	return h, s.checkHead(h, origin, last.position, last.hash)
 }
 
-// checkHead finds what must never be: a ledger other than the one this node has
-// appended to.
+// checkHead stops the node if the table is not the one that this node has appended to.
 func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastHash Hash) error {
 	switch {
 	case origin != s.origin:
@@ -278,9 +278,9 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 	return nil
 }
 
-// writeLocked inserts, moves the head and commits in one round trip. The head
-// row is written even if nothing is new: so this commit, too, waits for a
-// synchronous standby, and what it answers rests on durable rows.
+// writeLocked inserts the rows, moves the head and commits, in one round trip. It writes the
+// head row even if there are no new rows, so that this commit also waits for a synchronous
+// standby and the answers rest on durable rows.
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
@@ -296,7 +296,7 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	return s.conn.SendBatch(ctx, batch).Close()
 }
 
-// wanted are the rows that planning asks for, as arrays.
+// wanted are the parameters of the reads that planning needs.
 type wanted struct {
 	tenants, keyTenants, streamTenants, streams []string
 	keys                                        [][]byte

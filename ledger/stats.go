@@ -10,18 +10,18 @@ import (
 type Stats struct {
 	Events, Batches, FastPath, LockPath, LostSwaps, Unknown atomic.Int64
 
-	BatchEvents Distribution // events of each batch
-	Waits       Distribution // microseconds from an append's arrival until its batch was taken
-	Commits     Distribution // microseconds from there until the batch was committed, or was not
+	BatchEvents Distribution // number of events per batch
+	Waits       Distribution // microseconds between the arrival of an append and its batch
+	Commits     Distribution // microseconds from there until the batch was committed or had failed
 }
 
 // Stats of this node's appends.
 func (l *Ledger) Stats() *Stats { return &l.stats }
 
-// Distribution counts values by powers of two. The zero value is ready, and many
-// may count and read at once.
+// Distribution counts values by powers of two. The zero value is ready. It is safe for
+// concurrent use.
 type Distribution struct {
-	counts [32]atomic.Uint64 // of values of at most 2^i and above the power before
+	counts [32]atomic.Uint64 // number of values up to 2^i and above 2^(i-1)
 	sum    atomic.Int64
 }
 
@@ -32,8 +32,8 @@ func (d *Distribution) count(value int64) {
 
 func (d *Distribution) since(t time.Time) { d.count(time.Since(t).Microseconds()) }
 
-// Read returns how many values there were, their sum, and how many were at most
-// each power of two, times scale.
+// Read returns the number of values, their sum, and for each power of two the number of values
+// up to it. Values are multiplied by scale.
 func (d *Distribution) Read(scale float64) (count uint64, sum float64, atMost map[float64]uint64) {
 	atMost = map[float64]uint64{}
 	for i := range d.counts {

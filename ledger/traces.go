@@ -12,14 +12,14 @@ import (
 // TracerName is what spans of this program name as their source.
 const TracerName = "github.com/countersign/countersign"
 
-// appendTrace is the span of one append; nil where the caller is not traced.
+// appendTrace is the span of one append, nil if the caller is not traced.
 type appendTrace struct {
 	ctx  context.Context // of the span
 	span trace.Span
 }
 
-// beginTrace begins the span of an append. The tracer is the caller's, so there is
-// nothing to configure here, and nothing is paid where nobody traces.
+// beginTrace begins the span of an append with the caller's tracer. It needs no settings, and
+// it costs nothing if the caller is not traced.
 func beginTrace(ctx context.Context, a *Append) *appendTrace {
 	caller := trace.SpanFromContext(ctx)
 	if !caller.IsRecording() {
@@ -30,8 +30,8 @@ func beginTrace(ctx context.Context, a *Append) *appendTrace {
 	return &appendTrace{ctx, span}
 }
 
-// answered tells what the sequencer did with the append. Its goroutine serves many at
-// once and knows no context, so the spans are made of the times it left.
+// answered adds the spans of the sequencer's work. Its goroutine serves many appends at once
+// and has no context, so the spans are made afterwards from the times in the request.
 func (t *appendTrace) answered(r *request, out outcome) {
 	if t == nil {
 		return

@@ -1,26 +1,29 @@
 package ledger
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"fmt"
+)
 
-// walk checks events in memory as the audit checks rows: by the same rules of
-// chains and appends, without a database.
+// walk checks events in memory as an audit checks rows: by the same rules of chains and
+// appends, written a second time and without a database.
 type walk struct {
 	number  int16 // of the partition
 	origin  string
-	faults  []Fault
+	faults  []string
 	last    Event
-	tenants map[string]tenantHead
+	tenants map[string]Event // the last of each
 	streams map[streamName]int64
 	idem    map[keyName]int64
 }
 
 // newWalk starts at the genesis of an origin.
 func newWalk(origin string) *walk {
-	return &walk{origin: origin, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, idem: map[keyName]int64{}}
+	return &walk{origin: origin, tenants: map[string]Event{}, streams: map[streamName]int64{}, idem: map[keyName]int64{}}
 }
 
 func (w *walk) fault(e Event, column, format string, args ...any) {
-	w.faults = append(w.faults, eventFault(e.Position, column, format, args...))
+	w.faults = append(w.faults, fmt.Sprintf("pos %d, %s: ", e.Position, column)+fmt.Sprintf(format, args...))
 }
 
 // next checks the next event by position.
@@ -36,21 +39,14 @@ func (w *walk) next(e Event) {
 		w.fault(e, "version", "want %d in stream %s", want, e.Stream)
 	}
 	w.streams[stream] = e.Version
-	before, known := w.tenants[e.Tenant]
-	if !known {
-		before.hash = Genesis(w.origin, e.Tenant)
-	}
-	w.faults = append(w.faults, chainFaults(chainLink{e.Position, e.Sequence, e.OccurredUS, e.Prev}, before, e.Tenant)...)
-	w.tenants[e.Tenant] = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
+	w.chain(e)
 	if want := Hash(sha256.Sum256(e.Payload)); e.PayloadHash != want {
 		w.fault(e, "payload_hash", "the payload hashes to %s", want)
 	}
-	if want := e.sum(); e.Hash != want {
+	if want := e.Sum(); e.Hash != want {
 		w.fault(e, "hash", "the columns hash to %s", want)
 	}
-	if f := groupFault(edge(w.last), edge(e)); f != nil {
-		w.faults = append(w.faults, *f)
-	}
+	w.group(e)
 	if e.IdemKey != nil {
 		name := keyName{e.Tenant, Hash(e.IdemKey)}
 		if at, used := w.idem[name]; used {
@@ -61,14 +57,40 @@ func (w *walk) next(e Event) {
 	w.last = e
 }
 
+// chain compares an event with the one before it of its tenant.
+func (w *walk) chain(e Event) {
+	before, known := w.tenants[e.Tenant]
+	if !known {
+		before.Hash = Genesis(w.origin, e.Tenant)
+	}
+	if want := before.Sequence + 1; e.Sequence != want {
+		w.fault(e, "tseq", "want %d", want)
+	}
+	if e.Prev != before.Hash {
+		w.fault(e, "prev", "want %s", before.Hash)
+	}
+	if e.OccurredUS < before.OccurredUS {
+		w.fault(e, "occurred_us", "want at least %d", before.OccurredUS)
+	}
+	w.tenants[e.Tenant] = e
+}
+
+// group compares an event with the one before it of the partition: the events of an append
+// follow each other, and only the first has a key.
+func (w *walk) group(e Event) {
+	first := w.last.More == 0
+	switch {
+	case first != (e.IdemKey != nil):
+		w.fault(e, "idem_key", "want a key on the first event of an append and on no other")
+	case !first && (e.More != w.last.More-1 || e.Tenant != w.last.Tenant):
+		w.fault(e, "more", "want %d", w.last.More-1)
+	}
+}
+
 // end says what is wrong at the end: an append that was cut off.
-func (w *walk) end() []Fault {
+func (w *walk) end() []string {
 	if w.last.More > 0 {
 		w.fault(w.last, "more", "the ledger ends within an append of which %d events are missing", w.last.More)
 	}
 	return w.faults
-}
-
-func edge(e Event) edgeEvent {
-	return edgeEvent{e.Position, e.Tenant, e.More, e.IdemKey != nil, e.Hash}
 }

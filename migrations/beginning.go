@@ -45,6 +45,23 @@ func Check(ctx context.Context, databaseURL string) error {
 	return conn.Close(context.WithoutCancel(ctx))
 }
 
+// CheckCurrent returns an error that says what to do if the schema of the database is not
+// the one this program was built for.
+func CheckCurrent(ctx context.Context, databaseURL string) error {
+	current, latest, dirty, err := Status(ctx, databaseURL)
+	switch {
+	case err != nil:
+		return err
+	case dirty:
+		return fmt.Errorf("migration %d failed half-way: repair it, then countersign migrate force %d", current, current)
+	case current < latest:
+		return fmt.Errorf("the schema is at %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
+	case current > latest:
+		return fmt.Errorf("the schema is at %d and this program knows %d: start a newer program", current, latest)
+	}
+	return nil
+}
+
 // checkBeginning returns ErrAnotherBeginning if the database holds a ledger that
 // another first migration made. An empty database is no error.
 func checkBeginning(ctx context.Context, conn *pgx.Conn) error {

@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -35,8 +38,8 @@ func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
 	if err := l.Activate(t.Context(), signer, "evt_1"); err != nil {
 		t.Fatal(err)
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
-	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{9}, 32)); err != nil {
+	a := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now})
+	if a.Vault, err = vault.Open(t.Context(), l, bytes.Repeat([]byte{9}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	return a, db

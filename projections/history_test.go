@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
@@ -28,7 +30,7 @@ func TestHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, who := range []commands.Principal{one, two} {
+		for _, who := range []organizations.Principal{one, two} {
 			recorded, err := a.Decide(ctx, who, r)
 			if err != nil {
 				t.Fatal(err)
@@ -113,7 +115,7 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, who := range []commands.Principal{one, two} {
+	for _, who := range []organizations.Principal{one, two} {
 		if _, err := a.Decide(ctx, who, after); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +129,7 @@ func TestHistory(t *testing.T) {
 }
 
 // asToken is a token of a new organization with a policy in force.
-func asToken(t *testing.T, a *commands.App, owner string) commands.Principal {
+func asToken(t *testing.T, a *commands.App, owner string) organizations.Principal {
 	t.Helper()
 	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", "team", owner)
 	if err != nil {
@@ -141,7 +143,7 @@ func asToken(t *testing.T, a *commands.App, owner string) commands.Principal {
 	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"blockedHosts":[]}`), "test"); err != nil {
 		t.Fatal(err)
 	}
-	issued, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{})
+	issued, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{})
 	if err != nil {
 		t.Fatal(err)
 	}

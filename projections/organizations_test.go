@@ -3,9 +3,10 @@ package projections_test
 import (
 	"testing"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -24,7 +25,7 @@ func TestMemberships(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator := func() commands.Principal {
+	operator := func() organizations.Principal {
 		t.Helper()
 		who, err := a.Operator(ctx, two.OrgID)
 		if err != nil {
@@ -39,7 +40,7 @@ func TestMemberships(t *testing.T) {
 	if ada, err = a.AddMember(ctx, operator(), "ada@example.com", "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.UpdateOrganization(ctx, "operator", two.OrgID, commands.OrganizationChange{Plan: "business", Reason: "more"}); err != nil {
+	if _, err := a.UpdateOrganization(ctx, "operator", two.OrgID, organizations.OrganizationChange{Plan: "business", Reason: "more"}); err != nil {
 		t.Fatal(err)
 	}
 	want := func(p *projections.Projections, list ...projections.Membership) {

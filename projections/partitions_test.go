@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
@@ -40,7 +41,7 @@ func TestReadModelsFollowEveryPartition(t *testing.T) {
 				if shown := page.Items[0].Ledger; shown != *recorded.Envelope.Ledger || shown.Partition != a.Ledger.Home(who.OrgID).Number() {
 					t.Errorf("it stands at %+v, shown %+v", recorded.Envelope.Ledger, shown)
 				}
-				if check := a.Ledger.Locate(ctx, recorded.Envelope); check.Result != seal.Pass {
+				if check := audit.Locate(ctx, a.Ledger, recorded.Envelope); check.Result != seal.Pass {
 					t.Errorf("locate: %+v", check)
 				}
 			}

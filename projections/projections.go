@@ -83,15 +83,24 @@ type Projections struct {
 	withoutData *atomic.Int64 // events that sinks were given so
 }
 
-// Start makes missing read models, begins to rebuild the unsound ones beside what
-// it does, and begins to follow the ledger. It waits for none of them. To the sinks
-// it publishes every event.
-func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
+// Start creates missing read models, begins to rebuild the unsound ones while they go on
+// being shown, and begins to follow the ledger. It waits for none of them.
+func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
+	return follow(ctx, l, log, followers(l))
+}
+
+// followers lists everything that follows the ledger on a node of the service.
+func followers(l *ledger.Ledger) []projection {
+	return append(slices.Clone(all), queueing(len(l.Partitions())))
+}
+
+// Publish begins to publish every event of the ledger to the sinks. It has no read models.
+func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
 	withoutData, feeds := new(atomic.Int64), []projection{}
 	for _, s := range sinks {
 		feeds = append(feeds, feed{s, l, log, withoutData}.projection())
 	}
-	p, err := follow(ctx, l, log, followers(l, feeds))
+	p, err := follow(ctx, l, log, feeds)
 	if err != nil {
 		return nil, err
 	}
@@ -185,12 +194,12 @@ func (p *Projections) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		for _, projection := range append(slices.Clone(all), webhooks) {
-			if projection.sweep == "" {
+		for _, m := range p.models {
+			if m.sweep == "" {
 				continue
 			}
-			if _, err := p.ledger.Pool().Exec(ctx, projection.sweep); err != nil && ctx.Err() == nil {
-				p.log.Warn("sweep read model", "projection", projection.name, "error", err)
+			if _, err := p.ledger.Pool().Exec(ctx, m.sweep); err != nil && ctx.Err() == nil {
+				p.log.Warn("sweep read model", "projection", m.name, "error", err)
 			}
 		}
 		select {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -181,11 +180,6 @@ func (p *Projections) event(ctx context.Context, tenant string, position int64) 
 		return ledger.Event{}, ErrNotFound
 	}
 	return list[0], nil
-}
-
-// followers lists everything that follows the ledger on this node.
-func followers(l *ledger.Ledger, sinks []projection) []projection {
-	return slices.Concat(all, []projection{queueing(len(l.Partitions()))}, sinks)
 }
 
 // handOn writes the first checkpoint of what hands events on: a sink begins at the

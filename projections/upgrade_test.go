@@ -12,19 +12,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	orgs "github.com/countersign/countersign/commands/organizations"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
 // node is a program of its own on the database of the others.
 type node struct {
 	app     *commands.App
-	token   commands.Principal
+	token   orgs.Principal
 	version int // of its read model history
 	reads   *Projections
 }
@@ -38,11 +43,11 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{app: &commands.App{Ledger: l, Signer: signer, Clock: time.Now}, version: history.version}
+	n := &node{app: commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now}), version: history.version}
 	if err := l.Activate(ctx, signer, n.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	if n.app.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
+	if n.app.Vault, err = vault.Open(ctx, l, bytes.Repeat([]byte{9}, 32)); err != nil {
 		t.Fatal(err)
 	}
 	if token == "" {
@@ -58,7 +63,7 @@ func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 
 func newOrganization(t *testing.T, a *commands.App) string {
 	t.Helper()
-	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", commands.PlanTeam, "ada@example.com")
+	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", orgs.PlanTeam, "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +74,7 @@ func newOrganization(t *testing.T, a *commands.App) string {
 	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1}`), "test"); err != nil {
 		t.Fatal(err)
 	}
-	issued, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{})
+	issued, err := a.IssueToken(t.Context(), operator, orgs.TokenOrder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +84,7 @@ func newOrganization(t *testing.T, a *commands.App) string {
 // read starts the node's read models.
 func (n *node) read(t *testing.T) {
 	t.Helper()
-	list := followers(n.app.Ledger, nil)
+	list := followers(n.app.Ledger)
 	for i := range list {
 		if list[i].name == history.name {
 			list[i].version = n.version
@@ -213,7 +218,7 @@ func TestHistoryListsEveryDecisionAfterAVersionBumpOnTwoNodes(t *testing.T) {
 		t.Logf("round %d: %d decisions, as many rows on both nodes", round, len(decided))
 	}
 	noScratch(t, first.app.Ledger)
-	if report, err := first.app.Ledger.VerifyDatabase(t.Context(), nil); err != nil || len(report.Faults) > 0 {
+	if report, err := audit.Ledger(t.Context(), first.app.Ledger, nil); err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v, %v", report.Faults, err)
 	}
 }

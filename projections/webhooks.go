@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
@@ -356,7 +357,7 @@ type CheckpointData struct {
 
 func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (CloudEvent, error) {
 	home := p.ledger.Home(e.Tenant)
-	newest, err := home.NewestCheckpoint(ctx)
+	newest, err := keeper.Newest(ctx, home)
 	if err != nil {
 		return CloudEvent{}, err
 	}

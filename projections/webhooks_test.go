@@ -81,7 +81,7 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 4))
-	list := followers(l, nil)
+	list := followers(l)
 	follows := list[slices.IndexFunc(list, func(p projection) bool { return p.name == webhooks.name })]
 	payload, err := canon.Marshal(events.WebhookCreated{WebhookID: "1", Topics: []string{topicDecisions}, URL: "https://a.example", Secret: "s"})
 	if err != nil {

@@ -30,7 +30,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -67,7 +69,7 @@ type product struct {
 
 // Default is the catalogue that is built in. Its verification kit holds the verifier
 // that lies in every bundle, so that nobody has to take it from whom he examines.
-func Default() ([]commands.Product, error) {
+func Default() ([]store.Product, error) {
 	return read(source{embedded, map[string][]byte{"files/verification-kit/verify.py": bundle.VerifierPy}}, "catalog.json")
 }
 
@@ -79,7 +81,7 @@ type source struct {
 
 // Load reads a catalogue file. Whatever is wrong with it is an error that names
 // the product and the member.
-func Load(name string) ([]commands.Product, error) {
+func Load(name string) ([]store.Product, error) {
 	root, err := os.OpenRoot(filepath.Dir(name)) // a product's file cannot be elsewhere
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
@@ -88,7 +90,7 @@ func Load(name string) ([]commands.Product, error) {
 	return read(source{FS: root.FS()}, filepath.Base(name))
 }
 
-func read(files source, name string) ([]commands.Product, error) {
+func read(files source, name string) ([]store.Product, error) {
 	text, err := readFile(files, name, maxCatalog)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
@@ -102,10 +104,10 @@ func read(files source, name string) ([]commands.Product, error) {
 		}
 		return nil, fmt.Errorf("read the catalogue: %s%w", where, err)
 	}
-	list := []commands.Product{}
+	list := []store.Product{}
 	for i, p := range s.Products {
 		made, err := p.read(files)
-		if err == nil && slices.ContainsFunc(list, func(other commands.Product) bool { return other.Slug == p.Slug }) {
+		if err == nil && slices.ContainsFunc(list, func(other store.Product) bool { return other.Slug == p.Slug }) {
 			err = errors.New("slug: another product has it")
 		}
 		if err != nil {
@@ -117,11 +119,11 @@ func read(files source, name string) ([]commands.Product, error) {
 }
 
 // read checks one product and reads its file.
-func (p product) read(files source) (commands.Product, error) {
+func (p product) read(files source) (store.Product, error) {
 	if err := p.check(); err != nil {
-		return commands.Product{}, err
+		return store.Product{}, err
 	}
-	made := commands.Product{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind,
+	made := store.Product{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind,
 		PriceCents: p.PriceCents, Deliverable: p.Deliverable, Plan: p.Plan, CreditCents: p.CreditCents}
 	if p.File == "" {
 		return made, nil
@@ -144,7 +146,7 @@ func (p product) read(files source) (commands.Product, error) {
 }
 
 func (p product) check() error {
-	oneTime := p.Kind == commands.OneTime
+	oneTime := p.Kind == store.OneTime
 	switch {
 	case !slug.MatchString(p.Slug) || len(p.Slug) > 64:
 		return errors.New("slug: want lower-case letters and digits with single dashes between, at most 64")
@@ -154,7 +156,7 @@ func (p product) check() error {
 		return errors.New("description: want 1 to 1000 characters")
 	case p.Deliverable == "" || len(p.Deliverable) > maxText:
 		return errors.New("deliverable: want 1 to 1000 characters")
-	case !oneTime && p.Kind != commands.Subscription:
+	case !oneTime && p.Kind != store.Subscription:
 		return errors.New("kind: want one_time or subscription")
 	case p.PriceCents < minPrice || p.PriceCents > maxPrice:
 		return errors.New("priceCents: want 50 to 99999999")
@@ -162,7 +164,7 @@ func (p product) check() error {
 		return errors.New("file: a one-time product has one, a subscription has none")
 	case p.File != "" && !fs.ValidPath(p.File):
 		return errors.New("file: want a path below the catalogue, with / between")
-	case p.Plan != "" && (oneTime || p.Plan != commands.PlanTeam && p.Plan != commands.PlanBusiness):
+	case p.Plan != "" && (oneTime || p.Plan != organizations.PlanTeam && p.Plan != organizations.PlanBusiness):
 		return errors.New("plan: team or business, of a subscription")
 	case p.CreditCents < 0 || p.CreditCents > maxPrice || p.CreditCents > 0 && oneTime:
 		return errors.New("creditCents: want 1 to 99999999, of a subscription")

@@ -15,17 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/catalog"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-func defaults(t *testing.T) []commands.Product {
+func defaults(t *testing.T) []store.Product {
 	t.Helper()
 	list, err := catalog.Default()
 	if err != nil {
@@ -38,7 +40,7 @@ func defaults(t *testing.T) []commands.Product {
 func unpack(t *testing.T, slug string) map[string][]byte {
 	t.Helper()
 	list := defaults(t)
-	i := slices.IndexFunc(list, func(p commands.Product) bool { return p.Slug == slug })
+	i := slices.IndexFunc(list, func(p store.Product) bool { return p.Slug == slug })
 	if i < 0 {
 		t.Fatalf("no product %s", slug)
 	}
@@ -68,14 +70,14 @@ func TestTheBuiltInCatalogue(t *testing.T) {
 	for _, p := range list {
 		kinds[p.Kind]++
 		plans[p.Plan]++
-		if p.Kind == commands.OneTime && (len(p.Content) < 1000 || !strings.HasSuffix(p.FileName, ".zip") || len(p.FileHash()) != 64) {
+		if p.Kind == store.OneTime && (len(p.Content) < 1000 || !strings.HasSuffix(p.FileName, ".zip") || len(p.FileHash()) != 64) {
 			t.Errorf("%s has %d octets in %q", p.Slug, len(p.Content), p.FileName)
 		}
 	}
-	if kinds[commands.OneTime] < 2 || plans[commands.PlanTeam] != 1 || plans[commands.PlanBusiness] != 1 {
+	if kinds[store.OneTime] < 2 || plans[organizations.PlanTeam] != 1 || plans[organizations.PlanBusiness] != 1 {
 		t.Errorf("kinds %v, plans %v", kinds, plans)
 	}
-	i := slices.IndexFunc(list, func(p commands.Product) bool { return p.Slug == "monthly-pass" })
+	i := slices.IndexFunc(list, func(p store.Product) bool { return p.Slug == "monthly-pass" })
 	if i < 0 || list[i].PriceCents != 2900 || list[i].CreditCents != 3500 {
 		t.Error("the monthly pass is $29 for $35 of credit")
 	}
@@ -229,7 +231,7 @@ func TestACatalogueFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load := func(text string) ([]commands.Product, error) {
+	load := func(text string) ([]store.Product, error) {
 		path := filepath.Join(dir, "own.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

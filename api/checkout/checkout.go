@@ -8,7 +8,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -26,7 +27,7 @@ type Provider interface {
 
 // Order is one product for one buyer.
 type Order struct {
-	Product               commands.Product
+	Product               store.Product
 	CustomerID            string // cus_…, ours, of a signed-in buyer
 	ProviderCustomer      string // what the provider calls that buyer, if it knows them
 	Email                 string // else the address, if there is one
@@ -36,8 +37,8 @@ type Order struct {
 // Notice is what a provider tells of something that happened: one of a checkout, a
 // refund, an invoice or a subscription; none of them if it means nothing to the service.
 type Notice struct {
-	Event        commands.ProviderEvent
-	Checkout     *commands.CompletedCheckout // paid, and for a product of ours
+	Event        store.ProviderEvent
+	Checkout     *store.CompletedCheckout // paid, and for a product of ours
 	Refund       *events.PurchaseRefunded
 	Refunded     string // the invoice that the payment of Refund paid; empty where that is not told
 	Invoice      *events.InvoicePaid

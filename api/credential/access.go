@@ -15,7 +15,9 @@ package credential
 import (
 	"context"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 type contextKey int
@@ -55,12 +57,12 @@ const (
 // Access says who may call an operation. The zero value is anybody.
 type Access struct {
 	Kind  Kind
-	Right commands.Right // of a member
-	Scope string         // of a customer's agent
+	Right organizations.Right // of a member
+	Scope string              // of a customer's agent
 }
 
 // WithRight is access for whoever has a right in an organization.
-func WithRight(r commands.Right) Access { return Access{Kind: Member, Right: r} }
+func WithRight(r organizations.Right) Access { return Access{Kind: Member, Right: r} }
 
 // WithScope is access to a customer's own things, also for agents with a scope.
 func WithScope(scope string) Access { return Access{Kind: Customer, Scope: scope} }
@@ -70,9 +72,9 @@ func WithScope(scope string) Access { return Access{Kind: Customer, Scope: scope
 func (a Access) challenged() string {
 	switch a.Kind {
 	case Member:
-		return commands.ScopeOf(a.Right)
+		return organizations.ScopeOf(a.Right)
 	case Payer, KeyHolder:
-		return commands.ScopeCatalog
+		return accounts.ScopeCatalog
 	}
 	return a.Scope
 }
@@ -92,11 +94,11 @@ const (
 // Caller is who calls, as far as its credentials were found good.
 type Caller struct {
 	Means     Means
-	Payment   commands.Payment   // ByPayment
-	Key       commands.Caller    // ByKey
-	Agent     commands.Agent     // ByAgent
-	Client    commands.Client    // of an OAuth endpoint
-	Principal commands.Principal // of an operation with a right
-	Session   *Session           // nil without one
-	Customer  string             // cus_… whose things an operation with a scope is about; empty for nobody's
+	Payment   payments.Payment        // ByPayment
+	Key       accounts.Caller         // ByKey
+	Agent     accounts.Agent          // ByAgent
+	Client    accounts.Client         // of an OAuth endpoint
+	Principal organizations.Principal // of an operation with a right
+	Session   *Session                // nil without one
+	Customer  string                  // cus_… whose things an operation with a scope is about; empty for nobody's
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/policy"
 )
 
@@ -13,10 +16,10 @@ import (
 const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
 
 // errNoCustomer is a claim without a session.
-var errNoCustomer = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
+var errNoCustomer = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
 
 // errNoAgent is a claim without an agent's token.
-var errNoAgent = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, beside the session")
+var errNoAgent = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, beside the session")
 
 // Challenge is what a refused credential, or a missing one, leads to (RFC 6750,
 // RFC 9728): where tokens come from, what was wrong with the one that was sent,
@@ -36,11 +39,11 @@ func Challenge(baseURL, resource, problem, scope string) string {
 // empty where the refusal is none of a credential.
 func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 	switch {
-	case isRefusal(err, commands.CodeInvalidClient):
+	case isRefusal(err, accounts.CodeInvalidClient):
 		return `Basic realm="countersign"`
-	case isRefusal(err, commands.CodeInsufficientScope):
+	case isRefusal(err, accounts.CodeInsufficientScope):
 		return Challenge(baseURL, "", "insufficient_scope", a.challenged())
-	case isRefusal(err, commands.CodeUnauthorized):
+	case isRefusal(err, ground.CodeUnauthorized):
 		return Challenge(baseURL, "", Problem(r, err), a.challenged())
 	}
 	return ""
@@ -48,7 +51,7 @@ func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 
 // Problem is what a 401 says: only a credential that was sent can be wrong.
 func Problem(r *http.Request, err error) string {
-	missing := errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer) || errors.Is(err, errNoAgent)
+	missing := errors.Is(err, organizations.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer) || errors.Is(err, errNoAgent)
 	if missing || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {
 		return ""
 	}

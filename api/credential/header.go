@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/policy"
 )
 
@@ -42,7 +44,7 @@ func Key(h http.Header) (text string, present bool, err error) {
 	case 1:
 		return values[0], true, nil
 	default:
-		return "", true, policy.Refuse(commands.CodeUnauthorized, "", "X-API-Key must be given once")
+		return "", true, policy.Refuse(ground.CodeUnauthorized, "", "X-API-Key must be given once")
 	}
 	return bearer(h)
 }
@@ -50,7 +52,7 @@ func Key(h http.Header) (text string, present bool, err error) {
 // Bearer is what speaks for an organization or a customer: a bearer credential, or
 // an API key, which is good for other things and named when it is refused.
 func Bearer(h http.Header) (text string, present bool, err error) {
-	bad := policy.Refuse(commands.CodeUnauthorized, "", "invalid or expired token")
+	bad := policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")
 	if text, present, err = bearer(h); err != nil {
 		return "", true, bad
 	}
@@ -71,11 +73,11 @@ func bearer(h http.Header) (text string, present bool, err error) {
 	case 1:
 		scheme, token, _ := strings.Cut(values[0], " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return "", true, policy.Refuse(commands.CodeUnauthorized, "", "Authorization must be Bearer and a key or token")
+			return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be Bearer and a key or token")
 		}
 		return token, true, nil
 	}
-	return "", true, policy.Refuse(commands.CodeUnauthorized, "", "Authorization must be given once")
+	return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be given once")
 }
 
 // ClientSecret is a client's id and secret, as an OAuth request brings them.
@@ -87,7 +89,7 @@ type ClientSecret struct {
 // clientSecret is how a client shows itself: by Basic authorization or by members
 // of the body, never both.
 func clientSecret(h http.Header, body ClientSecret) (ClientSecret, error) {
-	bad := policy.Refuse(commands.CodeInvalidClient, "", "client authentication failed")
+	bad := policy.Refuse(accounts.CodeInvalidClient, "", "client authentication failed")
 	switch values := h["Authorization"]; {
 	case len(values) > 1:
 		return ClientSecret{}, bad

@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -62,7 +66,7 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 		c.Means = ByOrganization
 		_, err = d.App.AuthenticateOrganization(ctx, text)
 	case strings.HasPrefix(text, organizationPrefix):
-		err = policy.Refuse(commands.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
+		err = policy.Refuse(ground.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
 	case isJWT(text):
 		c.Means = ByAgent
 		c.Agent, err = d.App.AuthenticateAgent(ctx, text, resourcesOf(ctx)...)
@@ -75,16 +79,16 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 
 // ReadClient authenticates an OAuth client by its Basic authorization, or by what
 // its request's body held.
-func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (commands.Client, error) {
+func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client, error) {
 	shown, err := clientSecret(r.Header, body)
 	if err != nil {
-		return commands.Client{}, err
+		return accounts.Client{}, err
 	}
 	return d.App.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
 }
 
 // errForeign refuses a cookie that a page of another origin made a browser send.
-var errForeign = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+var errForeign = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 
 // readCustomer finds out for whom an operation with a scope is called:
 //
@@ -100,7 +104,7 @@ func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // to what is open, a key is nothing
 		return d.readAgent(r.Context(), a, bearer, c)
 	}
-	if a.Scope != commands.ScopeSupport { // which no customer has
+	if a.Scope != accounts.ScopeSupport { // which no customer has
 		if c.Session, err = d.Sessions.Load(r); err != nil {
 			return err
 		}
@@ -112,7 +116,7 @@ func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 	case c.Session != nil:
 		return errForeign
 	default:
-		return commands.ErrNoOrganizationCredential
+		return organizations.ErrNoOrganizationCredential
 	}
 	return nil
 }
@@ -120,8 +124,8 @@ func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Caller) error {
 	if isOurs(bearer) {
 		_, err := d.App.AuthenticateOrganization(ctx, bearer)
-		if err == nil || isRefusal(err, commands.CodeInsufficientScope) {
-			err = policy.Refuse(commands.CodeInsufficientScope, "", "missing scope "+a.Scope)
+		if err == nil || isRefusal(err, accounts.CodeInsufficientScope) {
+			err = policy.Refuse(accounts.CodeInsufficientScope, "", "missing scope "+a.Scope)
 		}
 		return err
 	}
@@ -176,7 +180,7 @@ func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
 		return err
 	}
 	if c.Session == nil {
-		return commands.ErrNoOrganizationCredential
+		return organizations.ErrNoOrganizationCredential
 	}
 	if !d.Sessions.SameOrigin(r) {
 		return errForeign
@@ -194,16 +198,16 @@ func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (commands.Principal, error) {
+func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (organizations.Principal, error) {
 	p, err := d.App.AuthenticateOrganization(r.Context(), bearer)
 	switch { // no good credential helps where a person must have signed in
-	case a.Kind == Person && (err == nil || isRefusal(err, commands.CodeInsufficientScope)):
-		return p, policy.Refuse(commands.CodeForbidden, "", "a signed-in session is required")
+	case a.Kind == Person && (err == nil || isRefusal(err, accounts.CodeInsufficientScope)):
+		return p, policy.Refuse(organizations.CodeForbidden, "", "a signed-in session is required")
 	case err != nil:
 		return p, err
 	}
 	if !p.Allows(d.Address(r)) {
-		return p, policy.Refuse(commands.CodeForbidden, "", "token may not be used from this address")
+		return p, policy.Refuse(organizations.CodeForbidden, "", "token may not be used from this address")
 	}
 	if onlyReads(r) {
 		p, err = d.App.Confirm(r.Context(), p)
@@ -213,17 +217,17 @@ func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (com
 
 // A member of no organization, and one of several who has chosen none.
 var (
-	ErrNoOrganization = policy.Refuse(commands.CodeForbidden, "", "organization credential required")
-	ErrChooseFirst    = policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+	ErrNoOrganization = policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
+	ErrChooseFirst    = policy.Refuse(organizations.CodeForbidden, "", "choose an organization first")
 )
 
 // Member is who a session acts as, and where. Whoever is no member of the chosen
 // organization any more acts for the only one left.
-func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (commands.Principal, error) {
+func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (organizations.Principal, error) {
 	chosen := as.Org != ""
 	if !chosen {
 		if err := d.onlyOrganization(ctx, as); err != nil {
-			return commands.Principal{}, err
+			return organizations.Principal{}, err
 		}
 	}
 	p, err := d.App.SessionPrincipal(ctx, as.Org, as.Customer, as.SignedIn)
@@ -235,11 +239,11 @@ func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (comma
 	case err == nil:
 		d.saw(ctx, p.OrgID, p.ActorID)
 		return p, as.as(p.Role)
-	case chosen && errors.As(err, &refused) && refused.Code == commands.CodeForbidden:
+	case chosen && errors.As(err, &refused) && refused.Code == organizations.CodeForbidden:
 		as.Choose("")
 		return d.Member(ctx, as, onlyReads)
 	}
-	return commands.Principal{}, err
+	return organizations.Principal{}, err
 }
 
 // onlyOrganization chooses for a member of one organization.
@@ -247,7 +251,7 @@ func (d *Reader) onlyOrganization(ctx context.Context, as *Session) error {
 	list, err := d.Projections.Memberships(ctx, as.Customer)
 	switch {
 	case errors.Is(err, projections.ErrBehind):
-		return &commands.Unavailable{Cause: err}
+		return &ground.Unavailable{Cause: err}
 	case err != nil:
 		return err
 	case len(list) == 0:

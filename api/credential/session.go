@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/alexedwards/scs/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -82,7 +83,7 @@ func (s *Sessions) Load(r *http.Request) (*Session, error) {
 	}
 	data, err := s.manager.Load(context.WithoutCancel(r.Context()), cookie.Value)
 	if err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	stored := &Session{manager: s.manager, data: data, Customer: s.manager.GetString(data, sessionCustomer),
 		Org: s.manager.GetString(data, sessionOrg), role: s.manager.GetString(data, sessionRole),
@@ -139,10 +140,10 @@ func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
 	}
 	data, err := s.manager.Load(ctx, old)
 	if err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	if err := errors.Join(s.manager.Clear(data), s.manager.RenewToken(data)); err != nil {
-		return nil, &commands.Unavailable{Cause: err}
+		return nil, &ground.Unavailable{Cause: err}
 	}
 	now := s.clock()
 	started := &Session{manager: s.manager, data: data, Customer: customer, SignedIn: now, seen: now, begun: true}
@@ -181,7 +182,7 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	} else {
 		token, expires, err := s.manager.Commit(context.WithValue(changed.data, writtenKey{}, written{changed.Customer, !changed.begun}))
 		if err != nil {
-			return &commands.Unavailable{Cause: err}
+			return &ground.Unavailable{Cause: err}
 		}
 		cookie.Value, cookie.Expires = token, expires
 	}
@@ -261,7 +262,7 @@ func (d *Reader) Describe(ctx context.Context, s *Session) (SignedIn, error) {
 	if err != nil {
 		return SignedIn{}, err
 	}
-	as := SignedIn{CustomerID: s.Customer, SignedInAt: commands.Stamp(s.SignedIn), Organizations: list}
+	as := SignedIn{CustomerID: s.Customer, SignedInAt: ground.Stamp(s.SignedIn), Organizations: list}
 	if s.Org != "" {
 		as.OrgID = &s.Org
 	}

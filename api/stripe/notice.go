@@ -7,11 +7,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/checkout"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -87,7 +88,7 @@ func isRecordable(n checkout.Notice) bool {
 
 // read says what a notice means. Types that say nothing to us mean nothing.
 func (n notice) read() (checkout.Notice, error) {
-	means := checkout.Notice{Event: commands.ProviderEvent{ID: n.ID, At: n.Created}}
+	means := checkout.Notice{Event: store.ProviderEvent{ID: n.ID, At: n.Created}}
 	switch n.Type {
 	case "checkout.session.completed", "checkout.session.async_payment_succeeded":
 		done, ours, err := readCheckout(n.Data.Object)
@@ -124,7 +125,7 @@ var subscriptionChanges = map[string]string{
 
 // readCheckout reads a checkout; it is ours if it was made for a product and
 // nothing is left to be paid.
-func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours bool, err error) {
+func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours bool, err error) {
 	var o struct {
 		ID                string            `json:"id"`
 		Mode              string            `json:"mode"`
@@ -148,7 +149,7 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 	if !paid || o.Metadata["slug"] == "" || o.Mode != "payment" && o.Mode != "subscription" {
 		return done, false, nil
 	}
-	done = commands.CompletedCheckout{Session: o.ID, Customer: o.Customer, Payment: o.PaymentIntent, Product: o.Metadata["slug"],
+	done = store.CompletedCheckout{Session: o.ID, Customer: o.Customer, Payment: o.PaymentIntent, Product: o.Metadata["slug"],
 		Reference: o.ClientReferenceID, Email: o.CustomerDetails.Email, AmountCents: o.AmountTotal, Currency: o.Currency}
 	if done.Email == "" {
 		done.Email = o.CustomerEmail

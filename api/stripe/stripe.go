@@ -16,11 +16,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/stripe/stripe-go/v85"
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"github.com/countersign/countersign/api/checkout"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 )
@@ -117,7 +118,7 @@ func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
 	case o.Email != "":
 		p.CustomerEmail = &o.Email
 	}
-	if o.Product.Kind == commands.Subscription {
+	if o.Product.Kind == store.Subscription {
 		price.Recurring = &stripe.CheckoutSessionLineItemPriceDataRecurringParams{Interval: stripe.String("month")}
 		p.Mode = stripe.String("subscription")
 		p.SubscriptionData = &stripe.CheckoutSessionSubscriptionDataParams{Metadata: slug}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -35,11 +39,11 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	}
 	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
-		return view{}, commands.Unreadable(err)
+		return view{}, ground.Unreadable(err)
 	}
-	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: commands.FreeCallsPerMonth, NearLimit: nearLimit, Sessions: count}
+	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: accounts.FreeCallsPerMonth, NearLimit: nearLimit, Sessions: count}
 	if next := v.request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
-		page.GoesOn = commands.LocalPath(next)
+		page.GoesOn = accounts.LocalPath(next)
 	}
 	shows := view{template: "account.html"}
 	page.Issued, shows.cookie = s.shownOnce(v)
@@ -48,15 +52,15 @@ func showAccount(s *Handler, v *visit) (view, error) {
 }
 
 // nearLimit is the use of the free calls of a month from which on it is said.
-const nearLimit = commands.FreeCallsPerMonth * 8 / 10
+const nearLimit = accounts.FreeCallsPerMonth * 8 / 10
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
-	Keys   []commands.AccountKey
-	Agents []commands.AccountAgent
-	commands.Usage
+	Keys   []accounts.AccountKey
+	Agents []accounts.AccountAgent
+	accounts.Usage
 	Free, NearLimit int64  // calls a month, and from which use on it is said
 	GoesOn          string // where a choice of organization leads; empty: nowhere else
 	Sessions        int
@@ -95,7 +99,7 @@ func postRevokeAgent(s *Handler, v *visit) (view, error) {
 
 // boughtProduct is a product the customer has, or had, access to.
 type boughtProduct struct {
-	commands.Entitlement
+	store.Entitlement
 	Name         string
 	Downloadable bool
 	Subscription bool
@@ -112,8 +116,8 @@ func (s *Handler) bought(ctx context.Context, customer string) ([]boughtProduct,
 		b := boughtProduct{Entitlement: e, Name: e.Product}
 		if p, known := s.app.Product(e.Product); known {
 			b.Name = p.Name
-			b.Downloadable = p.FileName != "" && e.Status == commands.StatusActive
-			b.Subscription = p.Kind == commands.Subscription && s.CardCheckout
+			b.Downloadable = p.FileName != "" && e.Status == store.StatusActive
+			b.Subscription = p.Kind == store.Subscription && s.CardCheckout
 		}
 		bought = append(bought, b)
 	}
@@ -152,18 +156,18 @@ func postOrganization(s *Handler, v *visit) (view, error) {
 			return view{location: goesOnTo(v)}, nil
 		}
 	}
-	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+	return view{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 }
 
 // goesOnTo is where a choice of organization leads: where its form says, or the page on
 // which it stood waited to go.
 func goesOnTo(v *visit) string {
 	if next := v.form.Get("next"); next != "" {
-		return commands.LocalPath(next)
+		return accounts.LocalPath(next)
 	}
 	at, err := url.Parse(v.form.Get(formPlace))
 	if err != nil || at.Path != "/account" {
 		return "/account"
 	}
-	return commands.LocalPath(at.Query().Get("next"))
+	return accounts.LocalPath(at.Query().Get("next"))
 }

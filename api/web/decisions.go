@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -60,7 +61,7 @@ type decisionSum struct {
 }
 
 func showDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -69,7 +70,7 @@ func showDecisions(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(commands.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f), OrgID: p.OrgID}
+	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f), OrgID: p.OrgID}
 	if list.DecisionPage, err = s.SearchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
 		return view{}, err
 	}
@@ -124,7 +125,7 @@ func chips(f DecisionFilter) []chip {
 }
 
 // sumDecisions adds up what a filter chooses, as far as one search reaches.
-func (s *Handler) sumDecisions(ctx context.Context, p commands.Principal, f DecisionFilter) (*decisionSum, error) {
+func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter) (*decisionSum, error) {
 	page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, "")
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (s *Handler) sumDecisions(ctx context.Context, p commands.Principal, f Deci
 
 // showDecision is a decision with its timeline and what was compared with what.
 func showDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -171,7 +172,7 @@ func showDecision(s *Handler, v *visit) (view, error) {
 // downloadDecision is everything signed about a decision, one envelope a line, as
 // the verify page and the command line read it.
 func downloadDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -196,7 +197,7 @@ func downloadDecision(s *Handler, v *visit) (view, error) {
 // bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
 // verifier, and sends the browser to it. Making it is an event of the ledger.
 func bundleDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightExport)
+	p, redirect, err := s.reader(v, organizations.RightExport)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -226,7 +227,7 @@ func (f DecisionFilter) bundles() bool {
 
 // exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
 func exportDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightExport)
+	p, redirect, err := s.reader(v, organizations.RightExport)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}

@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/gorilla/mux"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -24,7 +26,7 @@ const (
 	formPlace        = "at"
 )
 
-var errAnotherPerson = policy.Refuse(commands.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
+var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
 
 // ReadForm reads a browser's form; nothing in the query is part of it.
 func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
@@ -89,7 +91,7 @@ func (s *Handler) placeOf(v *visit) string {
 	if v.request.Method == http.MethodPost {
 		at = v.form.Get(formPlace)
 	}
-	if commands.LocalPath(at) == at {
+	if accounts.LocalPath(at) == at {
 		return at
 	}
 	return s.pageAbove(v.request.URL.Path)

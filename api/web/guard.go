@@ -1,12 +1,14 @@
 package web
 
-import "github.com/countersign/countersign/commands"
+import (
+	"github.com/countersign/countersign/commands/organizations"
+)
 
 // ShownMachines is how many machines are listed, those that reported last.
 const ShownMachines = 50
 
 func showGuard(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightExport)
+	p, redirect, err := s.reader(v, organizations.RightExport)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}

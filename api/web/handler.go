@@ -5,6 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
@@ -38,17 +43,17 @@ type Service struct {
 	SendLink      func(r *http.Request, email, next string) error
 	BillingPortal func(ctx context.Context, customer string) (string, error)
 	Resync        func(ctx context.Context, customer string) bool
-	DownloadURL   func(commands.DownloadLink) string
+	DownloadURL   func(store.DownloadLink) string
 	Examine       func(*http.Request, []byte) (seal.Examination, error) // a record that somebody was handed
 	Form          func(operation string) *Form                          // of a service; nil: there is no such service
 	Figures       func(operation string) []plot.Figure                  // of a service's example; none where it is better read
 	Call          func(r *http.Request, operation, key, body string) Answer
-	Approved      func(commands.Recorded)                        // counts a person's verdict
+	Approved      func(decisions.Recorded)                       // counts a person's verdict
 	MayTry        func(*http.Request) error                      // refuses a verdict to a network that asks for too many
 	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
-	Export        func(context.Context, commands.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
-	Twin          func(http.ResponseWriter, *http.Request) bool                                      // answers with the Markdown of a page, if that is wanted
+	Export        func(context.Context, organizations.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
+	Twin          func(http.ResponseWriter, *http.Request) bool                                           // answers with the Markdown of a page, if that is wanted
 	Problem       func(http.Header, *http.Request, error) (status int, message string)
 	Fail          func(http.ResponseWriter, *http.Request, error) // for what no page can be made of
 	RequestID     func(context.Context) string
@@ -131,9 +136,9 @@ func (s *Handler) ShowError(w http.ResponseWriter, r *http.Request, err error) {
 // Purchase is a purchase that only its payer can claim, as its page shows it.
 type Purchase struct {
 	ID         string
-	Product    commands.Product
+	Product    store.Product
 	Refundable bool
-	Refund     *commands.Refund // nil: none was requested
+	Refund     *payments.Refund // nil: none was requested
 }
 
 // ShowPurchase writes the page of a purchase that only its payer can claim.
@@ -142,6 +147,6 @@ func (s *Handler) ShowPurchase(w http.ResponseWriter, r *http.Request, p Purchas
 }
 
 // ShowDownload writes the page with the button that gets a file.
-func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p commands.Product) {
+func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p store.Product) {
 	s.show(w, &visit{request: r}, view{template: "download.html", data: p})
 }

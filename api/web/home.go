@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -55,7 +56,7 @@ func showHome(s *Handler, _ *visit) (view, error) {
 
 func (s *Handler) home(command, environment string) homePage {
 	version, _ := actionrisk.Ruleset()
-	h := homePage{BaseURL: s.app.BaseURL, FreeCalls: commands.FreeCallsPerMonth, Command: command, Environment: environment,
+	h := homePage{BaseURL: s.app.BaseURL, FreeCalls: accounts.FreeCallsPerMonth, Command: command, Environment: environment,
 		Examples: Triable, Rules: len(actionrisk.Rules()), Version: version}
 	for _, e := range []environChoice{{"", "not said", false}, {"development", "development", false}, {"staging", "staging", false}, {"production", "production", false}} {
 		e.Chosen = e.Value == environment

@@ -3,7 +3,7 @@ package web
 import (
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 )
 
 // Codes of what a form may be refused for.
@@ -11,7 +11,7 @@ const (
 	codeInvalid     = "invalid_request"
 	codeTooLarge    = "too_large"
 	codeRateLimited = "rate_limited"
-	codeNotFound    = commands.CodeNotFound
+	codeNotFound    = ground.CodeNotFound
 )
 
 // Bounds of pages, lists and letters.

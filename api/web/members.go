@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/policy"
 )
 
 // memberPage is who belongs to the organization.
 type memberPage struct {
-	Members   []commands.MemberInfo
+	Members   []organizations.MemberInfo
 	Roles     []roleShown
 	Self      string
 	MayManage bool
@@ -23,19 +24,19 @@ type memberPage struct {
 type roleShown struct{ Name, About string }
 
 var roles = []roleShown{
-	{commands.RoleOwner, "everything, and other owners"},
-	{commands.RoleAdmin, "members, tokens, reviews, policies"},
-	{commands.RoleDeveloper, "decisions, drafts; sees their own"},
-	{commands.RoleAuditor, "reads and exports everything"},
+	{organizations.RoleOwner, "everything, and other owners"},
+	{organizations.RoleAdmin, "members, tokens, reviews, policies"},
+	{organizations.RoleDeveloper, "decisions, drafts; sees their own"},
+	{organizations.RoleAuditor, "reads and exports everything"},
 }
 
 func showMembers(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
 	ctx := v.request.Context()
-	page := memberPage{Roles: roles, Self: p.Member, MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+	page := memberPage{Roles: roles, Self: p.Member, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	if page.Members, err = s.app.Members(ctx, p); err != nil {
 		return view{}, err
 	}
@@ -46,9 +47,9 @@ func showMembers(s *Handler, v *visit) (view, error) {
 
 // postMember adds a member, or changes the role of the one in whose row the form stood.
 func postMember(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
 		email := strings.TrimSpace(v.form.Get("email"))
-		p, err := s.app.Permit(ctx, p, commands.RightManage)
+		p, err := s.app.Permit(ctx, p, organizations.RightManage)
 		if err != nil {
 			return err
 		}
@@ -56,9 +57,9 @@ func postMember(s *Handler, v *visit) (view, error) {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list, func(m commands.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
+		i := slices.IndexFunc(list, func(m organizations.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
 		if i >= 0 && list[i].MemberID != v.form.Get("memberId") {
-			return policy.Refuse(commands.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
+			return policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
 		}
 		_, err = s.app.AddMember(ctx, p, email, v.form.Get("role"))
 		return err
@@ -66,7 +67,7 @@ func postMember(s *Handler, v *visit) (view, error) {
 }
 
 func postRemoveMember(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
 		if v.form.Get("sure") != "yes" {
 			return policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
 		}
@@ -75,14 +76,14 @@ func postRemoveMember(s *Handler, v *visit) (view, error) {
 }
 
 func postArguments(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
 		_, err := s.app.KeepArguments(ctx, p, v.form.Get("arguments"), "changed on the page of members")
 		return err
 	})
 }
 
 // manage runs a change and shows the place again.
-func (s *Handler) manage(v *visit, place string, change func(context.Context, commands.Principal) error) (view, error) {
+func (s *Handler) manage(v *visit, place string, change func(context.Context, organizations.Principal) error) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -92,7 +93,7 @@ func (s *Handler) manage(v *visit, place string, change func(context.Context, co
 
 // keyPage is what has access for the organization.
 type keyPage struct {
-	Tokens    []commands.TokenInfo
+	Tokens    []organizations.TokenInfo
 	People    map[string]string
 	Scopes    []scopeShown
 	Issued    string // a new token, this once
@@ -107,18 +108,18 @@ type scopeShown struct {
 }
 
 var tokenScopes = []scopeShown{
-	{commands.ScopeDecide, "ask for decisions", true},
-	{commands.ScopeReceipt, "report what happened", true},
-	{commands.ScopeRead, "read history and records", true},
-	{commands.ScopeExport, "export", false},
-	{commands.ScopeDraft, "draft policies", false},
+	{organizations.ScopeDecide, "ask for decisions", true},
+	{organizations.ScopeReceipt, "report what happened", true},
+	{organizations.ScopeRead, "read history and records", true},
+	{organizations.ScopeExport, "export", false},
+	{organizations.ScopeDraft, "draft policies", false},
 }
 
 // Name is a member's address, or what somebody else is called.
 func (k keyPage) Name(member string) string { return named(k.People, member) }
 
 func showKeys(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -132,8 +133,8 @@ func showKeys(s *Handler, v *visit) (view, error) {
 	return shows, nil
 }
 
-func (s *Handler) keyPage(ctx context.Context, p commands.Principal) (keyPage, error) {
-	page := keyPage{Scopes: tokenScopes, People: s.people(ctx, p), MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+func (s *Handler) keyPage(ctx context.Context, p organizations.Principal) (keyPage, error) {
+	page := keyPage{Scopes: tokenScopes, People: s.people(ctx, p), MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
 	page.Tokens, err = s.app.Tokens(ctx, p)
 	return page, err
@@ -147,13 +148,13 @@ func postToken(s *Handler, v *visit) (view, error) {
 		return redirected(redirect), err
 	}
 	ctx := v.request.Context()
-	if p, err = s.app.Permit(ctx, p, commands.RightManage); err != nil {
+	if p, err = s.app.Permit(ctx, p, organizations.RightManage); err != nil {
 		return view{}, err
 	}
 	if len(v.form["scope"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
 		return view{}, policy.Refuse("missing_field", "/scope", "tick what the token may do: at least one box")
 	}
-	issued, err := s.app.IssueToken(ctx, p, commands.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
+	issued, err := s.app.IssueToken(ctx, p, organizations.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
 	if err != nil {
 		return view{}, err
 	}
@@ -161,7 +162,7 @@ func postToken(s *Handler, v *visit) (view, error) {
 }
 
 func postRevokeToken(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/keys", func(ctx context.Context, p commands.Principal) error {
+	return s.manage(v, "/keys", func(ctx context.Context, p organizations.Principal) error {
 		return s.app.RevokeToken(ctx, p, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
 	})
 }

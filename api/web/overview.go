@@ -5,9 +5,14 @@ import (
 	"html/template"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/plot"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
 )
 
 // overviewDays is how far back the overview looks.
@@ -23,7 +28,7 @@ type overview struct {
 	Allowed    int
 	Denied     int
 	Reviewed   int
-	Policy     *commands.Activation
+	Policy     *decisions.Activation
 	Stops      bool // it allows nothing, as after an emergency stop
 	Checkpoint *checkpointShown
 	Head       int64
@@ -35,10 +40,10 @@ type overview struct {
 
 // keyUse is what soon stops working of what gives access.
 type keyUse struct {
-	commands.Usage                      // of the free calls of who looks, this month
-	Free           int64                // of them
-	Near           bool                 // few are left
-	Ending         []commands.TokenInfo // tokens of the organization that end soon
+	accounts.Usage                           // of the free calls of who looks, this month
+	Free           int64                     // of them
+	Near           bool                      // few are left
+	Ending         []organizations.TokenInfo // tokens of the organization that end soon
 }
 
 // endsSoon is how long before its end a token is shown on the overview: long enough to
@@ -47,20 +52,20 @@ const endsSoon = 14 * 24 * time.Hour
 
 // keysNearLimit looks at the free calls of the person and the tokens of the
 // organization, as far as the person may see them.
-func (s *Handler) keysNearLimit(ctx context.Context, v *visit, p commands.Principal) (use keyUse, err error) {
+func (s *Handler) keysNearLimit(ctx context.Context, v *visit, p organizations.Principal) (use keyUse, err error) {
 	if use.Usage, err = s.app.AccountUsage(ctx, v.session.Customer); err != nil {
 		return use, err
 	}
-	use.Free = commands.FreeCallsPerMonth
+	use.Free = accounts.FreeCallsPerMonth
 	use.Near = use.Used >= nearLimit
-	if p.May(commands.RightMembers) != nil {
+	if p.May(organizations.RightMembers) != nil {
 		return use, nil
 	}
 	tokens, err := s.app.Tokens(ctx, p)
 	if err != nil {
 		return use, err
 	}
-	until := commands.Stamp(s.app.Clock().Add(endsSoon))
+	until := ground.Stamp(s.app.Clock().Add(endsSoon))
 	for _, t := range tokens {
 		if t.State == "active" && t.ExpiresAt < until { // both are stamps of one form
 			use.Ending = append(use.Ending, t)
@@ -77,7 +82,7 @@ type checkpointShown struct {
 }
 
 func showOverview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -96,7 +101,7 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	if err := s.addVerdicts(ctx, p, &o); err != nil {
 		return view{}, err
 	}
-	if p.May(commands.RightPolicies) == nil {
+	if p.May(organizations.RightPolicies) == nil {
 		_, activations, err := s.app.Policies(ctx, p)
 		if err != nil {
 			return view{}, err
@@ -111,7 +116,7 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	}
 	o.Checkpoint = s.newestCheckpoint()
 	if o.Head, err = s.app.Ledger.Total(ctx); err != nil {
-		return view{}, commands.Unreadable(err)
+		return view{}, ground.Unreadable(err)
 	}
 	o.Check, o.State = s.app.Ledger.LastCheck(), s.app.Ledger.Condition()
 	if o.Keys, err = s.keysNearLimit(ctx, v, p); err != nil {
@@ -124,9 +129,9 @@ func showOverview(s *Handler, v *visit) (view, error) {
 // newestCheckpoint is what the newest checkpoints of all partitions cover together,
 // with their notes; nil where one has none yet.
 func (s *Handler) newestCheckpoint() *checkpointShown {
-	shown := &checkpointShown{Lag: s.app.Ledger.CheckpointLag()}
+	shown := &checkpointShown{Lag: keeper.Lag(s.app.Ledger)}
 	for _, p := range s.app.Ledger.Partitions() {
-		c := p.Checkpoint()
+		c := keeper.Known(p)
 		if c == nil {
 			return nil
 		}
@@ -136,7 +141,7 @@ func (s *Handler) newestCheckpoint() *checkpointShown {
 	return shown
 }
 
-func (s *Handler) addVerdicts(ctx context.Context, p commands.Principal, o *overview) error {
+func (s *Handler) addVerdicts(ctx context.Context, p organizations.Principal, o *overview) error {
 	now := s.app.Clock()
 	from, err := s.app.SequenceAt(ctx, p, now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays))
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -131,7 +132,7 @@ func (s *Handler) serve(p page) http.HandlerFunc {
 
 func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 	if !s.sessions.SameOrigin(v.request) {
-		return view{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+		return view{}, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	}
 	var err error
 	if v.session, err = s.sessions.Load(v.request); err != nil {
@@ -164,7 +165,7 @@ type failed struct {
 
 func (s *Handler) pageError(v *visit, err error) view {
 	shows, message := s.because(v, view{template: "error.html"}, err)
-	f := failed{Status: shows.status, Message: message, SignAgain: errors.Is(err, commands.ErrSignInAgain), unsent: s.unsent(v)}
+	f := failed{Status: shows.status, Message: message, SignAgain: errors.Is(err, organizations.ErrSignInAgain), unsent: s.unsent(v)}
 	f.Unknown = shows.status >= http.StatusInternalServerError
 	switch {
 	case shows.status == http.StatusMethodNotAllowed:
@@ -248,7 +249,7 @@ func (s *Handler) frame(v *visit) Frame {
 	}
 	for _, m := range list {
 		f.Person.Organizations = append(f.Person.Organizations, organizationShown(m))
-		if m.OrgID != v.session.Org || !commands.RoleMay(m.Role, commands.RightApprove) {
+		if m.OrgID != v.session.Org || !organizations.RoleMay(m.Role, organizations.RightApprove) {
 			continue
 		}
 		if f.Person.Reviews, err = s.projections.CountOpenReviews(ctx, m.OrgID, openReviews); err != nil {

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -24,7 +27,7 @@ import (
 type policyPage struct {
 	Active      *policyVersion
 	Versions    []policyVersion // the newest first
-	Drafts      []commands.Draft
+	Drafts      []decisions.Draft
 	People      map[string]string
 	Starters    []assurance.Starter
 	On          string         // a day that was asked about
@@ -39,7 +42,7 @@ func (p policyPage) Name(member string) string { return named(p.People, member) 
 
 // policyVersion is one version, as sentences and as text.
 type policyVersion struct {
-	commands.Activation
+	decisions.Activation
 	Sentences []string
 	Text      string
 	Diff      []DiffLine // to the version before
@@ -52,7 +55,7 @@ type policyVersion struct {
 	Unrecorded string // the reason they gave
 }
 
-func versionShown(a commands.Activation, name func(string) string) (policyVersion, error) {
+func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
 	said, err := PolicySentences(a.Canonical)
 	if err != nil {
 		return policyVersion{}, err
@@ -63,13 +66,13 @@ func versionShown(a commands.Activation, name func(string) string) (policyVersio
 	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
-func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyPage, error) {
+func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (policyPage, error) {
 	drafts, activations, err := s.app.Policies(ctx, p)
 	if err != nil {
 		return policyPage{}, err
 	}
-	page := policyPage{People: s.people(ctx, p), Starters: assurance.Starters(), MayDraft: p.May(commands.RightDraft) == nil,
-		MayActivate: commands.RoleMay(p.Role, commands.RightActivate), Fresh: p.FreshSignIn}
+	page := policyPage{People: s.people(ctx, p), Starters: assurance.Starters(), MayDraft: p.May(organizations.RightDraft) == nil,
+		MayActivate: organizations.RoleMay(p.Role, organizations.RightActivate), Fresh: p.FreshSignIn}
 	for _, d := range drafts {
 		if !d.Activated {
 			page.Drafts = append(page.Drafts, d)
@@ -122,7 +125,7 @@ func (p policyPage) madeOf(draftID string) *policyVersion {
 }
 
 // readPolicies is the page of policies for who has a right, and who that is.
-func (s *Handler) readPolicies(v *visit, right commands.Right) (commands.Principal, policyPage, *view, error) {
+func (s *Handler) readPolicies(v *visit, right organizations.Right) (organizations.Principal, policyPage, *view, error) {
 	p, redirect, err := s.reader(v, right)
 	if err != nil || redirect != nil {
 		return p, policyPage{}, redirect, err
@@ -132,7 +135,7 @@ func (s *Handler) readPolicies(v *visit, right commands.Right) (commands.Princip
 }
 
 func showPolicies(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
+	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -141,7 +144,7 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 		if err != nil {
 			return view{}, policy.Refuse("invalid_format", "/on", "on must be a date such as 2026-03-31")
 		}
-		end := commands.Stamp(day.Add(24 * time.Hour))
+		end := ground.Stamp(day.Add(24 * time.Hour))
 		i := slices.IndexFunc(page.Versions, func(version policyVersion) bool { return version.ActivatedAt < end })
 		if i >= 0 {
 			page.OnThat = &page.Versions[i]
@@ -151,7 +154,7 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 }
 
 func showPolicyVersion(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
+	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -172,19 +175,19 @@ type policyEditor struct {
 	Lint     []events.PolicyLint
 	Said     []string
 	Diff     []DiffLine // to the active version
-	Preview  *commands.Preview
+	Preview  *decisions.Preview
 	Form     policyForm
-	Draft    *commands.Draft // that it is, once it was kept
-	Activate bool            // the reader may put it in force
-	Own      bool            // but not this draft, which is their own
-	Fresh    bool            // signed in a moment ago, as that needs
+	Draft    *decisions.Draft // that it is, once it was kept
+	Activate bool             // the reader may put it in force
+	Own      bool             // but not this draft, which is their own
+	Fresh    bool             // signed in a moment ago, as that needs
 }
 
 // Asks says whether the page of the draft asks for a reason.
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, commands.RightDraft)
+	p, page, redirect, err := s.readPolicies(v, organizations.RightDraft)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -233,7 +236,7 @@ func namedAs(text, policyID string) string {
 }
 
 // checkPolicy says what a text means, and what it would have changed.
-func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
+func (s *Handler) checkPolicy(ctx context.Context, p organizations.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Form: formOf(text)}
 	done, err := s.app.Compute(ctx, len(text))
 	if err != nil {
@@ -279,7 +282,7 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	if err := p.May(commands.RightDraft); err != nil {
+	if err := p.May(organizations.RightDraft); err != nil {
 		return view{}, err
 	}
 	ctx := v.request.Context()
@@ -292,7 +295,7 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 	e.Form = form
 	keep, clean := v.form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
 	if err == nil && keep && clean {
-		var d commands.Draft
+		var d decisions.Draft
 		if d, err = s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
 			return view{location: "/policies/drafts/" + d.DraftID}, nil
 		}
@@ -309,7 +312,7 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
+	p, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -320,14 +323,14 @@ func showDraftPage(s *Handler, v *visit) (view, error) {
 }
 
 // draftPage is the page of a draft that nobody has put in force.
-func (s *Handler) draftPage(ctx context.Context, p commands.Principal, page policyPage, id string) (view, error) {
-	i := slices.IndexFunc(page.Drafts, func(d commands.Draft) bool { return d.DraftID == id })
+func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (view, error) {
+	i := slices.IndexFunc(page.Drafts, func(d decisions.Draft) bool { return d.DraftID == id })
 	if i < 0 {
 		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}
 	d := page.Drafts[i]
 	e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
-	if p.May(commands.RightDraft) == nil {
+	if p.May(organizations.RightDraft) == nil {
 		var err error
 		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {
 			return view{}, err
@@ -353,7 +356,7 @@ func postActivate(s *Handler, v *visit) (view, error) {
 
 // notActivated says why a draft was not put in force, with the reason that somebody
 // wrote for it: on the page of the draft, or of the version that it became meanwhile.
-func (s *Handler) notActivated(v *visit, p commands.Principal, reason string, refused error) (view, error) {
+func (s *Handler) notActivated(v *visit, p organizations.Principal, reason string, refused error) (view, error) {
 	page, err := s.policyPage(v.request.Context(), p)
 	if err != nil {
 		return view{}, refused

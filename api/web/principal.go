@@ -5,8 +5,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -38,13 +39,13 @@ func organizationShown(m projections.Membership) Organization {
 // reader is who reads for an organization with a right; another view sends whoever
 // is not signed in, or does not act for the organization of the page, where that is
 // done.
-func (s *Handler) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
+func (s *Handler) reader(v *visit, right organizations.Right) (organizations.Principal, *view, error) {
 	return s.principalOf(v, true, right)
 }
 
 // actor is who changes something for an organization; the command asks for the
 // right.
-func (s *Handler) actor(v *visit) (commands.Principal, *view, error) {
+func (s *Handler) actor(v *visit) (organizations.Principal, *view, error) {
 	return s.principalOf(v, false, "")
 }
 
@@ -57,19 +58,19 @@ func organizationOf(v *visit) string {
 	return v.request.URL.Query().Get(formOrganization)
 }
 
-func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
+func (s *Handler) principalOf(v *visit, onlyReads bool, right organizations.Right) (organizations.Principal, *view, error) {
 	if v.session == nil {
 		to := s.signInFirst(v)
-		return commands.Principal{}, &to, nil
+		return organizations.Principal{}, &to, nil
 	}
 	named, of := organizationOf(v), Organization{}
 	if v.request.Method == http.MethodPost && named == "" {
-		return commands.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
+		return organizations.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
 	}
 	if named != "" && named != v.session.Org {
 		var err error
 		if of, err = s.membership(v, named); err != nil {
-			return commands.Principal{}, nil, err
+			return organizations.Principal{}, nil, err
 		}
 		if v.session.Org == "" && of.ID != "" { // no other choice is undone
 			v.session.Choose(of.ID)
@@ -112,7 +113,7 @@ type otherOrganization struct {
 
 // actsForAnother refuses to do for one organization what was shown of another, and
 // offers to act for that one.
-func (s *Handler) actsForAnother(v *visit, p commands.Principal, of Organization) (view, error) {
+func (s *Handler) actsForAnother(v *visit, p organizations.Principal, of Organization) (view, error) {
 	if of.ID == "" && v.request.Method != http.MethodPost {
 		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}

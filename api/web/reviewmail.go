@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
@@ -49,7 +51,7 @@ func NewReviewMail(app *commands.App, p *projections.Projections, mail Mailer, l
 }
 
 // Tell is told of a decision that waits, and of who asked for it.
-func (m *ReviewMail) Tell(p commands.Principal, decision seal.Envelope) {
+func (m *ReviewMail) Tell(p organizations.Principal, decision seal.Envelope) {
 	if m.mail == nil {
 		return
 	}

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -33,7 +35,7 @@ type reviewList struct {
 }
 
 func listReviews(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -49,7 +51,7 @@ func listReviews(s *Handler, v *visit) (view, error) {
 			return view{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
 		}
 	}
-	list := reviewList{Filter: f, Filtered: len(f.query()) > 0, Rules: assuranceRules(), MayDecide: p.May(commands.RightApprove) == nil,
+	list := reviewList{Filter: f, Filtered: len(f.query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
 		Resolved: s.resolvedBefore(v, p)}
 	var next int64
 	if list.Items, next, err = s.searchReviews(ctx, p, f, after, shownReviews); err != nil {
@@ -69,7 +71,7 @@ func listReviews(s *Handler, v *visit) (view, error) {
 // searchReviews lists what waits for a verdict behind a sequence, the oldest first, as
 // far as the reader may see it; next is behind which sequence there may be more, 0 at
 // the end. Like SearchDecisions it opens records to compare them.
-func (s *Handler) searchReviews(ctx context.Context, p commands.Principal, f DecisionFilter, after int64, most int) (items []ListedDecision, next int64, err error) {
+func (s *Handler) searchReviews(ctx context.Context, p organizations.Principal, f DecisionFilter, after int64, most int) (items []ListedDecision, next int64, err error) {
 	in, batch := projections.ReviewFilter{After: after}, searchBatch
 	if len(f.query()) == 0 {
 		batch = most + 1
@@ -119,7 +121,7 @@ func (s *Handler) searchReviews(ctx context.Context, p commands.Principal, f Dec
 // an address may say anything.
 type resolved struct{ DecisionID, Verdict, Sentence string }
 
-func (s *Handler) resolvedBefore(v *visit, p commands.Principal) *resolved {
+func (s *Handler) resolvedBefore(v *visit, p organizations.Principal) *resolved {
 	id := v.request.URL.Query().Get("resolved")
 	if id == "" {
 		return nil
@@ -133,12 +135,12 @@ func (s *Handler) resolvedBefore(v *visit, p commands.Principal) *resolved {
 
 // decisionView is one decision as a person reads it.
 type decisionView struct {
-	commands.DecisionCase
+	decisions.DecisionCase
 	Who, Deed, Because string
 	Amount             string
-	Action             []Member             // of the normalized intent, by name
-	Found              []commands.Explained // that did more than pass
-	Passed             []commands.Explained
+	Action             []Member              // of the normalized intent, by name
+	Found              []decisions.Explained // that did more than pass
+	Passed             []decisions.Explained
 	Arguments          string            // of the tool, indented; empty: they were not kept
 	People             map[string]string // e-mail addresses by member, as far as the reader may know them
 	Similar            []ListedDecision
@@ -156,7 +158,7 @@ type decisionView struct {
 // Name is a member's address, as far as the reader may know it.
 func (d decisionView) Name(member string) string { return named(d.People, member) }
 
-func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id string) (decisionView, error) {
+func (s *Handler) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
 	c, err := s.app.ShowDecision(ctx, p, id)
 	if err != nil {
 		return decisionView{}, err
@@ -182,7 +184,7 @@ func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id str
 	if a := c.Approval; a != nil && a.Verdict == assurance.VerdictApproved && c.Receipt == nil {
 		d.Unused = instant(a.ValidUntil).Before(s.app.Clock())
 	}
-	d.MayDecide = p.May(commands.RightApprove) == nil && (!c.Own || p.MayActAlone())
+	d.MayDecide = p.May(organizations.RightApprove) == nil && (!c.Own || p.MayActAlone())
 	d.People = s.people(ctx, p)
 	d.Similar, err = s.similar(ctx, p, c)
 	return d, err
@@ -199,7 +201,7 @@ func named(people map[string]string, who string) string {
 
 // people are the members' addresses, for who may read them, and without an id what
 // everybody else is called.
-func (s *Handler) people(ctx context.Context, p commands.Principal) map[string]string {
+func (s *Handler) people(ctx context.Context, p organizations.Principal) map[string]string {
 	people := map[string]string{"operator": "the operator", "system": "the service"}
 	members, err := s.app.Members(ctx, p)
 	if err != nil {
@@ -231,7 +233,7 @@ func (d decisionView) Written() []Member {
 }
 
 // similar are decisions about the same host or tool before this one.
-func (s *Handler) similar(ctx context.Context, p commands.Principal, c commands.DecisionCase) ([]ListedDecision, error) {
+func (s *Handler) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]ListedDecision, error) {
 	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
 	if err != nil {
 		return nil, err
@@ -242,7 +244,7 @@ func (s *Handler) similar(ctx context.Context, p commands.Principal, c commands.
 }
 
 func showReview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightRead)
+	p, redirect, err := s.reader(v, organizations.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -319,7 +321,7 @@ func unseen(text string) string {
 
 // notRecorded shows the review again as it is now, with what was written, and why there
 // is no verdict of it.
-func (s *Handler) notRecorded(v *visit, p commands.Principal, refused error) (view, error) {
+func (s *Handler) notRecorded(v *visit, p organizations.Principal, refused error) (view, error) {
 	shows, problem := s.because(v, view{template: "review.html"}, refused)
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	if err != nil || shows.status >= http.StatusInternalServerError {
@@ -332,7 +334,7 @@ func (s *Handler) notRecorded(v *visit, p commands.Principal, refused error) (vi
 
 // nextReview is the page of the review that has waited longest for this person, or else
 // the list.
-func (s *Handler) nextReview(ctx context.Context, p commands.Principal, id string) string {
+func (s *Handler) nextReview(ctx context.Context, p organizations.Principal, id string) string {
 	var f projections.ReviewFilter
 	if !p.MayActAlone() {
 		var err error
@@ -354,7 +356,7 @@ func (s *Handler) nextReview(ctx context.Context, p commands.Principal, id strin
 
 // checkArguments compares pasted arguments with the hash that was signed. Nothing of
 // them is recorded, and the reason stays as it was written.
-func (s *Handler) checkArguments(v *visit, p commands.Principal) (view, error) {
+func (s *Handler) checkArguments(v *visit, p organizations.Principal) (view, error) {
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/projections"
@@ -164,7 +166,7 @@ type DecisionPage struct {
 // SearchDecisions lists the decisions a filter chooses, the newest first. Names of
 // agents are sealed, so records are opened and compared: of one page no more than
 // searchedDecisions.
-func (s *Handler) SearchDecisions(ctx context.Context, p commands.Principal, f DecisionFilter, limit int, cursor string) (DecisionPage, error) {
+func (s *Handler) SearchDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter, limit int, cursor string) (DecisionPage, error) {
 	page := DecisionPage{Items: []ListedDecision{}, Limit: limit}
 	below, ok := projections.SequenceOf(cursor)
 	if !ok {
@@ -203,7 +205,7 @@ func (s *Handler) SearchDecisions(ctx context.Context, p commands.Principal, f D
 
 // addDecisions adds the rows that match; done: the page is full, or the period is
 // over.
-func (s *Handler) addDecisions(ctx context.Context, p commands.Principal, f DecisionFilter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
+func (s *Handler) addDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
 	sequences := make([]int64, len(rows))
 	for i, row := range rows {
 		sequences[i] = row.Sequence
@@ -236,7 +238,7 @@ func HistoryError(err error) error {
 	case errors.Is(err, projections.ErrNotFound):
 		return policy.Refuse(codeNotFound, "", "not found")
 	case errors.Is(err, projections.ErrBehind):
-		return &commands.Unavailable{Cause: err}
+		return &ground.Unavailable{Cause: err}
 	}
 	return err
 }

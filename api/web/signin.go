@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 )
 
 // signInPage asks who somebody is, and knows where to go on, and what has not been
@@ -15,7 +16,7 @@ type signInPage struct {
 }
 
 func showSignIn(_ *Handler, v *visit) (view, error) {
-	return view{template: "sign-in.html", data: signInPage{Next: commands.LocalPath(v.request.URL.Query().Get("next"))}}, nil
+	return view{template: "sign-in.html", data: signInPage{Next: accounts.LocalPath(v.request.URL.Query().Get("next"))}}, nil
 }
 
 func postSignIn(s *Handler, v *visit) (view, error) {
@@ -57,11 +58,11 @@ func postSignOut(s *Handler, v *visit) (view, error) {
 	if v.session != nil {
 		if v.form.Get("everywhere") != "" {
 			if err := s.sessions.EndAll(v.request.Context(), v.session.Customer); err != nil {
-				return view{}, commands.Unreadable(err)
+				return view{}, ground.Unreadable(err)
 			}
 		}
 		if err := v.session.End(); err != nil {
-			return view{}, commands.Unreadable(err)
+			return view{}, ground.Unreadable(err)
 		}
 	}
 	return view{location: "/sign-in"}, nil

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -78,7 +79,7 @@ func showLedger(s *Handler, v *visit) (view, error) {
 	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
 	var err error
 	if page.Head, err = s.app.Ledger.Total(ctx); err != nil {
-		return view{}, commands.Unreadable(err)
+		return view{}, ground.Unreadable(err)
 	}
 	rings, err := s.app.Ledger.Keyrings(ctx)
 	page.Check, page.State = s.app.Ledger.LastCheck(), s.app.Ledger.Condition()
@@ -86,7 +87,7 @@ func showLedger(s *Handler, v *visit) (view, error) {
 	case errors.Is(err, ledger.ErrTampered): // which is what the page has to say
 		return view{template: "ledger.html", data: page}, nil
 	case err != nil:
-		return view{}, commands.Unreadable(err)
+		return view{}, ground.Unreadable(err)
 	}
 	for id, k := range rings[0] { // the other partitions repeat them, at positions of their own
 		if k.Purpose == ledger.PurposeRecord {

@@ -30,7 +30,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 )
 
 //go:embed templates/*.html
@@ -66,17 +66,21 @@ type Organization struct{ ID, Name, Plan, Role string }
 
 // SeesMembers says whether the role may read the organization's members, tokens and
 // webhooks.
-func (o Organization) SeesMembers() bool { return commands.RoleMay(o.Role, commands.RightMembers) }
+func (o Organization) SeesMembers() bool {
+	return organizations.RoleMay(o.Role, organizations.RightMembers)
+}
 
 // Manages says whether the role may change them.
-func (o Organization) Manages() bool { return commands.RoleMay(o.Role, commands.RightManage) }
+func (o Organization) Manages() bool { return organizations.RoleMay(o.Role, organizations.RightManage) }
 
 // SeesGuards says whether the role may read what the guards of coding agents reported.
-func (o Organization) SeesGuards() bool { return commands.RoleMay(o.Role, commands.RightExport) }
+func (o Organization) SeesGuards() bool {
+	return organizations.RoleMay(o.Role, organizations.RightExport)
+}
 
 // OwnOnly says whether the reader sees only the decisions they caused.
 func (f Frame) OwnOnly() bool {
-	return f.Person != nil && f.Person.Chosen() != nil && commands.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
+	return f.Person != nil && f.Person.Chosen() != nil && organizations.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
 }
 
 // SeesMembers says whether the header leads to members and keys: not those whose role

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -21,13 +24,13 @@ type webhooksPage struct {
 
 // webhookShown is a webhook with the number of messages that are given up.
 type webhookShown struct {
-	commands.WebhookInfo
+	webhooks.WebhookInfo
 	Dead int
 }
 
 // webhookPage is one webhook with what was sent to it.
 type webhookPage struct {
-	commands.WebhookInfo
+	webhooks.WebhookInfo
 	Secret     string // a new one, this once
 	State      string // of the messages that are listed; empty: any
 	States     []string
@@ -45,10 +48,10 @@ type topicShown struct {
 }
 
 var webhookTopics = []topicShown{
-	{commands.TopicReviews, "decisions that wait for a person", true},
-	{commands.TopicViolations, "receipts that contradict their decision", true},
-	{commands.TopicDecisions, "every decision", true},
-	{commands.TopicCheckpoints, "every signed head of the ledger", false},
+	{webhooks.TopicReviews, "decisions that wait for a person", true},
+	{webhooks.TopicViolations, "receipts that contradict their decision", true},
+	{webhooks.TopicDecisions, "every decision", true},
+	{webhooks.TopicCheckpoints, "every signed head of the ledger", false},
 }
 
 // deliveryStates are what may become of a message.
@@ -56,7 +59,7 @@ var deliveryStates = []string{"due", "sent", "dead"}
 
 // Deliveries lists the newest messages to a webhook of the principal's organization,
 // with a state only those in it.
-func (s *Handler) Deliveries(ctx context.Context, p commands.Principal, webhookID, state string) ([]projections.Delivery, error) {
+func (s *Handler) Deliveries(ctx context.Context, p organizations.Principal, webhookID, state string) ([]projections.Delivery, error) {
 	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
 		return nil, err
 	}
@@ -66,8 +69,8 @@ func (s *Handler) Deliveries(ctx context.Context, p commands.Principal, webhookI
 
 // SendAgain makes the dead messages of a webhook due, or one message that is named,
 // and says how many.
-func (s *Handler) SendAgain(ctx context.Context, p commands.Principal, webhookID, messageID string) (int, error) {
-	if err := p.May(commands.RightManage); err != nil {
+func (s *Handler) SendAgain(ctx context.Context, p organizations.Principal, webhookID, messageID string) (int, error) {
+	if err := p.May(organizations.RightManage); err != nil {
 		return 0, err
 	}
 	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
@@ -75,19 +78,19 @@ func (s *Handler) SendAgain(ctx context.Context, p commands.Principal, webhookID
 	}
 	n, err := s.projections.SendAgain(ctx, p.OrgID, webhookID, messageID)
 	if err == nil && n == 0 && messageID != "" {
-		return 0, policy.Refuse(commands.CodeNotFound, "", "message not found")
+		return 0, policy.Refuse(ground.CodeNotFound, "", "message not found")
 	}
 	return n, HistoryError(err)
 }
 
 func showWebhooks(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightMembers)
+	p, redirect, err := s.reader(v, organizations.RightMembers)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
 	ctx := v.request.Context()
-	page := webhooksPage{Topics: webhookTopics, MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
-	list, err := s.app.Webhooks(ctx, p)
+	page := webhooksPage{Topics: webhookTopics, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
+	list, err := s.app.ListWebhooks(ctx, p)
 	if err != nil {
 		return view{}, err
 	}
@@ -107,13 +110,13 @@ func postWebhook(s *Handler, v *visit) (view, error) {
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
-	if p, err = s.app.Permit(v.request.Context(), p, commands.RightManage); err != nil {
+	if p, err = s.app.Permit(v.request.Context(), p, organizations.RightManage); err != nil {
 		return view{}, err
 	}
 	if len(v.form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
 		return view{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
 	}
-	created, err := s.app.CreateWebhook(v.request.Context(), p, commands.WebhookOrder{
+	created, err := s.app.CreateWebhook(v.request.Context(), p, webhooks.WebhookOrder{
 		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
 	if err != nil {
 		return view{}, err
@@ -134,7 +137,7 @@ func postRotateWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func showWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightMembers)
+	p, redirect, err := s.reader(v, organizations.RightMembers)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -152,9 +155,9 @@ func showWebhook(s *Handler, v *visit) (view, error) {
 	return shows, nil
 }
 
-func (s *Handler) webhookPage(ctx context.Context, p commands.Principal, id, state string) (webhookPage, error) {
+func (s *Handler) webhookPage(ctx context.Context, p organizations.Principal, id, state string) (webhookPage, error) {
 	page := webhookPage{State: state, States: deliveryStates, Most: shownDeliveries,
-		MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+		MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
 	if page.Deliveries, err = s.Deliveries(ctx, p, id, state); err != nil {
 		return page, err
@@ -164,13 +167,13 @@ func (s *Handler) webhookPage(ctx context.Context, p commands.Principal, id, sta
 		return page, HistoryError(err)
 	}
 	page.Dead = len(dead)
-	list, err := s.app.Webhooks(ctx, p)
+	list, err := s.app.ListWebhooks(ctx, p)
 	if err != nil {
 		return page, err
 	}
-	i := slices.IndexFunc(list, func(hook commands.WebhookInfo) bool { return hook.WebhookID == id })
+	i := slices.IndexFunc(list, func(hook webhooks.WebhookInfo) bool { return hook.WebhookID == id })
 	if i < 0 { // removed a moment ago
-		return page, policy.Refuse(commands.CodeNotFound, "", "webhook not found")
+		return page, policy.Refuse(ground.CodeNotFound, "", "webhook not found")
 	}
 	page.WebhookInfo = list[i]
 	return page, nil
@@ -182,18 +185,18 @@ func (w webhookPage) Called() string { return calledWebhook(w.WebhookInfo) }
 // Called is what people call the webhook.
 func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 
-func calledWebhook(w commands.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
+func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
 
 func postSendAgain(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p commands.Principal) error {
+	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p organizations.Principal) error {
 		_, err := s.SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
 		return err
 	})
 }
 
 func postRemoveWebhook(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks", func(ctx context.Context, p commands.Principal) error {
-		if err := p.May(commands.RightManage); err != nil {
+	return s.manage(v, "/webhooks", func(ctx context.Context, p organizations.Principal) error {
+		if err := p.May(organizations.RightManage); err != nil {
 			return err
 		}
 		if v.form.Get("sure") != "yes" {

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/commands"
 )
 
 // Topics of the events by which an EIP-3009 token says what became of an
@@ -181,7 +181,7 @@ func (c *chain) block(ctx context.Context, tag string) (block, error) {
 
 // first is where to begin looking for a payment: some blocks before it was
 // claimed, for before that it had been verified to be unused.
-func (c *chain) first(ctx context.Context, p commands.Payment, head block) (int64, error) {
+func (c *chain) first(ctx context.Context, p payments.Payment, head block) (int64, error) {
 	if p.HeadBlock > 0 {
 		return max(p.HeadBlock-blocksBefore, 0), nil
 	}
@@ -203,26 +203,26 @@ func (c *chain) first(ctx context.Context, p commands.Payment, head block) (int6
 
 // prove looks for what became of a payment. The error is why there is no proof,
 // if there is a reason beside that nothing has happened yet.
-func (c *chain) prove(ctx context.Context, p commands.Payment) (_ commands.Settlement, proven bool, err error) {
+func (c *chain) prove(ctx context.Context, p payments.Payment) (_ payments.Settlement, proven bool, err error) {
 	head, err := c.latest(ctx)
 	if err != nil {
-		return commands.Settlement{}, false, err
+		return payments.Settlement{}, false, err
 	}
 	if c.confirmations > 1 {
 		if head, err = c.at(ctx, max(head.number-c.confirmations+1, 0)); err != nil {
-			return commands.Settlement{}, false, err
+			return payments.Settlement{}, false, err
 		}
 	}
 	from, err := c.first(ctx, p, head)
 	if err != nil {
-		return commands.Settlement{}, false, err
+		return payments.Settlement{}, false, err
 	}
 	over := time.Unix(p.ValidBefore, 0).Add(expiredFor)
 	for ; from <= head.number; from += blocksPerQuery {
 		last := min(from+blocksPerQuery-1, head.number)
 		log, err := c.find(ctx, p, from, last)
 		if err != nil {
-			return commands.Settlement{}, false, err
+			return payments.Settlement{}, false, err
 		}
 		if log != nil {
 			s, err := c.judge(ctx, p, *log)
@@ -233,26 +233,26 @@ func (c *chain) prove(ctx context.Context, p commands.Payment) (_ commands.Settl
 			return c.expired(ctx, p, head, err)
 		}
 	}
-	return commands.Settlement{}, false, nil
+	return payments.Settlement{}, false, nil
 }
 
 // expired proves that a payment for which no event was found before its end can
 // never settle. Nodes may answer before they have indexed their events, so the
 // token itself is asked, too.
-func (c *chain) expired(ctx context.Context, p commands.Payment, head block, err error) (commands.Settlement, bool, error) {
+func (c *chain) expired(ctx context.Context, p payments.Payment, head block, err error) (payments.Settlement, bool, error) {
 	if err != nil {
-		return commands.Settlement{}, false, err
+		return payments.Settlement{}, false, err
 	}
 	var state string
 	payer, nonce := topicOf(p.Payer), strings.ToLower(p.Nonce)
 	call := map[string]any{"to": p.Asset, "data": selectorState + payer[2:] + strings.TrimPrefix(nonce, "0x")}
 	if err := c.ask(ctx, &state, "eth_call", call, quantity(head.number).text()); err != nil {
-		return commands.Settlement{}, false, err
+		return payments.Settlement{}, false, err
 	}
 	if state != (Hash{}).String() {
-		return commands.Settlement{}, false, errors.New("the token says that the authorization is used, and the node does not show where")
+		return payments.Settlement{}, false, errors.New("the token says that the authorization is used, and the node does not show where")
 	}
-	return commands.Settlement{State: commands.Refused, Reason: ReasonExpiredUnused, Evidence: "chain"}, true, nil
+	return payments.Settlement{State: payments.Refused, Reason: ReasonExpiredUnused, Evidence: "chain"}, true, nil
 }
 
 // event is a log of a transaction.
@@ -283,7 +283,7 @@ func (e event) of(asset string, topics ...string) bool {
 }
 
 // find looks through blocks for the event that ended the authorization.
-func (c *chain) find(ctx context.Context, p commands.Payment, from, to int64) (*event, error) {
+func (c *chain) find(ctx context.Context, p payments.Payment, from, to int64) (*event, error) {
 	var found []event
 	filter := map[string]any{
 		"address": p.Asset, "fromBlock": quantity(from).text(), "toBlock": quantity(to).text(),
@@ -304,8 +304,8 @@ func (c *chain) find(ctx context.Context, p commands.Payment, from, to int64) (*
 // judge says whether the transaction that used the authorization paid us: the
 // asset's next event is the transfer. The payer may have signed the same nonce
 // for somebody else.
-func (c *chain) judge(ctx context.Context, p commands.Payment, end event) (commands.Settlement, error) {
-	elsewhere := commands.Settlement{State: commands.Refused, Reason: ReasonUsedElsewhere, Evidence: "chain"}
+func (c *chain) judge(ctx context.Context, p payments.Payment, end event) (payments.Settlement, error) {
+	elsewhere := payments.Settlement{State: payments.Refused, Reason: ReasonUsedElsewhere, Evidence: "chain"}
 	if end.of(p.Asset, topicCanceled) {
 		return elsewhere, nil
 	}
@@ -315,10 +315,10 @@ func (c *chain) judge(ctx context.Context, p commands.Payment, end event) (comma
 		Logs   []event  `json:"logs"`
 	}
 	if err := c.ask(ctx, &receipt, "eth_getTransactionReceipt", end.Transaction); err != nil {
-		return commands.Settlement{}, err
+		return payments.Settlement{}, err
 	}
 	if receipt == nil || receipt.Status != 1 || receipt.Block != end.Block || !goodTransaction(end.Transaction) {
-		return commands.Settlement{}, errors.New("the node contradicts itself about the transaction")
+		return payments.Settlement{}, errors.New("the node contradicts itself about the transaction")
 	}
 	used := false
 	for _, e := range receipt.Logs {
@@ -327,13 +327,13 @@ func (c *chain) judge(ctx context.Context, p commands.Payment, end event) (comma
 			used = e.of(p.Asset, topicUsed, topicOf(p.Payer), p.Nonce)
 		case e.of(p.Asset):
 			if e.of(p.Asset, topicTransfer, topicOf(p.Payer), topicOf(p.PayTo)) && sameAmount(e.Data, p.Amount) {
-				return commands.Settlement{State: commands.Settled, Transaction: end.Transaction, Payer: p.Payer, Evidence: "chain"}, nil
+				return payments.Settlement{State: payments.Settled, Transaction: end.Transaction, Payer: p.Payer, Evidence: "chain"}, nil
 			}
 			return elsewhere, nil
 		}
 	}
 	if !used {
-		return commands.Settlement{}, errors.New("the node contradicts itself about the events of the transaction")
+		return payments.Settlement{}, errors.New("the node contradicts itself about the events of the transaction")
 	}
 	return elsewhere, nil
 }

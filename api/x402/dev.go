@@ -3,7 +3,7 @@ package x402
 import (
 	"context"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // Dev settles in the ledger alone: no money moves. Signatures are verified for
@@ -11,7 +11,7 @@ import (
 type Dev struct{}
 
 // Mode is "dev".
-func (Dev) Mode() string { return commands.ModeDev }
+func (Dev) Mode() string { return payments.ModeDev }
 
 // Configured is true: nobody needs to be asked.
 func (Dev) Configured() bool { return true }
@@ -21,7 +21,7 @@ func (Dev) Head(context.Context) int64 { return 0 }
 
 // Verify refuses what the payer's own key has not signed. There is no chain that
 // could judge a contract's signature.
-func (Dev) Verify(_ context.Context, p commands.Payment) error {
+func (Dev) Verify(_ context.Context, p payments.Payment) error {
 	if !signedByPayer(p) {
 		return refuse(ReasonSignature)
 	}
@@ -29,12 +29,12 @@ func (Dev) Verify(_ context.Context, p commands.Payment) error {
 }
 
 // signedByPayer says whether the payer's own key has signed a payment.
-func signedByPayer(p commands.Payment) bool {
+func signedByPayer(p payments.Payment) bool {
 	payment, err := Read(p.Payload)
 	return err == nil && payment.signedByPayer()
 }
 
 // Settle says that the payment is settled: the record of it is the settlement.
-func (Dev) Settle(_ context.Context, p commands.Payment, _ int) commands.Settlement {
-	return commands.Settlement{State: commands.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}
+func (Dev) Settle(_ context.Context, p payments.Payment, _ int) payments.Settlement {
+	return payments.Settlement{State: payments.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}
 }

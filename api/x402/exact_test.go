@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -254,7 +255,7 @@ func TestExactEIP3009(t *testing.T) {
 }
 
 func reason(err error) string {
-	var refused *commands.PaymentRefused
+	var refused *payments.PaymentRefused
 	if errors.As(err, &refused) {
 		return refused.Reason
 	}
@@ -272,7 +273,7 @@ func TestWhatCommandsKnowsOfAPayment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := commands.Payment{
+	want := payments.Payment{
 		ID: "pay_a4f8178d6d66aa8fb4c02fc8478cda78", Signature: "0x" + hex.EncodeToString(order.Sign()),
 		Network: "eip155:84532", Asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
 		Payer: "0x2595b01b6f646B1d5A5939fE555f7e6AC6D0bfE4", PayTo: x402.DevPayTo, Amount: "10000",

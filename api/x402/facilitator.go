@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/commands"
 )
 
 // FacilitatorConfig is who settles for us.
@@ -85,7 +85,7 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 }
 
 // Mode is "facilitator".
-func (f *Facilitator) Mode() string { return commands.ModeFacilitator }
+func (f *Facilitator) Mode() string { return payments.ModeFacilitator }
 
 // Configured says whether the facilitator has shown that it settles our kind of
 // payment.
@@ -220,7 +220,7 @@ var errBusy = errors.New("too many payments are under way")
 
 // Verify asks the facilitator. Nothing is claimed yet, so who does not get a turn
 // at once is refused.
-func (f *Facilitator) Verify(ctx context.Context, p commands.Payment) error {
+func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	select {
 	case f.slots <- struct{}{}:
 	default:
@@ -255,7 +255,7 @@ func (f *Facilitator) Verify(ctx context.Context, p commands.Payment) error {
 // says that there is no contract at the payer's address that could have. If the chain
 // is not asked or does not answer, the facilitator judges. So it does with signatures
 // of other lengths: they may bring the contract along (ERC-6492).
-func (f *Facilitator) maySign(ctx context.Context, p commands.Payment) error {
+func (f *Facilitator) maySign(ctx context.Context, p payments.Payment) error {
 	payment, err := Read(p.Payload)
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func shorten(text string) string {
 
 // request is the body of /verify and /settle. The terms are the ones the buyer
 // took, also if ours have changed since.
-func (f *Facilitator) request(p commands.Payment) []byte {
+func (f *Facilitator) request(p payments.Payment) []byte {
 	payload := p.Payload
 	if f.minimal {
 		var wire wirePayment
@@ -315,7 +315,7 @@ func (f *Facilitator) request(p commands.Payment) []byte {
 // Settle has the facilitator broadcast the transfer. A call that takes long is
 // overtaken by the chain, if that may be asked, and from the second attempt on
 // the chain is asked first: then the transfer may have happened already.
-func (f *Facilitator) Settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+func (f *Facilitator) Settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	if attempt > 1 && f.chain != nil {
 		if s, proven := f.prove(ctx, p); proven {
 			return s
@@ -324,7 +324,7 @@ func (f *Facilitator) Settle(ctx context.Context, p commands.Payment, attempt in
 	// Both goroutines end with this call: the context does, and the channels have room.
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	answered, proven := make(chan commands.Settlement, 1), make(chan commands.Settlement, 1)
+	answered, proven := make(chan payments.Settlement, 1), make(chan payments.Settlement, 1)
 	go func() { answered <- f.settle(ctx, p, attempt) }()
 	if f.chain != nil {
 		go f.watch(ctx, p, proven)
@@ -338,7 +338,7 @@ func (f *Facilitator) Settle(ctx context.Context, p commands.Payment, attempt in
 }
 
 // watch looks for the transfer on the chain until it is proven or ctx ends.
-func (f *Facilitator) watch(ctx context.Context, p commands.Payment, proven chan<- commands.Settlement) {
+func (f *Facilitator) watch(ctx context.Context, p payments.Payment, proven chan<- payments.Settlement) {
 	wait := f.chainAfter
 	for {
 		select {
@@ -354,7 +354,7 @@ func (f *Facilitator) watch(ctx context.Context, p commands.Payment, proven chan
 	}
 }
 
-func (f *Facilitator) prove(ctx context.Context, p commands.Payment) (commands.Settlement, bool) {
+func (f *Facilitator) prove(ctx context.Context, p payments.Payment) (payments.Settlement, bool) {
 	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
 	defer cancel()
 	s, proven, err := f.chain.prove(ctx, p)
@@ -365,7 +365,7 @@ func (f *Facilitator) prove(ctx context.Context, p commands.Payment) (commands.S
 }
 
 // settle asks the facilitator once. The claim is made, so it waits for its turn.
-func (f *Facilitator) settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	select {
 	case f.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -383,7 +383,7 @@ func (f *Facilitator) settle(ctx context.Context, p commands.Payment, attempt in
 		return unknown(ReasonSettleError)
 	}
 	s := outcome(said, read, p, attempt)
-	if s.State != commands.Settled {
+	if s.State != payments.Settled {
 		f.log.Warn("the facilitator did not settle a payment", append(explained(read), "payment", p.ID, "attempt", attempt,
 			"status", said.status, "state", string(s.State), "reason", s.Reason)...)
 	}
@@ -418,15 +418,15 @@ func (f *Facilitator) ContractSigned(ctx context.Context, address string, digest
 	return err == nil && signed
 }
 
-func unknown(reason string) commands.Settlement {
-	return commands.Settlement{State: commands.Unknown, Reason: reason}
+func unknown(reason string) payments.Settlement {
+	return payments.Settlement{State: payments.Unknown, Reason: reason}
 }
 
 // outcome is what an answer to /settle proves. Only two things are proof: that it
 // succeeded, with a transaction, and names no other network or payer; and on the first
 // attempt a reason for which nothing can have been broadcast. A transaction that an
 // unclear answer names is kept: with it a person finds out what happened.
-func outcome(said answer, read map[string]jsontext.Value, p commands.Payment, attempt int) commands.Settlement {
+func outcome(said answer, read map[string]jsontext.Value, p payments.Payment, attempt int) payments.Settlement {
 	reason, transaction := passOn(textOf(read["errorReason"]), ReasonSettleError), textOf(read["transaction"])
 	open := unknown(reason)
 	if goodTransaction(transaction) {
@@ -435,11 +435,11 @@ func outcome(said answer, read map[string]jsontext.Value, p commands.Payment, at
 	switch success, clear := flagOf(read["success"]); {
 	case clear && success:
 		if said.ok() && isNetwork(read["network"], p.Network) && isPayer(read["payer"], p.Payer) && open.Transaction != "" {
-			return commands.Settlement{State: commands.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "facilitator"}
+			return payments.Settlement{State: payments.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "facilitator"}
 		}
 		open.Reason = ReasonSettleError
 	case clear && attempt == 1 && said.refuses() && transaction == "" && beforeBroadcast(textOf(read["errorReason"])):
-		return commands.Settlement{State: commands.Refused, Reason: reason}
+		return payments.Settlement{State: payments.Refused, Reason: reason}
 	}
 	return open
 }

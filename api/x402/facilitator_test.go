@@ -15,12 +15,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 )
 
 // market is a facilitator of ours between a buyer, a server and a chain that are
@@ -85,7 +86,7 @@ func openMarket(t *testing.T, asks bool, change func(*x402.FacilitatorConfig)) *
 }
 
 // payment is a good one, claimed now.
-func (m *market) payment(nonce string) (commands.Payment, x402test.Order) {
+func (m *market) payment(nonce string) (payments.Payment, x402test.Order) {
 	m.t.Helper()
 	order := x402test.NewWallet("payer").Order(challenge(m.t, x402.Settings{Dev: true}, 1), nonce, now)
 	payment, err := x402.Decode(order.Header())
@@ -97,12 +98,12 @@ func (m *market) payment(nonce string) (commands.Payment, x402test.Order) {
 }
 
 // wants compares an outcome with what is wanted: state, and reason or evidence.
-func (m *market) wants(s commands.Settlement, state commands.SettlementState, why string, transfers int) {
+func (m *market) wants(s payments.Settlement, state payments.SettlementState, why string, transfers int) {
 	m.t.Helper()
-	if s.State != state || s.State == commands.Settled && s.Evidence != why || s.State != commands.Settled && s.Reason != why {
+	if s.State != state || s.State == payments.Settled && s.Evidence != why || s.State != payments.Settled && s.Reason != why {
 		m.t.Errorf("ended as %+v, want %s, %s", s, state, why)
 	}
-	if s.Transaction == "" && state == commands.Settled {
+	if s.Transaction == "" && state == payments.Settled {
 		m.t.Errorf("%s with transaction %q", s.State, s.Transaction)
 	}
 	if got := m.chain.Transfers(); got != transfers {
@@ -116,8 +117,8 @@ func TestSettledIsATransferOnTheChain(t *testing.T) {
 	if err := m.facilitator.Verify(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	m.wants(m.facilitator.Settle(t.Context(), p, 1), commands.Settled, "facilitator", 1)
-	m.wants(m.facilitator.Settle(t.Context(), p, 2), commands.Unknown, "invalid_exact_evm_nonce_already_used", 1)
+	m.wants(m.facilitator.Settle(t.Context(), p, 1), payments.Settled, "facilitator", 1)
+	m.wants(m.facilitator.Settle(t.Context(), p, 2), payments.Unknown, "invalid_exact_evm_nonce_already_used", 1)
 }
 
 // Whatever is not proof leaves a payment unknown, and never refused.
@@ -141,7 +142,7 @@ func TestLostAndPendingAnswersAreUnknown(t *testing.T) {
 			m := newMarket(t, nil)
 			m.server.Next("settle", tc.fault)
 			p, _ := m.payment("one")
-			m.wants(m.facilitator.Settle(t.Context(), p, 1), commands.Unknown, tc.reason, tc.transfers)
+			m.wants(m.facilitator.Settle(t.Context(), p, 1), payments.Unknown, tc.reason, tc.transfers)
 		})
 	}
 }
@@ -150,26 +151,26 @@ func TestARefusalIsProofOnlyBeforeABroadcast(t *testing.T) {
 	for _, tc := range []struct {
 		reason          string
 		status, attempt int
-		state           commands.SettlementState
+		state           payments.SettlementState
 		said            string
 	}{
-		{"insufficient_funds", 200, 1, commands.Refused, "insufficient_funds"},
-		{"insufficient_funds", 400, 1, commands.Refused, "insufficient_funds"},
-		{"invalid_exact_evm_insufficient_balance", 402, 1, commands.Refused, "invalid_exact_evm_insufficient_balance"},
-		{"invalid_network", 412, 1, commands.Refused, "invalid_network"},
-		{"unsupported_scheme", 200, 1, commands.Refused, "unsupported_scheme"},
-		{"invalid Something with <b>", 200, 1, commands.Unknown, x402.ReasonSettleError},
-		{"insufficient_funds", 500, 1, commands.Unknown, "insufficient_funds"},
-		{"insufficient_funds", 200, 2, commands.Unknown, "insufficient_funds"},
-		{"invalid_exact_evm_nonce_already_used", 200, 1, commands.Unknown, "invalid_exact_evm_nonce_already_used"},
-		{"invalid_exact_evm_transaction_failed", 200, 1, commands.Unknown, "invalid_exact_evm_transaction_failed"},
-		{"invalid_exact_evm_transaction_simulation_failed", 200, 1, commands.Unknown, "invalid_exact_evm_transaction_simulation_failed"},
-		{"invalid_exact_evm_transfer_event_mismatch", 200, 1, commands.Unknown, "invalid_exact_evm_transfer_event_mismatch"},
-		{"invalid_transaction_state", 200, 1, commands.Unknown, "invalid_transaction_state"},
-		{"settlement_pending", 200, 1, commands.Unknown, x402.ReasonPending},
-		{"unexpected_settle_error", 200, 1, commands.Unknown, x402.ReasonSettleError},
-		{"", 200, 1, commands.Unknown, x402.ReasonSettleError},
-		{"<script>", 200, 1, commands.Unknown, x402.ReasonSettleError},
+		{"insufficient_funds", 200, 1, payments.Refused, "insufficient_funds"},
+		{"insufficient_funds", 400, 1, payments.Refused, "insufficient_funds"},
+		{"invalid_exact_evm_insufficient_balance", 402, 1, payments.Refused, "invalid_exact_evm_insufficient_balance"},
+		{"invalid_network", 412, 1, payments.Refused, "invalid_network"},
+		{"unsupported_scheme", 200, 1, payments.Refused, "unsupported_scheme"},
+		{"invalid Something with <b>", 200, 1, payments.Unknown, x402.ReasonSettleError},
+		{"insufficient_funds", 500, 1, payments.Unknown, "insufficient_funds"},
+		{"insufficient_funds", 200, 2, payments.Unknown, "insufficient_funds"},
+		{"invalid_exact_evm_nonce_already_used", 200, 1, payments.Unknown, "invalid_exact_evm_nonce_already_used"},
+		{"invalid_exact_evm_transaction_failed", 200, 1, payments.Unknown, "invalid_exact_evm_transaction_failed"},
+		{"invalid_exact_evm_transaction_simulation_failed", 200, 1, payments.Unknown, "invalid_exact_evm_transaction_simulation_failed"},
+		{"invalid_exact_evm_transfer_event_mismatch", 200, 1, payments.Unknown, "invalid_exact_evm_transfer_event_mismatch"},
+		{"invalid_transaction_state", 200, 1, payments.Unknown, "invalid_transaction_state"},
+		{"settlement_pending", 200, 1, payments.Unknown, x402.ReasonPending},
+		{"unexpected_settle_error", 200, 1, payments.Unknown, x402.ReasonSettleError},
+		{"", 200, 1, payments.Unknown, x402.ReasonSettleError},
+		{"<script>", 200, 1, payments.Unknown, x402.ReasonSettleError},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			m := newMarket(t, nil)
@@ -213,7 +214,7 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.answer) })
 			p, _ := m.payment("one")
-			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown || s.Transaction != c.transaction {
+			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Unknown || s.Transaction != c.transaction {
 				t.Errorf("ended as %+v", s)
 			}
 		})
@@ -224,7 +225,7 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 			_, _ = io.WriteString(w, `{"success":true,"isValid":true,"transaction":"0xabc","network":"eip155:84532"}`)
 		})
 		p, _ := m.payment("one")
-		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown {
+		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Unknown {
 			t.Errorf("success with status %d ended as %+v", status, s)
 		}
 		if err := m.facilitator.Verify(t.Context(), p); err == nil {
@@ -257,7 +258,7 @@ func TestASettledAnswerIsReadTolerantly(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			})
 			p, _ := m.payment("one")
-			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Payer != p.Payer || s.Transaction != "0xabc" {
+			if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Settled || s.Payer != p.Payer || s.Transaction != "0xabc" {
 				t.Errorf("ended as %+v", s)
 			}
 		})
@@ -282,7 +283,7 @@ func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	if err := m.facilitator.Verify(t.Context(), p); err == nil || reason(err) != err.Error() {
 		t.Errorf("verify says %v", err)
 	}
-	if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Extensions != said {
+	if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Settled || s.Extensions != said {
 		t.Errorf("settle ends as %+v", s)
 	}
 	log := m.log.String()
@@ -296,7 +297,7 @@ func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	}
 	for _, bad := range []string{"not base64", base64.StdEncoding.EncodeToString([]byte("no JSON")), strings.Repeat("e30=", 300)} {
 		said = bad
-		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Settled || s.Extensions != "" {
+		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Settled || s.Extensions != "" {
 			t.Errorf("%.20s is passed on: %+v", bad, s)
 		}
 	}
@@ -373,7 +374,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		if err := m.facilitator.Verify(t.Context(), p); err == nil || reason(err) != err.Error() {
 			t.Errorf("%d: verify says %v", status, err)
 		}
-		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown {
+		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != payments.Unknown {
 			t.Errorf("%d: settle ends as %+v", status, s)
 		}
 	}
@@ -408,7 +409,7 @@ func TestVerifySaysNoOrCannotBeAsked(t *testing.T) {
 			m.server.Next("verify", tc.fault)
 			p, _ := m.payment("one")
 			err := m.facilitator.Verify(t.Context(), p)
-			var refused *commands.PaymentRefused
+			var refused *payments.PaymentRefused
 			if got := errors.As(err, &refused); err == nil || got != (tc.reason != "") || got && refused.Reason != tc.reason {
 				t.Errorf("said %v, want %q", err, tc.reason)
 			}
@@ -458,7 +459,7 @@ func TestWhatIsSent(t *testing.T) {
 		m := newMarket(t, func(c *x402.FacilitatorConfig) { c.Minimal, c.Bearer = minimal, "a secret" })
 		m.server.Require("a secret")
 		p, order := m.payment("one")
-		m.wants(m.facilitator.Settle(t.Context(), p, 1), commands.Settled, "facilitator", 1)
+		m.wants(m.facilitator.Settle(t.Context(), p, 1), payments.Settled, "facilitator", 1)
 		var sent struct {
 			Version      int                       `json:"x402Version"`
 			Payload      map[string]jsontext.Value `json:"paymentPayload"`
@@ -599,7 +600,7 @@ func TestVerifyAndSettleWaitNoLongerThanTheyMay(t *testing.T) {
 			t.Errorf("verify gave up after %v with %v", time.Since(begin), err)
 		}
 		begin = time.Now()
-		if s := f.Settle(t.Context(), payment.Payment, 1); s.State != commands.Unknown || time.Since(begin) != 30*time.Second {
+		if s := f.Settle(t.Context(), payment.Payment, 1); s.State != payments.Unknown || time.Since(begin) != 30*time.Second {
 			t.Errorf("settle gave up after %v with %+v", time.Since(begin), s)
 		}
 	})
@@ -613,7 +614,7 @@ func TestDevVerifiesForRealAndMovesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	s := dev.Settle(t.Context(), p, 1)
-	if want := (commands.Settlement{State: commands.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}); s != want {
+	if want := (payments.Settlement{State: payments.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}); s != want {
 		t.Errorf("settled as %+v", s)
 	}
 	for name, falsify := range map[string]func(*x402test.Order){

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
@@ -19,7 +20,7 @@ import (
 
 // Payment is a payment as it was sent: well-formed, not yet verified.
 type Payment struct {
-	commands.Payment
+	payments.Payment
 	accepted      Requirements
 	resource      string // empty: not sent
 	authorization Authorization
@@ -54,7 +55,7 @@ type wireExact struct {
 	} `json:"authorization"`
 }
 
-func refuse(reason string) error { return &commands.PaymentRefused{Reason: reason} }
+func refuse(reason string) error { return &payments.PaymentRefused{Reason: reason} }
 
 // Decode reads the header PAYMENT-SIGNATURE. The error is a
 // *commands.PaymentRefused, or a *policy.Error for a malformed payment identifier.

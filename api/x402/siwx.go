@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -48,8 +50,8 @@ const signInLives = 5 * time.Minute // as the extension's specification says
 
 // NewSignIn is a challenge for a resource; nonce must follow from what only we know.
 func NewSignIn(uri, domain, statement, nonce string, issuedAt time.Time) SignIn {
-	return SignIn{Domain: domain, URI: uri, Version: "1", Nonce: nonce, IssuedAt: commands.Stamp(issuedAt),
-		ExpirationTime: commands.Stamp(issuedAt.Add(signInLives)), Statement: statement}
+	return SignIn{Domain: domain, URI: uri, Version: "1", Nonce: nonce, IssuedAt: ground.Stamp(issuedAt),
+		ExpirationTime: ground.Stamp(issuedAt.Add(signInLives)), Statement: statement}
 }
 
 // signInSchema is the schema of the proof.
@@ -104,7 +106,7 @@ type contractSigner interface {
 
 // By says whether an address has signed: its own key, or, where the settler asks a
 // chain, the contract there (ERC-1271).
-func (p SignInProof) By(ctx context.Context, address string, settler commands.Settler) bool {
+func (p SignInProof) By(ctx context.Context, address string, settler payments.Settler) bool {
 	signature, err := hex.DecodeString(strings.TrimPrefix(p.Signature, "0x"))
 	claimed, ok := parseAddress(p.Address)
 	if err != nil || !ok || !strings.EqualFold(claimed.String(), address) {

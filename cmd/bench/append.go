@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 )
 
 // appendCmd compares the ledger with what the same PostgreSQL does for rows that
@@ -143,7 +144,7 @@ func check(ctx context.Context, s *scratch) error {
 	}
 	defer l.Close()
 	began := time.Now()
-	report, err := l.VerifyDatabase(ctx, nil)
+	report, err := audit.Ledger(ctx, l, nil)
 	if err != nil {
 		return err
 	}

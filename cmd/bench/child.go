@@ -12,12 +12,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 )
 
 // run is one child process: what it said, and what it used.
@@ -108,12 +113,12 @@ func peakMB() (mb int64) {
 
 // Run verifies.
 func (c *auditChild) Run(ctx context.Context) error {
-	a := ledger.Audit{ChainOnly: !c.Signatures}
+	a := audit.Options{ChainOnly: !c.Signatures}
 	if c.Signatures {
 		a.KEK = make([]byte, 32)
 	}
 	return c.during(ctx, func() (int64, error) {
-		report, err := ledger.AuditDatabase(ctx, c.Database, a)
+		report, err := audit.Database(ctx, c.Database, a)
 		if err == nil && len(report.Faults) > 0 {
 			err = report.Faults[0]
 		}
@@ -180,7 +185,7 @@ func (c *exportChild) Run(ctx context.Context) error {
 			return 0, err
 		}
 		defer os.RemoveAll(folder)
-		manifest, err := app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
+		manifest, err := app.ExportHistory(ctx, evidence.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
 		if err != nil {
 			return 0, err
 		}
@@ -259,8 +264,8 @@ func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"}
-	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err == nil {
+	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"})
+	if app.Vault, err = vault.Open(ctx, l, make([]byte, 32)); err == nil {
 		app.Signer, err = seal.NewSigner(make([]byte, 32))
 	}
 	return app, l.Close, err

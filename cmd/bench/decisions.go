@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
+
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -120,7 +121,7 @@ func startOrganization(ctx context.Context) (*benchService, string, error) {
 
 // organization makes one with a policy in force and returns a token.
 func (b *benchService) organization(ctx context.Context) (string, error) {
-	o, err := b.app.CreateOrganization(ctx, "operator", "Bench", commands.PlanTeam, "bench@example.com")
+	o, err := b.app.CreateOrganization(ctx, "operator", "Bench", organizations.PlanTeam, "bench@example.com")
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +133,7 @@ func (b *benchService) organization(ctx context.Context) (string, error) {
 	if _, err := b.app.DraftAndActivate(ctx, operator, []byte(policy), "bench"); err != nil {
 		return "", err
 	}
-	issued, err := b.app.IssueToken(ctx, operator, commands.TokenOrder{})
+	issued, err := b.app.IssueToken(ctx, operator, organizations.TokenOrder{})
 	return issued.Token, err
 }
 

@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/commands/evidence"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/assurance"
@@ -156,7 +157,7 @@ func (c *exportCmd) verified(ctx context.Context, service *decidedService, org s
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if _, err := service.app.ExportHistory(ctx, commands.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
+	if _, err := service.app.ExportHistory(ctx, evidence.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
 		return err
 	}
 	r, err := onCores(ctx, service.scratch, 1, "check-export", folder)

@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/services"
+	"github.com/countersign/countersign/ledger/vault"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -61,7 +63,7 @@ func (c *packingCmd) Run(ctx context.Context) error {
 // each service, decisions.
 func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 	calls := 0
-	var caller commands.Caller
+	var caller accounts.Caller
 	call := func(s policy.Service, body []byte) error {
 		if calls++; calls%20 == 1 {
 			issued, err := service.app.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls), "")
@@ -72,7 +74,7 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 				return err
 			}
 		}
-		_, err := service.app.RunService(ctx, commands.Call{Service: s, Caller: caller, Body: body})
+		_, err := service.app.RunService(ctx, services.Call{Service: s, Caller: caller, Body: body})
 		return err
 	}
 	services := map[string]policy.Service{}
@@ -136,7 +138,7 @@ func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, er
 }
 
 // openingsText is what a box holds.
-func openingsText(openings []ledger.Opening) ([]byte, error) {
+func openingsText(openings []vault.Opening) ([]byte, error) {
 	type opening struct {
 		Pointer string         `json:"pointer"`
 		Salt    []byte         `json:"salt"`

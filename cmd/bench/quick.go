@@ -11,10 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -106,11 +110,11 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	if err != nil {
 		return nil, err
 	}
-	app := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost"}
+	app := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost"})
 	if err := l.Activate(ctx, signer, app.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	if app.Vault, err = l.OpenVault(ctx, make([]byte, 32)); err != nil {
+	if app.Vault, err = vault.Open(ctx, l, make([]byte, 32)); err != nil {
 		return nil, err
 	}
 	p, err := projections.Start(ctx, l, log)
@@ -141,7 +145,7 @@ func (b *benchService) quickKeys(ctx context.Context, callers int, during time.D
 	run := time.Now().UnixNano()
 	keys := make([][]string, callers)
 	for caller := range keys {
-		for n := range int(during.Seconds()+1)*10_000/callers/commands.FreeCallsPerMonth + 1 {
+		for n := range int(during.Seconds()+1)*10_000/callers/accounts.FreeCallsPerMonth + 1 {
 			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("bench-%d-%d-%d@example.com", run, caller, n), "")
 			if err != nil {
 				return nil, err
@@ -164,7 +168,7 @@ func (b *benchService) quick(keys [][]string, during time.Duration) (sample, err
 		clients[i] = c
 	}
 	return load(len(keys), during, func(caller, n int) error {
-		key := keys[caller][min(n/commands.FreeCallsPerMonth, len(keys[caller])-1)]
+		key := keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)]
 		status, answer, err := clients[caller].post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(quickBody))
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)

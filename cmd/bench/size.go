@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/countersign/countersign/commands/accounts"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/jackc/pgx/v5"
 )
 
 // sizeCmd measures what calls take up in the ledger: their rows by type, and what the
@@ -121,7 +121,7 @@ func printTypes(ctx context.Context, owner *pgx.Conn, behind int64) error {
 func (b *benchService) calls(ctx context.Context, path string, calls int) error {
 	var token string
 	for n := range calls {
-		if n%commands.FreeCallsPerMonth == 0 {
+		if n%accounts.FreeCallsPerMonth == 0 {
 			if path == "" && token == "" {
 				var err error
 				if token, err = b.organization(ctx); err != nil {

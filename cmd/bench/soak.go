@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/countersign/countersign/commands/accounts"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/jackc/pgx/v5"
 )
 
 // soakCmd calls the quick gate for long at half of what saturates it, and looks at
@@ -129,7 +129,7 @@ func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan ti
 	defer c.close()
 	headers, n := "", 0
 	for at := range due {
-		if n%commands.FreeCallsPerMonth == 0 {
+		if n%accounts.FreeCallsPerMonth == 0 {
 			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n), "")
 			if err != nil {
 				return err

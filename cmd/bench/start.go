@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +29,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
@@ -156,11 +159,11 @@ func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler
 	if err != nil {
 		return nil, err
 	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"}
+	a := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"})
 	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	if a.Vault, err = l.OpenVault(ctx, kek); err != nil {
+	if a.Vault, err = vault.Open(ctx, l, kek); err != nil {
 		return nil, err
 	}
 	token, err := (&benchService{app: a}).organization(ctx)

@@ -13,11 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )
@@ -104,7 +107,7 @@ func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
 	if err != nil {
 		return err
 	}
-	covered := l.Home(ledger.ServiceTenant).Covered(ctx, head)
+	covered := keeper.Covered(ctx, l.Home(ledger.ServiceTenant), head)
 	end()
 	if covered == nil {
 		return errors.New("no checkpoint covers the events")
@@ -183,7 +186,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return sample{}, nil, err
 	}
-	if head, err := l.Partitions()[0].Head(ctx); err != nil || l.Partitions()[0].Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
+	if head, err := l.Partitions()[0].Head(ctx); err != nil || keeper.Covered(ctx, l.Partitions()[0], head) == nil { // what was appended without them is no cost of theirs
 		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
@@ -205,7 +208,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			for n := 0; ends.Err() == nil; n++ {
 				position, err := appended(-1-watcher, n)
 				began := time.Now()
-				if err == nil && l.Home(ledger.ServiceTenant).Covered(ends, position) != nil {
+				if err == nil && keeper.Covered(ends, l.Home(ledger.ServiceTenant), position) != nil {
 					mu.Lock()
 					lags = append(lags, time.Since(began))
 					mu.Unlock()
@@ -331,8 +334,8 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	if err != nil {
 		return err
 	}
-	app := &commands.App{Ledger: l, Clock: time.Now}
-	return l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
+	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now})
+	return keeper.Start(ctx, l, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 
 func benchEvent(stream string) ledger.Draft {

@@ -16,11 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/commands/accounts"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/largebody"
-	"github.com/countersign/countersign/commands"
 )
 
 // What a body may cost, in processor time for each MB of it.
@@ -234,7 +235,7 @@ func withoutReferences(value any, schemas map[string]any) any {
 
 // send posts a body and says what it cost the process.
 func (w *worstRun) send(ctx context.Context, o described, body []byte) (status int, cost time.Duration, err error) {
-	if w.key == "" || w.calls >= commands.FreeCallsPerMonth {
+	if w.key == "" || w.calls >= accounts.FreeCallsPerMonth {
 		issued, err := w.service.app.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
 		if err != nil {
 			return 0, 0, err

@@ -66,7 +66,7 @@ func main() {
 
 // run is main without the process around it.
 func run(args []string, stdout, stderr io.Writer) int {
-	o := &gate.Output{Stdout: stdout, Stderr: stderr, Account: ownAccount, Ask: askOnTerminal}
+	o := &gate.Output{Output: &screen.Output{Stdout: stdout, Stderr: stderr}, Account: ownAccount, Ask: askOnTerminal}
 	if hook, ok := gate.PlainHook(args); ok {
 		return ended(stderr, hook.Run(context.Background(), o))
 	}
@@ -104,7 +104,7 @@ func ended(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, gate.ErrNo):
+	case errors.Is(err, screen.ErrNo):
 		return 1
 	}
 	fmt.Fprintf(stderr, "countersign: %v\n", err)

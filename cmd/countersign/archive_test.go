@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -49,7 +50,7 @@ func TestArchiveByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	err = l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: heads, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
+	err = keeper.Start(t.Context(), l, keeper.Options{Signer: heads, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
 		func() string { n++; return fmt.Sprint("evt_head", n) })
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestArchiveByCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Partition(0).Covered(t.Context(), total)
+	keeper.Covered(t.Context(), l.Partition(0), total)
 
 	if text := asOwner.run(0, "archive", "move", "--older-than", "400d"); !strings.Contains(text, "moved 0 events") {
 		t.Errorf("young events: %s", text)

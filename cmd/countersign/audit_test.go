@@ -65,7 +65,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	}
 	keys := func(name string) string {
 		t.Helper()
-		text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+		text, err := fetched(s.base + "/.well-known/jwks.json")
 		path := filepath.Join(files, name)
 		if err == nil {
 			err = os.WriteFile(path, text, 0o600)
@@ -85,7 +85,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	a.run(0, "check it: countersign verify", "export", "--org", org, "--out", first)
 	bare.run(0, "VALID", "verify", first, "--keys", before)
 	size := func() string {
-		text, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+		text, err := fetched(s.base + "/api/ledger/checkpoint")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 
 	a.run(2, "say who is to be erased", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
-	a.run(0, "NOT erased: letters that were written before, in "+filepath.Join(dir, lettersFile), "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(0, "NOT erased: letters that were written before, in "+filepath.Join(dir, "letters.txt"), "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 	a.run(2, "nothing is sealed for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 
 	a.run(0, "as the events say", "replay", "diff")
@@ -194,7 +194,7 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	a.run(0, "is retired", "signer", "rotate", "--next-signing-key", next, "--compromised-from", strconv.FormatInt(from, 10))
 	fresh, _ := decide("fresh")
 
-	text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+	text, err := fetched(s.base + "/.well-known/jwks.json")
 	keys := filepath.Join(files, "jwks.json")
 	if err := errors.Join(err, os.WriteFile(keys, text, 0o600)); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"filippo.io/age"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -139,13 +140,17 @@ func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	o := newOperator(t)
 	folder := filepath.Join(t.TempDir(), "new", "backup")
 	secret := []string{"--passphrase", "correct horse battery staple"}
-	half := &backupCmd{Out: folder}
-	end, err := half.claim()
+	const halfKeys = "keys.age"
+	half, keys := folder+".part", folder+".keys.age"
+	if err := os.Mkdir(filepath.Dir(folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	end, err := files.Claim(half + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
-		path = filepath.Join(half.half(), path)
+		path = filepath.Join(half, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("half"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -159,24 +164,24 @@ func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	}
 	refused("another backup is writing " + folder)
 	for _, path := range []string{"tables/events.copy.gz", halfKeys} {
-		if _, err := os.Stat(filepath.Join(half.half(), path)); err != nil {
+		if _, err := os.Stat(filepath.Join(half, path)); err != nil {
 			t.Errorf("the refused backup touched the other's: %v", err)
 		}
 	}
 	end() // as a killed process lets go
-	foreign := filepath.Join(half.half(), "letter.txt")
+	foreign := filepath.Join(half, "letter.txt")
 	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(half.half() + " is in the way: remove it")
+	refused(half + " is in the way: remove it")
 	if err := os.Remove(foreign); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(half.keysPath(), nil, 0o600); err != nil {
+	if err := os.WriteFile(keys, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(half.keysPath() + " exists")
-	if err := os.Remove(half.keysPath()); err != nil {
+	refused(keys + " exists")
+	if err := os.Remove(keys); err != nil {
 		t.Fatal(err)
 	}
 	o.run(0, append([]string{"backup", folder}, secret...)...)

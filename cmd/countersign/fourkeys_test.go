@@ -43,7 +43,6 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 		"SUPPORT_CLIENTS":                                      {"SUPPORT_CLIENTS=ada"},
 		"WEBHOOK_NETWORKS":                                     {"WEBHOOK_NETWORKS=here"},
 		"needs X402_FACILITATOR_URL":                           {"X402_MODE=facilitator", "X402_NETWORK=eip155:8453", "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7"},
-		"FANOUT_URL":                                           {"FANOUT_URL=kafka://"},
 		"SMTP_URL":                                             {"SMTP_URL=mail"},
 		"STRIPE_WEBHOOK_SECRET":                                {"STRIPE_SECRET_KEY=sk_test_x"},
 		"MCP_ALLOWED_ORIGINS":                                  {"MCP_ALLOWED_ORIGINS=*"},

@@ -24,8 +24,3 @@ var (
 	ownAccount    = guard.OwnAccount
 	askOnTerminal = gate.AskOnTerminal
 )
-
-// gate is where the commands of the gate put their results.
-func (o *output) gate() *gate.Output {
-	return &gate.Output{Stdout: o.stdout, Stderr: o.stderr, JSON: o.json, Look: o.look(), Account: ownAccount, Ask: askOnTerminal}
-}

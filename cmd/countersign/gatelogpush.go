@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
@@ -30,7 +32,7 @@ type gateLogPushCmd struct {
 }
 
 // Run sends everything from the last line the ledger has of this machine.
-func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
+func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	log := ownAccount().Log()
 	lines, err := log.Unsent()
 	if err != nil {
@@ -51,17 +53,17 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return o.result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
+	return o.Result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
 }
 
 // machineKey signs this machine's reports. It lies beside the log, for its owner alone.
 func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
-	d := data{Data: string(log), begins: true}
-	text, err := d.developmentKey(guard.KeyName)
+	d := setting.Ledger{Data: string(log), Begins: true}
+	text, err := d.DevelopmentKey(guard.KeyName)
 	if err != nil {
 		return nil, err
 	}
-	seed, err := parseSeed(text)
+	seed, err := setting.ParseSeed(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.Data, guard.KeyName), err)
 	}

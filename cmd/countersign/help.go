@@ -84,13 +84,13 @@ type completionCmd struct {
 }
 
 // Run prints the script, or where to put it.
-func (c *completionCmd) Run(o *output, ctx *kong.Context) error {
+func (c *completionCmd) Run(o *screen.Output, ctx *kong.Context) error {
 	if c.Shell == "" {
-		_, err := io.WriteString(o.stdout, completionHelp)
+		_, err := io.WriteString(o.Stdout, completionHelp)
 		return err
 	}
 	if len(c.Words) == 0 {
-		_, err := io.WriteString(o.stdout, completionScripts[c.Shell])
+		_, err := io.WriteString(o.Stdout, completionScripts[c.Shell])
 		return err
 	}
 	words := c.Words[min(2, len(c.Words)):] // "--" and the program's own name
@@ -101,7 +101,7 @@ func (c *completionCmd) Run(o *output, ctx *kong.Context) error {
 		*last = ""
 	}
 	for _, word := range completions(ctx.Model.Node, words) {
-		if _, err := fmt.Fprintln(o.stdout, word); err != nil {
+		if _, err := fmt.Fprintln(o.Stdout, word); err != nil {
 			return err
 		}
 	}

@@ -18,8 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/store"
+
 	"github.com/countersign/countersign/api/catalog"
-	"github.com/countersign/countersign/commands"
 )
 
 // audited is a service that an auditor reviews with the kit that is sold, the kit
@@ -54,7 +55,7 @@ func unpackKit(t *testing.T, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit := slices.IndexFunc(list, func(p commands.Product) bool { return p.Slug == "verification-kit" })
+	kit := slices.IndexFunc(list, func(p store.Product) bool { return p.Slug == "verification-kit" })
 	archive, err := zip.NewReader(bytes.NewReader(list[kit].Content), int64(len(list[kit].Content)))
 	if err != nil {
 		t.Fatal(err)

@@ -42,46 +42,51 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/countersign/countersign/cmd/countersign/manage"
+	"github.com/countersign/countersign/cmd/countersign/operate"
+	"github.com/countersign/countersign/cmd/countersign/proof"
+	"github.com/countersign/countersign/cmd/countersign/serve"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // cli is every flag, environment name and help text of the program.
 type cli struct {
 	global
 
-	Serve        serveCmd        `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
-	Demo         demoCmd         `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
-	Gate         gateCmd         `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
-	Rules        gate.Rules      `cmd:"" help:"The rules behind the verdicts: list, show."`
-	Verify       verifyCmd       `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
-	Key          keyCmd          `cmd:"" help:"API keys."`
-	Org          orgCmd          `cmd:"" help:"Organizations, their members and tokens."`
-	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
-	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
-	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
-	Export       exportCmd       `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
-	Pin          pinCmd          `cmd:"" help:"Keep the newest checkpoint you have seen of a ledger, and refuse one that does not continue it. Exit 1: history was taken back, or is another."`
-	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
-	Erase        eraseCmd        `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
-	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
-	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
-	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
-	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
-	Backup       backupCmd       `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
-	Restore      restoreCmd      `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
-	Archive      archiveCmd      `cmd:"" help:"Move the payloads of old events out of the database into a folder or bucket, signed; check them; bring them back."`
-	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
-	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
-	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
-	Tail         tailCmd         `cmd:"" help:"Print events as they come."`
-	Top          topCmd          `cmd:"" help:"What the ledger does now: calls, verdicts, lag, head."`
-	Completion   completionCmd   `cmd:"" help:"Print a script that completes commands and flags in a shell."`
-	VersionCmd   versionCmd      `cmd:"" name:"version" help:"Print the version and the revision."`
+	Serve        serve.Command       `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
+	Demo         serve.Demo          `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
+	Gate         gateCmd             `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+	Rules        gate.Rules          `cmd:"" help:"The rules behind the verdicts: list, show."`
+	Verify       proof.Verify        `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
+	Key          manage.Key          `cmd:"" help:"API keys."`
+	Org          manage.Org          `cmd:"" help:"Organizations, their members and tokens."`
+	Policy       manage.Policy       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
+	Webhooks     manage.Webhooks     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
+	Check        proof.Check         `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Export       proof.Export        `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
+	Pin          proof.Pin           `cmd:"" help:"Keep the newest checkpoint you have seen of a ledger, and refuse one that does not continue it. Exit 1: history was taken back, or is another."`
+	Signer       operate.Signer      `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
+	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
+	Payments     manage.Payments     `cmd:"" help:"Payments over x402, for operators."`
+	Refunds      manage.Refunds      `cmd:"" help:"Refunds of payments over x402, for operators."`
+	Entitlements manage.Entitlements `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
+	Replay       proof.Replay        `cmd:"" help:"Build again from the events what was built from them."`
+	Backup       operate.Backup      `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
+	Restore      operate.Restore     `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
+	Archive      operate.Archive     `cmd:"" help:"Move the payloads of old events out of the database into a folder or bucket, signed; check them; bring them back."`
+	Migrate      operate.Migrate     `cmd:"" help:"The database schema."`
+	Doctor       operate.Doctor      `cmd:"" help:"Check what works here, in words."`
+	Config       operate.Config      `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
+	Tail         operate.Tail        `cmd:"" help:"Print events as they come."`
+	Top          operate.Top         `cmd:"" help:"What the ledger does now: calls, verdicts, lag, head."`
+	Completion   completionCmd       `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	VersionCmd   operate.Version     `cmd:"" name:"version" help:"Print the version and the revision."`
 }
 
 // global are the flags that every command has.
@@ -113,33 +118,6 @@ func commandNamed(args []string) kong.Option {
 // gateMemory is how much a guard may take before it collects garbage after all.
 const gateMemory = 256 << 20
 
-// errNo is an answer of no: exit code 1, everything is said already.
-var errNo = gate.ErrNo
-
-// output is where a subcommand's result goes.
-type output struct {
-	stdout, stderr io.Writer
-	json           bool
-	terminal       bool // a person looks at stdout
-	width          int  // in columns, of that terminal
-	colour         bool
-	progress       *progressLine
-}
-
-// result prints a value as JSON if that was asked for, else the text.
-func (o *output) result(value any, text string) error {
-	if o.json {
-		body, err := canon.Marshal(value)
-		if err != nil {
-			return err
-		}
-		text = string(body) + "\n"
-	}
-	o.progress.end()
-	_, err := io.WriteString(o.stdout, text)
-	return err
-}
-
 func main() {
 	localpg.DieWithGoRun() // first: "go run" does not pass signals on
 	if isGate(os.Args[1:]) {
@@ -162,8 +140,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	parser, err := kong.New(grammar, append(options, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), secretsFromFiles,
-		kong.Vars{"version": versionText()})...)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles,
+		kong.Vars{"version": operate.VersionText()})...)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -185,16 +163,16 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, progress: progressOn(stderr)}
+	o := &screen.Output{Stdout: stdout, Stderr: stderr, JSON: flags.JSON, Progress: screen.ProgressOn(stderr)}
 	if file, isFile := stdout.(*os.File); isFile && screen.IsTerminal(file) {
-		o.terminal, o.width = true, screen.WidthOf(file)
+		o.Terminal, o.Width = true, screen.WidthOf(file)
 	}
-	o.colour = screen.Coloured(flags.Color, o.terminal)
-	command.Bind(o.gate())
+	o.Colour = screen.Coloured(flags.Color, o.Terminal)
+	command.Bind(&gate.Output{Output: o, Account: ownAccount, Ask: askOnTerminal})
 	err = command.Run(o)
-	o.progress.end()
+	o.Progress.End()
 	switch {
-	case errors.Is(err, errNo):
+	case errors.Is(err, screen.ErrNo):
 		return 1
 	case err != nil:
 		return fail(stderr, err)

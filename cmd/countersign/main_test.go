@@ -115,3 +115,10 @@ func TestACommandIsTheSameWithoutTheOthers(t *testing.T) {
 		t.Errorf("an unknown command ends with %d", code)
 	}
 }
+
+func TestAnUnknownColourIsRefused(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run([]string{"gate", "--color", "sometimes", "ls"}, &stdout, &stderr); code != 2 {
+		t.Errorf("an unknown word: exit %d", code)
+	}
+}

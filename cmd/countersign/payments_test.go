@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -12,74 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
-
-// Each mode says which setting it lacks, and none takes the place of another.
-func TestStartConditionsOfX402(t *testing.T) {
-	t.Parallel()
-	chain := x402test.NewChain(t, time.Now)
-	facilitator := x402test.NewFacilitator(t, chain, time.Now)
-	private, other := data{}, data{DatabaseURL: "postgres://x"}
-	const here, everywhere = "127.0.0.1:8080", "0.0.0.0:8080"
-	complete := x402Settings{X402Mode: "facilitator", X402URL: facilitator.URL, X402Network: x402.DevNetwork, X402PayTo: x402.DevPayTo, X402RPC: chain.URL}
-	with := func(change func(*x402Settings)) x402Settings {
-		x := complete
-		change(&x)
-		return x
-	}
-	for name, c := range map[string]struct {
-		settings x402Settings
-		data     data
-		listen   string
-		mode     string // or, if it does not start,
-		names    string // the setting in its error
-	}{
-		"a newcomer's":                 {x402Settings{}, private, here, "dev", ""},
-		"where others can reach it":    {x402Settings{}, private, everywhere, "off", ""},
-		"with a database":              {x402Settings{}, other, here, "off", ""},
-		"off":                          {x402Settings{X402Mode: "off"}, private, here, "off", ""},
-		"off, with other settings":     {x402Settings{X402Mode: "off", X402Network: "nonsense"}, private, here, "off", ""},
-		"dev with a database":          {x402Settings{X402Mode: "dev"}, other, here, "", "DATABASE_URL"},
-		"dev where others can":         {x402Settings{X402Mode: "dev"}, private, everywhere, "", "LISTEN"},
-		"dev, allowed":                 {x402Settings{X402Mode: "dev", X402Remote: true}, other, everywhere, "dev", ""},
-		"dev on a real network":        {x402Settings{X402Mode: "dev", X402Network: "eip155:8453"}, private, here, "", "X402_NETWORK"},
-		"dev with a facilitator":       {x402Settings{X402Mode: "dev", X402URL: facilitator.URL}, private, here, "", "X402_FACILITATOR_URL"},
-		"a facilitator without a mode": {x402Settings{X402URL: facilitator.URL}, private, here, "", "X402_MODE"},
-		"facilitator":                  {complete, other, everywhere, "facilitator", ""},
-		"facilitator without URL":      {with(func(x *x402Settings) { x.X402URL = "" }), other, here, "", "X402_FACILITATOR_URL"},
-		"facilitator in the clear":     {with(func(x *x402Settings) { x.X402URL = "http://facilitator.example" }), other, here, "", "X402_FACILITATOR_URL"},
-		"facilitator without network":  {with(func(x *x402Settings) { x.X402Network = "" }), other, here, "", "X402_NETWORK"},
-		"facilitator without payTo":    {with(func(x *x402Settings) { x.X402PayTo = "" }), other, here, "", "X402_PAY_TO"},
-		"payTo with a bad checksum":    {with(func(x *x402Settings) { x.X402PayTo = strings.Replace(x402.DevPayTo, "9E", "9e", 1) }), other, here, "", "X402_PAY_TO"},
-		"another chain's node":         {with(func(x *x402Settings) { x.X402Network = "eip155:8453" }), other, here, "", "X402_RPC_URL"},
-		"too long a time":              {with(func(x *x402Settings) { x.X402MaxTimeout = 601 }), other, here, "", "X402_MAX_TIMEOUT_SECONDS"},
-	} {
-		s, err := c.settings.open(t.Context(), &c.data, loopback(c.listen), slog.New(slog.DiscardHandler))
-		if c.names != "" {
-			if err == nil || !strings.Contains(err.Error(), c.names) {
-				t.Errorf("%s: %v, want an error that names %s", name, err, c.names)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		mode := "off"
-		if s.Settler != nil {
-			mode = s.Mode()
-		}
-		if mode != c.mode || !strings.HasPrefix(s.said, c.mode) {
-			t.Errorf("%s: mode %s, %q", name, mode, s.said)
-		}
-	}
-}
 
 // callUnpaid asks for the price and signs what is offered.
 func callUnpaid(t *testing.T, base, nonce string) string {
@@ -162,11 +102,11 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 		}
 		return string(out) + stderr.String()
 	}
-	var list []commands.PaymentInfo
+	var list []payments.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(0, "--json", "payments", "list", "--state", "settled")), &list); err != nil || len(list) != 1 || list[0].Transaction != response.Transaction {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || commands.Stamp(at) != list[0].ClaimedAt {
+	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || ground.Stamp(at) != list[0].ClaimedAt {
 		t.Errorf("claimed at %s, want a time as the API writes it", list[0].ClaimedAt)
 	}
 	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {
@@ -196,26 +136,6 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-}
-
-// doctor names a facilitator that does not settle our kind of payment.
-func TestDoctorNamesAFacilitatorThatDoesNotSupportUs(t *testing.T) {
-	t.Parallel()
-	chain := x402test.NewChain(t, time.Now)
-	facilitator := x402test.NewFacilitator(t, chain, time.Now)
-	x := x402Settings{X402Mode: "facilitator", X402URL: facilitator.URL, X402Network: x402.DevNetwork, X402PayTo: x402.DevPayTo, X402RPC: chain.URL}
-	log := slog.New(slog.DiscardHandler)
-	facilitator.Next("supported", x402test.Fault{Kind: x402test.NotSupported})
-	for _, want := range []string{"bad", "ok"} {
-		found := x.supported(t.Context(), &data{}, log)
-		if len(found) != 1 || found[0].Name != "facilitator" || found[0].State != want || want == "bad" && !strings.Contains(found[0].Detail, "it does not support eip155:84532") {
-			t.Errorf("%+v, want %s", found, want)
-		}
-	}
-	x.X402Mode = "off"
-	if found := x.supported(t.Context(), &data{}, log); found != nil {
-		t.Errorf("%+v", found)
-	}
 }
 
 // What stays unknown ends when the operator says how.
@@ -257,7 +177,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 		return string(out)
 	}
 	transaction := "0x" + strings.Repeat("ab", 32)
-	var list []commands.PaymentInfo
+	var list []payments.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(1, "--json", "payments", "reconcile")), &list); err != nil || len(list) != 1 || list[0].State != "unknown" {
 		t.Fatalf("%+v, %v", list, err)
 	}

@@ -34,7 +34,7 @@ func TestALedgerThatWasPutBackIsReadOnlyForEveryCommand(t *testing.T) {
 				}
 			}
 			ledgertest.Until(t, "a checkpoint of more events", func() bool {
-				text, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+				text, err := fetched(s.base + "/api/ledger/checkpoint")
 				return err == nil && len(strings.Split(string(text), "\n")[1]) > 1
 			})
 			stop(t, s.cmd)

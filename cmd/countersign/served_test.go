@@ -205,3 +205,16 @@ func organizationToken(t *testing.T, dir string) string {
 func purchase(key string) string {
 	return fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run","agentId":"agent"},"intent":{"resourceUrl":"https://api.example/","method":"GET","amountUsd":0.5}}`, key)
 }
+
+// fetched returns the body of an answer with status 200.
+func fetched(url string) ([]byte, error) {
+	r, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, r.Status)
+	}
+	return io.ReadAll(r.Body)
+}

@@ -19,7 +19,11 @@ func TestEventsByTheirPositions(t *testing.T) {
 		o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 		lines := strings.Split(strings.TrimSpace(o.run(0, "--json", "tail", "--once")), "\n")
 		for _, line := range lines {
-			var listed tailedEvent
+			var listed struct {
+				Partition, Position int64
+				ID                  string `json:"eventId"`
+				Payload             json.RawMessage
+			}
 			if err := json.Unmarshal([]byte(line), &listed); err != nil {
 				t.Fatal(err)
 			}

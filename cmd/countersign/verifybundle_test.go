@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/setting"
 
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -38,13 +39,13 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		}
 		return in(name)
 	}
-	text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+	text, err := fetched(s.base + "/.well-known/jwks.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, export := keep("jwks.json", text), in("export.tar.gz")
 	a.run(0, "", "export", "--out", export)
-	set, err := readKeySet(text)
+	set, err := setting.ReadKeySet(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +72,11 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := parseSeed(strings.TrimSpace(string(seed)))
+	private, err := setting.ParseSeed(strings.TrimSpace(string(seed)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+	head, err := fetched(s.base + "/api/ledger/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,40 +100,5 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != code || (code == 0) != strings.HasPrefix(string(out), "VALID\n") {
 			t.Errorf("%v: exit %d: %s", args, got, out)
 		}
-	}
-}
-
-// On a terminal, text goes on below itself, where its column begins; a word stays
-// whole, and in a pipe a line does.
-func TestTextIsAsWideAsTheTerminal(t *testing.T) {
-	t.Parallel()
-	const text = "VALID\nNOT PROVEN  that every action was submitted\nhead 0123456789012345678901234567890123456789 of it\n            and on it goes beneath\n"
-	if got := (&output{}).wrapped("%s", text); got != text {
-		t.Errorf("in a pipe: %q", got)
-	}
-	const want = "VALID\nNOT PROVEN  that every\n            action was\n            submitted\nhead\n0123456789012345678901234567890123456789\nof it\n            and on it\n            goes beneath\n"
-	if got := (&output{terminal: true, width: 25}).wrapped("%s", text); got != want {
-		t.Errorf("on a terminal: %q", got)
-	}
-}
-
-// A line of progress takes the place of the one before, and leaves nothing behind.
-func TestProgressIsOneLineAndGoesAway(t *testing.T) {
-	t.Parallel()
-	file, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	p := &progressLine{to: file}
-	p.end()
-	p.say("verified %d of %d", 10, 20)
-	p.say("%s", "done")
-	p.end()
-	p.end()
-	(*progressLine)(nil).say("nobody looks")
-	text, err := os.ReadFile(file.Name())
-	if want := fmt.Sprintf("\rverified 10 of 20\rdone%s\r    \r", strings.Repeat(" ", 13)); err != nil || string(text) != want {
-		t.Errorf("%q, want %q, %v", text, want, err)
 	}
 }

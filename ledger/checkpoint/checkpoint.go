@@ -172,3 +172,16 @@ func Parse(text []byte) (Checkpoint, error) {
 	}
 	return Checkpoint{lines[0], size, tree.Hash(root)}, nil
 }
+
+// Published is a checkpoint with its note.
+type Published struct {
+	Checkpoint
+	Epoch int64
+	Note  []byte
+	Short string // the value of the header Ledger-Checkpoint
+}
+
+// NewPublished is a checkpoint of an epoch with its note.
+func NewPublished(c Checkpoint, epoch int64, text []byte) *Published {
+	return &Published{c, epoch, text, c.Short()}
+}

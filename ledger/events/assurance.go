@@ -16,7 +16,7 @@ const (
 
 // DecisionRecorded is decision.recorded, schema version 1. Record is the signed
 // record; its members subject.agentId and subject.purpose are never stored in
-// the clear (ledger.Vault.SealRecord). ToolArguments, which no record holds, are
+// the clear (vault.Vault.SealRecord). ToolArguments, which no record holds, are
 // kept beside it in the same way where the organization wants that: what a
 // reviewer sees, erasable, and bound to the record by their hash in it.
 type DecisionRecorded struct {

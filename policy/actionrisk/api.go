@@ -49,4 +49,4 @@ func Ruleset() (version, hash string) { return facts.Ruleset() }
 
 // Rules is the catalogue: every rule of every table, in table order. The caller must
 // not change it.
-func Rules() []Rule { return facts.Rules() }
+func Rules() []*Rule { return facts.Rules() }

@@ -82,7 +82,7 @@ func refused(groups []refusal, got judge.Assessment) int {
 func TestRefusals(t *testing.T) {
 	for _, g := range readRefusals(t) {
 		for _, id := range g.rules {
-			r := facts.Tables().ByID[id]
+			r := facts.Tables().Rule(id)
 			if id == "lowered" {
 				continue
 			}

@@ -79,7 +79,7 @@ func Summaries() []Summary {
 	rules := facts.Rules()
 	out := make([]Summary, len(rules))
 	for i := range rules {
-		out[i] = summarize(&rules[i])
+		out[i] = summarize(rules[i])
 	}
 	return out
 }
@@ -91,7 +91,7 @@ func summarize(r *facts.Rule) Summary {
 // RecordOf is the page of the rule with this id, and whether there is one. It judges
 // the rule's examples anew, some ten microseconds each.
 func RecordOf(id string) (Record, bool) {
-	r := facts.Tables().ByID[id]
+	r := facts.Tables().Rule(id)
 	if r == nil {
 		return Record{}, false
 	}

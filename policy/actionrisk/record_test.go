@@ -27,7 +27,7 @@ func TestSaferWays(t *testing.T) {
 		}
 	}
 	for id := range saferWays() {
-		if facts.Tables().ByID[id] == nil {
+		if facts.Tables().Rule(id) == nil {
 			t.Errorf("safer.json: no rule %s", id)
 		}
 	}

@@ -76,7 +76,9 @@ func TestRoomsAreSmall(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		lines[filepath.Dir(path)] += strings.Count(string(text), "\n")
+		if !strings.HasPrefix(string(text), "// Code generated") {
+			lines[filepath.Dir(path)] += strings.Count(string(text), "\n")
+		}
 		return err
 	})
 	if err != nil || len(lines) < len(rooms) {

@@ -41,7 +41,7 @@ func route(e *interp.Env, src *act.Source) string {
 	if text == "" {
 		return "empty"
 	}
-	if looksJSON(text) && toolcall.JSON(e, src) {
+	if toolcall.JSON(e, src) {
 		posix.Further(e, src)
 		return "json"
 	}
@@ -105,27 +105,6 @@ func asMoney(e *interp.Env, src *act.Source, text string) (name string) {
 	return name
 }
 
-// looksJSON: the text begins as JSON does, and not as a test or a group of a shell.
-func looksJSON(text string) bool {
-	switch {
-	case scan.HasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
-		return true
-	case text[0] != '{' && text[0] != '[', scan.HasAnyPrefix(text, "[ ", "[[ ", "{ "):
-		return false
-	}
-	return !isGroup(text)
-}
-
-// isGroup: "{" at the end of a line, and no JSON behind it, opens a group of commands.
-func isGroup(text string) bool {
-	rest := strings.TrimLeft(text[1:], " \t\r\n")
-	if rest != "" && rest[0] == '"' { // a key has a colon behind it, a command has not
-		_, after, ok := strings.Cut(rest[1:], "\"")
-		return text[0] == '{' && ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
-	}
-	return text[0] == '{' && rest != text[1:] && rest != "" && rest[0] != '}'
-}
-
 // instructs: the text is a sentence that asks for something, not a command: it begins
 // with what to do, and has the small words that no command has.
 func instructs(e *interp.Env, text string) bool {
@@ -133,8 +112,8 @@ func instructs(e *interp.Env, text string) bool {
 	if len(words) < 3 || len(words) > 60 {
 		return false
 	}
-	object := slices.Contains(e.Groups["instruction-verbs"], words[0])
-	if !object && !slices.Contains(e.Groups["instruction-verbs-of"], words[0]) {
+	object := slices.Contains(e.Groups.Get("instruction-verbs"), words[0])
+	if !object && !slices.Contains(e.Groups.Get("instruction-verbs-of"), words[0]) {
 		return false
 	}
 	small := 0
@@ -142,10 +121,10 @@ func instructs(e *interp.Env, text string) bool {
 		if w[0] == '-' || w[0] == '/' || strings.ContainsAny(w, "=|&<>$`{}*") {
 			return false
 		}
-		if slices.Contains(e.Groups["instruction-words"], w) {
+		if slices.Contains(e.Groups.Get("instruction-words"), w) {
 			small++
 		}
-		object = object || slices.Contains(e.Groups["instruction-objects"], w)
+		object = object || slices.Contains(e.Groups.Get("instruction-objects"), w)
 	}
 	return small > 0 && object
 }

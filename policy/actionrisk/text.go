@@ -46,7 +46,7 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 		note(act.LooksAlike, from, to)
 	}
 	folded := strings.Map(func(r rune) rune {
-		if c, ok := scan.Confusable[r]; ok {
+		if c, ok := scan.Confusable()[r]; ok {
 			return c
 		}
 		return r

@@ -41,6 +41,7 @@ var rules = map[string]rule{
 	"plaintext_transport":      {"high", "the server is reached without encryption", "use https"},
 	"hardcoded_secret":         {"high", "the configuration holds a secret", "refer to a variable of the environment, and revoke the secret"},
 	"privileged_runtime":       {"high", "the server runs with the rights of the whole machine", "remove the privilege, the mount or the host network"},
+	"unsafe_environment":       {"high", "a variable loads foreign code into the server or turns off a check", "remove the variable"},
 	"no_authentication":        {"medium", "a remote server is used without authentication", "use OAuth or a token"},
 	"metadata_endpoint":        {"critical", "the text names an address that hands out credentials or local files", "remove the address"},
 	"oversized_description":    {"low", "the description is longer than anybody reads", "shorten it"},

@@ -40,6 +40,7 @@ func documented() []policy.Rule {
 		{ID: "plaintext_transport", Why: "whoever is between reads the token and changes the tools", Example: `{"manifest":{"serverUrl":"http://mcp.example/mcp","auth":{"type":"bearer"}}}`},
 		{ID: "hardcoded_secret", Why: "configurations are copied, backed up and committed", Example: `{"manifest":{"env":{"GITHUB_TOKEN":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"}}}`},
 		{ID: "privileged_runtime", Why: "a fault of the server is a fault of the machine", Example: `{"manifest":{"command":"docker","args":["run","--privileged","mcp/notes:1.2.0"]}}`},
+		{ID: "unsafe_environment", Why: "the code runs with the server's rights before its own does, and a connection without a check can be read and changed", Example: `{"manifest":{"env":{"LD_PRELOAD":"/tmp/hook.so"}}}`},
 		{ID: "no_authentication", Why: "anybody may be the caller, and the server cannot tell", Example: `{"manifest":{"url":"https://mcp.example/mcp"}}`},
 		{ID: "metadata_endpoint", Why: "on a cloud machine it hands out the machine's credentials", Example: told("Reads http://169.254.169.254/latest/meta-data/ first.")},
 		{ID: "oversized_description", Why: "instructions hide where nobody reads", Example: told(strings.Repeat("word ", 820))},

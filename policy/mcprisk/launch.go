@@ -26,6 +26,12 @@ func (s *scan) launch() {
 		s.pinned(server.at+"/package", server.raw["package"])
 		s.scopes(server.at, server.raw["auth"])
 		s.remote(server)
+		if env := server.raw["env"]; isObject(env) {
+			variables := membersOf(env)
+			for _, name := range sortedNames(variables) {
+				s.environment(server.at+"/env/"+escaped(name), name, stringOf(variables[name]))
+			}
+		}
 		for i, p := range listOf(server.raw["packages"]) { // of the registry
 			s.pinned(server.at+"/packages/"+strconv.Itoa(i), p)
 		}
@@ -72,9 +78,14 @@ func (s *scan) configValue(t text) {
 
 var (
 	webAddress    = expression(`(?i)\bhttp://[^\s"'<>|;]+`)
-	mountedSecret = expression(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube/config\b|\.git-credentials\b`)
-	hexKey        = expression(`^(?:0x)?[0-9a-fA-F]{64}$`)
-	hashName      = expression(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
+	mountedSecret = expression(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube(?:/config\b|:|$)|\.gnupg(?:/|:|$)|\.git-credentials\b`)
+	// What a command line downloads or decodes and runs, in the ways that a pipe to a shell is not.
+	fetchesCode = expression(`\biex\b.*\b(?:irm|iwr|downloadstring|invoke-webrequest|invoke-restmethod)\b|\b(?:powershell|pwsh)\b.* -e(?:nc|ncodedcommand)? [a-z0-9+/=]{20}` +
+		`|\b(?:curl|wget|certutil|bitsadmin|invoke-webrequest|iwr)\b.*(?:&&|;) ?(?:chmod|sh|bash|python3?|node|start|sudo|\.?/|%temp%|\$env)` +
+		`|\b(?:eval|source|exec|sh|bash) ["'(\x60$<]+ ?(?:curl|wget)\b|\bbase64 (?:-d|--decode|-di)\b.*\| ?(?:ba|z|da)?sh\b|/dev/tcp/|\b(?:nc|ncat)\b.* -[a-z]*[ce] ?(?:/bin/)?(?:ba|z)?sh\b|\bmshta https?:` +
+		`|\bpython3? -c\b.*\b(?:exec|eval)\b.*\b(?:urlopen|requests\.get|urlretrieve|b64decode)\b|\bpython3? -c\b.*\b(?:urlopen|requests\.get)\b.*\b(?:exec|eval)\b|\bnode -e\b.*https?://`)
+	hexKey   = expression(`^(?:0x)?[0-9a-fA-F]{64}$`)
+	hashName = expression(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
 )
 
 // secretIn says where a secret begins in the value of a variable, a header, an argument
@@ -108,6 +119,11 @@ func (s *scan) commandLine(server server, command string, args []string) {
 	}
 	line := readings(strings.Join(words, " "))[0]
 	s.matchProse(text{path: server.at + "/command", raw: line}, line, []string{"pipe_to_shell"})
+	if s.spend(len(line), perOctet) {
+		if loc := fetchesCode().FindStringIndex(line); loc != nil {
+			s.report("pipe_to_shell", "", "", server.at+"/command", around(line, loc))
+		}
+	}
 	if strings.HasPrefix(line, "sudo ") {
 		s.report("privileged_runtime", "", "", server.at+"/command", line)
 	}
@@ -128,8 +144,35 @@ func (s *scan) commandLine(server server, command string, args []string) {
 			s.report("hardcoded_secret", "", "", server.at+"/args/"+strconv.Itoa(i+1), secretPart(next))
 		}
 	}
-	if spec, ok := launched(words); ok && !isPinned(spec) {
+	spec, ok := launched(words)
+	switch {
+	case ok && strings.HasPrefix(spec, "http") && strings.Contains(spec, "://") && !isPinned(spec):
+		s.report("pipe_to_shell", "high", "", server.at+"/command", spec)
+	case ok && !isPinned(spec):
 		s.report("unpinned_package", "", "", server.at+"/command", spec)
+	}
+}
+
+// Variables that load code into a program before it starts, or turn off its checks. Of
+// the first any value does, of the others one that is listed.
+var (
+	loading = []string{"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT", "PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF"}
+	options = []string{"NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"}
+	checks  = map[string]string{"NODE_TLS_REJECT_UNAUTHORIZED": "0", "PYTHONHTTPSVERIFY": "0", "GIT_SSL_NO_VERIFY": "*", "CURL_INSECURE": "*", "SSL_VERIFY": "false", "VERIFY_SSL": "false", "REQUESTS_VERIFY": "false", "TLS_VERIFY": "false",
+		"DANGEROUSLY_OMIT_AUTH": "true", "DANGEROUSLY_SKIP_PERMISSIONS": "true", "NPM_CONFIG_STRICT_SSL": "false"}
+	loads = []string{"--require", "-r ", "--import", "--loader", "--experimental-loader", "-javaagent", "-agentpath", "-agentlib"}
+)
+
+// environment judges one variable of a server.
+func (s *scan) environment(at, name, value string) {
+	name = strings.ToUpper(name)
+	harm := slices.Contains(loading, name) && value != "" ||
+		slices.Contains(options, name) && slices.ContainsFunc(loads, func(l string) bool { return strings.Contains(value, l) })
+	if off, ok := checks[name]; ok && value != "" && (off == "*" && value != "0" && value != "false" || strings.EqualFold(off, value) || off == "true" && value == "1" || off == "false" && value == "0") {
+		harm = true
+	}
+	if harm {
+		s.report("unsafe_environment", "", "", at, name+"="+value)
 	}
 }
 
@@ -142,22 +185,64 @@ func wholeDisk(before, arg string) bool {
 	if flag, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(flag, "--") {
 		arg = value
 	}
-	return slices.Contains([]string{"/", "~", "~/", "$HOME", "${HOME}", "/home", "/Users", "/root", "%USERPROFILE%"}, arg) ||
-		len(arg) >= 2 && len(arg) <= 3 && arg[1] == ':' && unicode.IsLetter(rune(arg[0])) && (len(arg) == 2 || arg[2] == '/' || arg[2] == '\\')
+	return len(arg) >= 2 && len(arg) <= 3 && arg[1] == ':' && unicode.IsLetter(rune(arg[0])) && (len(arg) == 2 || arg[2] == '/' || arg[2] == '\\') || wholeFolder(arg)
+}
+
+// wholeFolder says whether a path is a disk, the files of a person or the settings of
+// the machine, and not a folder below these.
+func wholeFolder(path string) bool {
+	path = strings.ReplaceAll(path, "\\", "/")
+	if path != "/" {
+		path = strings.TrimRight(path, "/")
+	}
+	if _, below, ok := strings.Cut(path, ":/"); ok && len(path) > 3 && path[1] == ':' {
+		path = "/" + below
+	}
+	switch strings.ToLower(path) {
+	case "/", "~", "$home", "${home}", "${env:home}", "${userhome}", "%userprofile%", "%homepath%", "$env:userprofile", "/home", "/users", "/root", "/etc", "/var", "/proc", "/sys", "/dev", "/boot", "/windows", "/mnt", "/media", "/volumes", "/library":
+		return true
+	}
+	folder, name, ok := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/"), "/")
+	return ok && name != "" && !strings.Contains(name, "/") && (folder == "home" || folder == "users") && path[0] == '/'
 }
 
 // privileged says whether an argument gives the server the rights of the machine.
 func privileged(arg, next string) bool {
 	mount := ""
-	switch {
-	case arg == "-v" || arg == "--volume" || arg == "--mount":
-		mount = next
-	case strings.HasPrefix(arg, "-v=") || strings.HasPrefix(arg, "--volume=") || strings.HasPrefix(arg, "--mount="):
-		_, mount, _ = strings.Cut(arg, "=")
+	flag, value, given := strings.Cut(arg, "=")
+	if !given {
+		value = next
 	}
-	return arg == "--privileged" || arg == "--privileged=true" || arg == "sudo" ||
-		arg == "--net=host" || arg == "--network=host" || (arg == "--net" || arg == "--network") && next == "host" ||
-		strings.Contains(arg, "docker.sock") || strings.HasPrefix(mount, "/:") || strings.Contains(mount, "source=/,") || strings.Contains(mount, "src=/,")
+	switch flag {
+	case "-v", "--volume", "--mount":
+		mount = mounted(value)
+	case "--privileged":
+		return !given || value == "true"
+	case "--net", "--network", "--pid", "--ipc", "--uts", "--userns", "--cgroupns":
+		return value == "host"
+	case "--cap-add", "--device":
+		return true
+	case "--security-opt":
+		return strings.HasSuffix(value, "unconfined") || strings.HasSuffix(value, "label=disable") || strings.HasSuffix(value, "label:disable")
+	case "sudo":
+		return true
+	}
+	return strings.Contains(arg, "docker.sock") || mount != "" && wholeFolder(mount)
+}
+
+// mounted is the folder of the machine that a mount hands to a container.
+func mounted(mount string) string {
+	for part := range strings.SplitSeq(mount, ",") {
+		if name, value, ok := strings.Cut(part, "="); ok && (name == "source" || name == "src") {
+			return value
+		}
+	}
+	if len(mount) > 2 && mount[1] == ':' && mount[0] != '/' && (mount[2] == '/' || mount[2] == '\\') { // C:\:/data
+		from, _, _ := strings.Cut(mount[2:], ":")
+		return mount[:2] + from
+	}
+	from, _, _ := strings.Cut(mount, ":")
+	return from
 }
 
 // launchers run a package fetched by name. Docker is apart.
@@ -165,7 +250,7 @@ var launchers = []string{"npx", "uvx", "pipx", "bunx", "pnpx"}
 
 // Flags of launchers and of docker run that take the next argument as their value.
 var valueFlags = []string{"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--env-file", "--network", "--net",
-	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c"}
+	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c", "--cap-add", "--device", "--security-opt", "--pid", "--ipc"}
 
 func programOf(word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path.Base(word), ".cmd"), ".exe")
@@ -192,6 +277,8 @@ func launched(words []string) (spec string, ok bool) {
 	case program == "go" && len(rest) > 1 && rest[0] == "run":
 		spec, ok = firstOperand(rest[1:])
 		return spec, ok && strings.Contains(spec, "@")
+	case program == "uv" && len(rest) > 1 && rest[0] == "run" && strings.Contains(rest[len(rest)-1], "://") && !strings.HasPrefix(rest[len(rest)-1], "-"):
+		return firstOperand(rest[1:])
 	case program == "uv" && len(rest) > 2 && rest[0] == "run" && slices.Contains(rest, "--with"):
 		return firstOperand(append([]string{"--from"}, rest[slices.Index(rest, "--with")+1:]...))
 	case program == "bun" && len(rest) > 0 && rest[0] == "x",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/mcprisk/acts"
 )
 
 // A manifest is read from its canonical text: where a rule knows the member it looks
@@ -72,6 +73,7 @@ type tool struct {
 	found       uint8    // capabilities reported already
 	nameParts   []string // the words of the name: "send_email", "sendEmail"
 	clean       string   // the description, cleaned
+	about       *acts.Subject
 }
 
 // text is one string and where it stands.
@@ -196,6 +198,20 @@ func newTool(text jsontext.Value, object members, path string) tool {
 	t.clean = readings(t.description)[0]
 	t.nameParts = nameParts(t.name)
 	return t
+}
+
+// subject is what the tool deals with by its name and its description.
+func (t *tool) subject() acts.Subject {
+	if t == nil {
+		return 0
+	}
+	if t.about == nil {
+		words := slices.Clone(t.nameParts)
+		eachWord(t.clean, func(word string) { words = append(words, word) })
+		about := acts.About(words)
+		t.about = &about
+	}
+	return *t.about
 }
 
 // takes says whether the tool has a parameter of that name.

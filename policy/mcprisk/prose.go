@@ -171,10 +171,24 @@ func (s *scan) graded(r *proseRule, t text, clean string, loc []int) string {
 	switch {
 	case r.id == "sensitive_file_access":
 		return s.sensitive(t, clean, loc)
-	case r.accept != nil && !r.accept(clean, loc):
+	case r.accept != nil && (!r.accept(clean, loc) || s.told(clean, loc)):
 		return ""
 	}
 	return rules[r.id].severity
+}
+
+// told says whether the sentence around a match only tells about it: "detects texts such
+// as ignore previous instructions".
+func (s *scan) told(clean string, loc []int) (told bool) {
+	if !s.spend(len(clean), perClauseOctet) {
+		return false
+	}
+	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
+		if loc[0] >= clauses[0].Start && loc[0] < clauses[len(clauses)-1].To {
+			told = loc[0] >= clauses[0].From && (clauses[0].Tells() || clauses[0].Reported) && !clauses[0].Command
+		}
+	})
+	return told
 }
 
 // sensitive grades the name of a file that holds secrets: critical where the model is
@@ -194,7 +208,7 @@ func (s *scan) sensitive(t text, clean string, loc []int) (severity string) {
 			switch {
 			case a.Takes() && a.Command && (!t.summary || a.Start > 0 || a.Subject == meaning.Model):
 				severity = "critical"
-			case severity == "high" && a.Guards():
+			case severity == "high" && (a.Guards() || a.Mentions(strings.Contains(t.path, "Schema/"))):
 				severity = ""
 			}
 		}
@@ -354,6 +368,15 @@ func (s *scan) judge(t text, clean string) {
 	first := true
 	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
 		s.sentence.Read(clauses)
+		if !strings.Contains(t.path, "Schema/") && s.sentence.Sounds(t.summary) {
+			s.report("malicious_capability", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
+		}
+		if s.sentence.Pulls(t.summary, first) {
+			s.report("tool_shadowing", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
+		}
+		if id := s.sentence.Bends(t.summary, first); id != "" {
+			s.report(id, "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
+		}
 		for i := range s.sentence.Acts {
 			s.judgeAct(t, clean, i, first)
 		}
@@ -365,17 +388,18 @@ func (s *scan) judge(t text, clean string) {
 func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 	a := &s.sentence.Acts[i]
 	parameter := strings.Contains(t.path, "Schema/")
-	shadows := s.sentence.Steers(i)
+	shadows, diverts := s.sentence.Steers(i), s.sentence.Diverts(i)
 	for _, claim := range []struct {
 		id   string
 		says bool
 	}{
 		{"data_exfiltration", a.Leaks()},
 		{"malicious_capability", a.Attacks(t.summary)},
-		{"concealment", a.Conceals()},
+		{"concealment", a.Conceals() || s.sentence.Keeps(i)},
 		{"instruction_override", a.Overrides()},
-		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter)},
+		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject())},
 		{"tool_shadowing", shadows == "high"},
+		{diverts, diverts != ""},
 		{"coercive_priority", shadows == "medium"},
 	} {
 		if claim.says {

@@ -63,6 +63,12 @@ func wordOf(text string, from, to int) Word {
 	return Word{text, Base(text), from, to, e}
 }
 
+// Noun says whether the word can only be part of the name of a thing.
+func (w Word) Noun() bool { return w.kinds == 0 && w.Text != "," }
+
+// Is says whether the word is one of these.
+func (w Word) Is(words ...string) bool { return slices.Contains(words, w.Text) }
+
 // Clause is one statement or command.
 type Clause struct {
 	Subject  Subject
@@ -107,6 +113,8 @@ func (r *Reader) Sentences(text string, yield func([]Clause)) {
 type parser struct {
 	words   []Word // of the sentence; commas and the "not" of "don't" are words
 	clauses []Clause
+	colon   bool // the sentence ends with a colon
+	listing bool // the sentence before told about something and ended with a colon: "Explains:"
 	pending
 }
 
@@ -145,6 +153,9 @@ func (p *parser) token(run string, at int) (ends bool) {
 	switch word {
 	case "", "-", "--", "—", "–":
 		return word != "" || strings.ContainsAny(tail, ".;:!?")
+	case "e.g", "i.e", "vs", "incl":
+		p.push(",", at, at)
+		return false
 	}
 	end := at + len(word)
 	if before, ok := strings.CutSuffix(word, "n't"); ok { // don't, isn't, needn't
@@ -157,6 +168,7 @@ func (p *parser) token(run string, at int) (ends bool) {
 		p.push(strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'"), at, end)
 	}
 	if strings.ContainsAny(tail, ".;:!?") {
+		p.colon = strings.HasSuffix(tail, ":")
 		return true
 	}
 	if strings.ContainsAny(tail, ",)") {
@@ -168,6 +180,10 @@ func (p *parser) token(run string, at int) (ends bool) {
 func (p *parser) push(word string, from, to int) {
 	if full, ok := spellings[word]; ok {
 		word = full
+	}
+	if n := len(p.words); word == "one" && n > 0 && p.words[n-1].Text == "no" {
+		p.words[n-1] = wordOf("nobody", p.words[n-1].From, to)
+		return
 	}
 	if word == "dont" {
 		p.push("do", from, to)
@@ -185,10 +201,44 @@ func (p *parser) sentence(yield func([]Clause)) {
 		p.word(i)
 	}
 	p.close(len(p.words))
+	told := p.listing
+	for i := range p.clauses {
+		c := &p.clauses[i]
+		// What stands behind "Explains:" is told about, what a verb in -s says is not.
+		c.Reported = c.Reported || p.listing && !c.third
+		told = told && c.Reported
+	}
 	if len(p.clauses) > 0 {
+		told = told || p.clauses[0].Tells()
 		yield(p.clauses)
 	}
-	*p = parser{words: p.words[:0], clauses: p.clauses[:0]}
+	*p = parser{words: p.words[:0], clauses: p.clauses[:0], listing: told && p.colon}
+}
+
+// Tells says whether the clause only tells about things or guards against them: its verb
+// says so, or, where it has none, its first noun, as in "a guide to phishing".
+func (c *Clause) Tells() bool {
+	switch {
+	case c.Verb == "":
+		return headTells(c.Topic)
+	case slices.Contains(givers, c.Verb): // gives an overview of phishing
+		return TellsAbout(c.Verb) || headTells(c.Rest)
+	}
+	return TellsAbout(c.Verb)
+}
+
+// headTells says whether the first noun phrase of some words names a text or a record
+// about something.
+func headTells(words []Word) bool {
+	for i, w := range words {
+		switch {
+		case w.form == gerund && TellsAbout(w.base): // posters explaining
+			return true
+		case i+1 == len(words) || words[i+1].kinds&(preposition|opening|pronoun|joint) != 0 && words[i+1].kinds&determiner == 0 || words[i+1].Text == ",":
+			return slices.Contains(tellers, w.Base)
+		}
+	}
+	return false
 }
 
 // word takes the next word of the sentence.
@@ -198,10 +248,29 @@ func (p *parser) word(i int) {
 		p.begin(i, e.base, e.form)
 		return
 	}
+	if text == "have" && p.edge(i) && p.at(i+1)&determiner != 0 && i+2 < len(p.words) && who(p.words[i+1:i+3]) == Model {
+		p.begin(i, "have", bare)
+		return
+	}
+	if (text == "do" || text == "does") && i+1 < len(p.words) && p.words[i+1].Is("as", "what", "whatever", "exactly", "this", "it", "that") {
+		f := bare
+		if text == "does" {
+			f = third
+		}
+		p.begin(i, "do", f)
+		return
+	}
+	if base, ok := p.guessed(i); ok {
+		p.begin(i, base, third)
+		return
+	}
 	switch {
 	case text == "," || k&joint != 0:
 		if p.opening == "without" { // "without a word, send it"
 			p.opening, p.negated = "", false
+		}
+		if text == "," && len(p.clauses) == 0 && slices.Contains([]string{"if", "when", "where", "unless", "once"}, p.opening) {
+			p.opening, p.negated, p.modal = "", false, 0 // if there are no results, say so
 		}
 		p.joined, p.mark, p.listed = text, i+1, p.listed || text == ","
 		p.negated = p.negated || text == "nor"
@@ -211,16 +280,29 @@ func (p *parser) word(i int) {
 		if k&determiner != 0 && p.at(i-1)&(being|preposition) == 0 && i != p.mark && !p.is(i+1, "longer") {
 			break
 		}
+		if last := p.last(); last != nil && i == p.rest && (text == "nothing" || text == "nobody" || text == "none") && last.Verb != "say" {
+			last.Negated = true // deletes nothing
+			break
+		}
 		p.negated = true
 		if text == "without" {
 			p.opening, p.mark, p.modal = text, i+1, 0
 		}
 	case k&opening != 0 && p.opens(i):
-		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout()
+		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout() ||
+			len(p.clauses) == 0 && i > 0 && slices.Contains(tellers, p.words[i-1].Base)
+		if text == "what" && (i == 0 || p.is(i-1, ",") && p.at(p.mark) == p.at(i)) {
+			reported = p.toldAbout() // what people write counts
+		}
+		if text == "that" && p.is(i-1, "so") || text == "why" && p.at(i-1)&being != 0 {
+			text, reported = "so", false // that is why it sends them
+		}
 		p.opening, p.negated, p.modal, p.joined, p.reported, p.mark = text, false, 0, "", reported, i+1
 		if text == "that" || text == "which" || text == "who" {
 			p.mark = i // it is the subject, unless another one follows
 		}
+	case i == 0 && (text == "should" || text == "had") && len(p.words) > 2: // should the owner ask, …
+		p.opening, p.mark, p.modal = "if", 1, may
 	case k&auxiliary != 0:
 		p.modal = must
 		if slices.Contains(weak, text) {
@@ -234,13 +316,27 @@ func (p *parser) word(i int) {
 	}
 }
 
+// guessed says whether a word that the vocabulary lacks is a verb by its place: "bombards
+// an employee", "lists files and frobnicates the disk".
+func (p *parser) guessed(i int) (base string, ok bool) {
+	w := p.words[i]
+	base, ok = strings.CutSuffix(w.Text, "s")
+	if !ok || w.kinds != 0 || len(w.Text) < 5 || w.Base == w.Text || p.at(i+1)&(determiner|pronoun) == 0 || !p.edge(i) {
+		return "", false
+	}
+	last := p.last()
+	return base, last == nil && (i == 0 || p.at(i-1)&adverb != 0) || last != nil && last.third && p.joined != "" && p.mark == i
+}
+
 var weak = strings.Fields("will would can could may might does did want wants going able")
 
 // opens says whether a word that can open a clause does: "so" and "that" have other
 // uses.
 func (p *parser) opens(i int) bool {
 	switch p.words[i].Text {
-	case "that", "which", "so", "once", "since":
+	case "which":
+		return i > 0
+	case "that", "so", "once", "since":
 		return i > 0 && (i == p.rest || p.at(i-1)&(preposition|negator|auxiliary) == 0)
 	}
 	return true
@@ -254,6 +350,9 @@ func (p *parser) toldAbout() bool {
 
 // TellsAbout says whether a verb tells about something or guards against it: detect, explain.
 func TellsAbout(base string) bool {
+	if strings.HasSuffix(base, " past") {
+		return false
+	}
 	base, _, _ = strings.Cut(base, " ")
 	return vocabulary()[base].kinds&tells != 0
 }
@@ -286,15 +385,20 @@ func (p *parser) isVerb(i int, f form) bool {
 		}
 		return i == 0 && after&(determiner|pronoun) != 0 ||
 			before&(preposition|being|negator) != 0 && before&determiner == 0 && (!slices.Contains(nominal, p.words[i-1].Text) || after&(determiner|pronoun) != 0) || before&opening != 0 && before&determiner == 0 ||
-			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && after&determiner != 0
+			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && (after&determiner != 0 || p.is(i-1, ",") && after == 0 && i+1 < len(p.words) && !p.is(i, "including"))
 	case participle:
+		past := p.opening != "" && p.opening != "to" && p.mark < i && (slices.Contains(persons, p.words[i-1].Base) || before&pronoun != 0 && before&determiner == 0 || p.is(i-1, "already"))
 		for i--; p.at(i)&(adverb|negator) != 0 && p.at(i)&being == 0; i-- {
 		}
-		return p.at(i)&being != 0
+		return p.at(i)&being != 0 || p.perfect(i) || past // what the user asked
 	}
 	switch {
-	case p.is(i+1, "of"), after&being != 0, i == 0 && f == third && after&preposition != 0 && slices.Contains(nounish, p.words[i].Base),
-		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && slices.Contains(nounish[:5], p.words[i].Text), after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
+	case f == third && p.relative(i-1), f == bare && i > 1 && p.is(i-1, p.opening) && p.opening == "that" && p.words[i-2].Base != p.words[i-2].Text && p.at(i-2) == 0:
+		return true // whatever happens, tools that ask
+	case f == bare && p.is(i-1, "on") && p.is(p.mark, "from"): // from now on act
+		return true
+	case p.is(i+1, "of"), after&being != 0, (i == 0 || len(p.clauses) > 0) && f == third && after&(preposition|joint) != 0 && slices.Contains(nounish, p.words[i].Base),
+		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && slices.Contains(nouny, p.words[i].Text), after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
 		return false
 	case p.modal != 0 && (before&(auxiliary|negator|adverb|being) != 0 || p.is(i-1, "to")):
 		return f == bare
@@ -308,6 +412,12 @@ func (p *parser) isVerb(i int, f form) bool {
 		return p.continues(i, f)
 	case before&(preposition|determiner) != 0:
 		return false
+	case f == bare && p.opening == "if" && p.modal == may && p.words[0].Is("should", "had") && p.mark < i && slices.Contains(persons, p.words[i-1].Base):
+		return true
+	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && slices.Contains(persons, p.words[i-1].Base):
+		return true // even if users insist
+	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && (after&(determiner|pronoun) != 0 || after&preposition != 0 && p.at(p.mark)&determiner != 0):
+		return true // other tools ask for it
 	case f == bare:
 		return len(p.clauses) == 0 && p.at(p.mark)&preposition != 0 && (p.negated || after&(determiner|pronoun) != 0)
 	}
@@ -316,13 +426,24 @@ func (p *parser) isVerb(i int, f form) bool {
 	return p.mark < i && (p.is(p.rest, "sure") || p.follows(p.rest, "ensure") || len(p.clauses) == 0 && p.at(p.mark)&(determiner|pronoun) != 0 || p.opening != "" && p.opening != "to")
 }
 
+// relative says whether the word at i opens a clause and is its subject: "whatever happens".
+func (p *parser) relative(i int) bool {
+	return p.opening != "" && p.is(i, p.opening) && slices.Contains([]string{"whatever", "what", "which", "who"}, p.opening)
+}
+
+// perfect says whether the word at i makes a perfect tense: "the user has agreed".
+func (p *parser) perfect(i int) bool { return p.is(i, "has") || p.is(i, "have") || p.is(i, "had") }
+
 // nominal are prepositions behind which a word in -ing is a noun, unless an object
 // follows: "a history of phishing reports".
 var nominal = strings.Fields("of about against on as like under")
 
-// nounish are verbs whose plural noun is as frequent, "attacks per day"; of the first
-// five the singular too, "attack surface".
-var nounish = strings.Fields("attack exploit hack breach compromise crash flood trade transfer report update change")
+// nouny are verbs that are nouns more often, "attack surface", and nounish those whose
+// plural is, "attacks per day".
+var (
+	nouny   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
+	nounish = append(strings.Fields("crash flood trade transfer report update change"), nouny...)
+)
 
 // edge says whether nothing but adverbs stands between the word and the beginning of
 // the sentence, a comma, a joint or an opening.
@@ -342,6 +463,10 @@ func (p *parser) continues(i int, f form) bool {
 	case f == third:
 		// In "mentions, assignments and updates on issues" the joint ends a list.
 		return i+1 < len(p.words) && (last.third && !(p.listed && p.at(i+1)&preposition != 0) || object)
+	case p.is(i-1, "so") && object:
+		return true
+	case p.is(i-1, ",") && vocabulary()[last.Opening].kinds&opening != 0:
+		return true
 	case p.is(i-1, ","):
 		// A command behind a comma: "before calling, open the store".
 		return !last.third && (!last.Passive || object) || object
@@ -361,7 +486,7 @@ func (p *parser) follows(i int, verbs ...string) bool {
 func (p *parser) afterCausative(i int) bool {
 	const longest = 8 // words of whom it is
 	last := p.last()
-	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
+	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help", "have"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
 }
 
 // Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.
@@ -375,14 +500,18 @@ var (
 func (p *parser) begin(i int, base string, f form) {
 	causative := p.afterCausative(i)
 	c := Clause{Verb: base, Topic: p.topic(i), Before: p.words[p.rest:i], Start: p.words[min(p.rest, i)].From, Negated: p.negated != p.is(i, "unaware"), Opening: p.opening, Reported: p.reported,
-		Passive: f == participle, Gerund: f == gerund, third: f == third, From: p.words[i].From, To: p.words[i].To}
-	c.Command = !p.reported && (p.modal == must && f != third && f != gerund || p.modal == 0 && f == bare)
+		Passive: f == participle && p.passive(i), Gerund: f == gerund, third: f == third, From: p.words[i].From, To: p.words[i].To}
+	c.Command = !p.reported && (c.Passive && p.opening == "that" && p.is(i-1, "be") && p.modal == 0 || p.modal == must && f != third && f != gerund && (f == bare || c.Passive) || p.modal == 0 && f == bare)
+	c.Reported = c.Reported || len(p.clauses) == 0 && i > 0 && (f == gerund || p.at(i-1)&preposition != 0) && headTells(p.words[:i]) // a guide to signing out
 	c.Subject = who(c.Topic)
 	if c.Opening == "that" && len(c.Topic) == 1 {
 		c.Subject = p.antecedent()
 	}
 	if c.Verb == "know" && !strings.HasPrefix(p.words[i].Text, "know") { // aware
 		c.Passive = false
+		if main := p.last(); main != nil && len(c.Topic) == 0 && main.Subject == Person {
+			c.Subject, c.Topic = main.Subject, main.Topic
+		}
 	}
 	if main := p.last(); main != nil {
 		switch {
@@ -394,17 +523,28 @@ func (p *parser) begin(i int, base string, f form) {
 			c.Negated = !main.Negated
 		case c.Opening == "without" && main.Negated: // never send without asking
 			c.Negated = false
-		case p.joined == "or" && main.Negated:
-			c.Negated = true
+		case p.joined == "or" && main.Negated, p.joined == "," && main.Negated && f == bare && c.Opening == "" && !main.Command && main.Opening != "without":
+			c.Negated = true // it cannot charge cards, issue refunds or start payouts
+		case f == gerund && p.joined == ",":
+			c.Reported = c.Reported || main.Reported || TellsAbout(main.Verb)
 		}
 		fresh := p.joined == "," && f == bare && vocabulary()[main.Opening].kinds&opening != 0
 		if len(c.Topic) == 0 && !fresh && (p.joined != "" && c.Opening == "" || c.Opening == "to" || c.Opening == "without") {
 			c.Subject, c.Topic, c.Reported = main.Subject, main.Topic, c.Reported || main.Reported
 			c.Command = c.Command && !main.third || c.Opening == "to" && main.Command
 		}
-		if c.Opening == "to" && c.Subject == Other { // permission to move
-			c.Subject, c.Reported = main.Subject, c.Reported || main.Reported
+		if c.Opening == "to" {
+			c.Reported = c.Reported || main.Reported
+			// In "permission to move" and "clicks of people to defraud" the subject is the one
+			// before; "asks the model to move" has its own.
+			if c.Subject == Other || c.Subject != Model && !causative && !slices.Contains(orders, main.Verb) && !slices.Contains(passOn, main.Verb) && !slices.Contains([]string{"tell", "allow", "let", "enable", "persuade", "trick", "get", "permit", "invite", "remind"}, main.Verb) {
+				c.Subject = main.Subject
+			}
 		}
+		if f == gerund && p.is(i-1, "by") {
+			c.Subject, c.Topic = main.Subject, main.Topic
+		}
+		c.Negated = c.Negated || f == gerund && p.is(i-1, "against") // advises against paying
 		p.close(i)
 	}
 	p.pending = pending{rest: i + 1, mark: i + 1}
@@ -416,6 +556,14 @@ func (p *parser) begin(i int, base string, f form) {
 		c.Verb += " " + p.words[i+2].Text
 	}
 	p.clauses = append(p.clauses, c)
+}
+
+// passive says whether the participle at i stands behind "is" or "been", not behind "has"
+// or a subject: "what the user asked".
+func (p *parser) passive(i int) bool {
+	for i--; p.at(i)&(adverb|negator) != 0 && p.at(i)&being == 0; i-- {
+	}
+	return p.at(i)&being != 0
 }
 
 // antecedent is what "that" stands for: the phrase before it.
@@ -436,6 +584,9 @@ func (p *parser) topic(i int) []Word {
 		for to = 0; to < p.mark && p.at(to)&(being|auxiliary) == 0 && !p.is(to, p.joined); to++ {
 		}
 		return p.words[:to]
+	}
+	if to <= p.mark && p.joined == "," && len(p.clauses) == 0 && p.opening == "" { // notes, along with the vault, are sent
+		return p.words[:max(to-1, 0)]
 	}
 	return p.words[p.mark:max(to, p.mark)]
 }

@@ -47,7 +47,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 		{preposition, "to from of in on at for with without by via via through over into onto about against under between among as than like per towards to across behind during except instead"},
 		{determiner, "the a an your my our their his her its every each all any some this that these those another other no both such which"},
 		{pronoun, "you it they i we he she this that who which everyone anyone someone somebody anybody nobody there"},
-		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior alive"},
+		{adverb, "also always first just only then immediately again even ever simply still now too automatically permanently next best once later instead directly here there far verbatim together along away out up down back off longer prior alive afterwards afterward later anywhere either whatsoever nonetheless nevertheless thereby hereby meanwhile likewise too well kindly"},
 		{verb | tells, "detect explain list show check report alert warn classify search scan find describe return analyze analyse inspect verify validate audit " +
 			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
 			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +
@@ -65,7 +65,27 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
 			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
 			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
-			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear"},
+			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear enquire inquire travel disappear paraphrase flow spend arrive squander reconstruct finalize finalise abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
+			"attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero agree object decline outrank matter mean " +
+			"accompany accumulate adopt advertise advise aggregate aim allowlist announce anonymize appear arrange arrive assemble assess attempt auto-approve auto-start autostart " +
+			"await ban become begin behave believe belong boost boot bother brick bully burden camouflage capsize cease cede churn circulate clean cloak coax collapse combine come " +
+			"compile comply compose concentrate conclude concoct configure confuse consider contact contradict correct counterfeit crank crowdfund cryptojack damage deal deanonymize " +
+			"decide decline decompile deduct deepfake defend define deflect degrade delegate depend derail detonate dictate differ dig diminish disassemble disburse discontinue " +
+			"discuss disinfect dismiss dispatch dispense disregard disrupt distort distract distribute divert dos downgrade downplay dox doxx drain drive drown dupe elide elude " +
+			"embezzle empty emulate encourage endorse enlist enqueue enrich entice exaggerate exceed expand expire express extend fail fake favor favour feed feign ferret filch " +
+			"finance flash fool funnel gag gamble geolocate glean gloss goad groom guess halt hammer hang harass harden harm hedge heed hibernate honor honour hop humiliate ignite " +
+			"imitate implant imply impose inflate influence initiate intimidate introduce invent invest invite isolate jam land launder lay leverage livestream locate lose lull lurk " +
+			"mass-produce melt memorize menace migrate mimic minimise minimize mirror misdirect misquote misreport misrepresent misstate mitigate mortgage mumble muzzle negotiate " +
+			"neutralise neutralize nudge nuke obscure observe opt outbid outlive outrank overcharge overdraw overhear overheat overpay overrule oversee overstate overvolt patch pause " +
+			"pawn payout pester photograph pinpoint pipe plagiarize pledge plug pocket pose pour praise precede prepare prepay press pressure prevail prey prioritise prioritize " +
+			"procure promise promote propose prove prune purloin radicalize ransack reach react reappear reassure reboot rebuild recall recite reclaim reconcile reconstruct recruit " +
+			"refine reflash reformat refresh refuse regard regenerate reimage reimburse reinfect reinstall reinstate reinvest relate relaunch relax rely remediate remind remit renew " +
+			"rent reorder repair repatriate reproduce reroute rescue resist respawn respect result resume resurrect retain retire reverse-engineer revert reward rifle rig rip roll " +
+			"ruin safeguard satisfy scam scare scatter scour scramble scroll scrub seek seem separate shield short-circuit shred shut sideline sideload signal sinkhole skim slip slurp " +
+			"smear snapshot sneak solder solicit solve spam spearphish specify spin spoil sponsor spray squeeze stalk stall stash steer strike strip stuff substitute suffer supervise " +
+			"surface surrender survive suspend sweep synthesise synthesize taint talk tap tape teach tear tempt tend think thwart tick tidy tolerate touch train transport trash trawl " +
+			"trust tuck tune typosquat uncover underreport understand understate undertake undervalue underwrite unhide unhook unload unmask unpack unprotect unpublish unseal urge " +
+			"usurp utter vacuum vandalise vandalize vanish veil vet violate vouch wager waive wake warrant waste weaken whisper whitewash withhold wreck yield"},
 	} {
 		for word := range strings.FieldsSeq(list.words) {
 			e := words[word]
@@ -82,6 +102,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			words[word] = e
 		}
 	}
+	words["including"] = entry{kinds: preposition}
 	for word, base := range irregular {
 		switch {
 		case words[base].kinds&verb == 0:
@@ -137,7 +158,8 @@ func Forms(verb string) []string {
 // irregular are forms that the endings below do not lead back to their verb.
 var irregular = map[string]string{
 	"sent": "send", "stolen": "steal", "told": "tell", "taken": "take", "written": "write", "hidden": "hide", "kept": "keep", "paid": "pay", "pays": "pay",
-	"known": "know", "given": "give", "made": "make", "done": "do", "seen": "see", "run": "run", "running": "run", "read": "read", "sold": "sell", "bought": "buy",
+	"known": "know", "gave": "give", "wrote": "write", "chose": "choose", "took": "take", "saw": "see", "knew": "know", "went": "go", "got": "get", "meant": "mean", "thought": "think", "overheard": "overhear", "withheld": "withhold", "overridden": "override", "overrode": "override", "undone": "undo", "shut": "shut", "cut": "cut", "hit": "hit", "let": "let", "built": "build", "lent": "lend", "borne": "bear", "begun": "begin", "become": "become", "drew": "draw", "stole": "steal", "caught": "catch", "taught": "teach", "understood": "understand", "fed": "feed", "led": "lead", "met": "meet", "won": "win", "lost": "lose", "swept": "sweep", "slipped": "slip", "driven": "drive", "proven": "prove", "worn": "wear", "torn": "tear", "woken": "wake", "frozen": "freeze", "forbidden": "forbid", "undercut": "undercut",
+	"given": "give", "made": "make", "done": "do", "seen": "see", "run": "run", "running": "run", "read": "read", "sold": "sell", "bought": "buy",
 	"found": "find", "shown": "show", "put": "put", "set": "set", "dies": "die", "lying": "lie", "spent": "spend", "withdrawn": "withdraw", "overwritten": "overwrite", "left": "leave",
 	"passes": "pass", "uses": "use", "forgotten": "forget", "broken": "break", "chosen": "choose", "drawn": "draw", "spread": "spread", "said": "say", "aware": "know", "unaware": "know", "held": "hold", "brought": "bring",
 }
@@ -171,14 +193,28 @@ func Base(word string) string {
 }
 
 // phrasal are verbs of two words.
-var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,phone home,call home,log in,sign in,sign up,log out", ",")
+var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,listen in,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off,get past,get around", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
+
+// tellers are nouns for texts and records about something: "a guide to phishing".
+var tellers = strings.Fields("guide documentation document doc explanation description explainer introduction tutorial course lesson training lecture statistic glossary list catalogue catalog directory report checklist playbook runbook plan " +
+	"example sample quiz test news dashboard overview summary history timeline record search database feed reference cheatsheet cheat-sheet fact tip advice advisory figure article definition dictionary encyclopedia " +
+	"information info notes simulation simulator exercise detection prevention protection scanner detector checker filter monitoring awareness alert status count number help glossary map index lookup finder " +
+	"rule signature indicator probability likelihood chance risk story headline poster text template question phrase quote term abbreviation acronym research paper study survey comparison trend ranking reputation disclosure bulletin changelog test policy plan news standard law")
+
+// givers are verbs that make or hand over what their object tells about.
+var givers = strings.Fields("build create write draft prepare compile generate produce give provide offer contain include help publish convert translate return make draw plot curate")
 
 // Who a subject can be, by the words of its noun phrase.
 var (
 	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
 	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
 	reasons = strings.Fields("need reason necessary necessity")
-	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who individual colleague attacker member team")
+	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who listener viewer reviewer auditor supervisor approver requester recipient visitor guest patient student employee child parent victim buyer individual colleague attacker member team")
 )
+
+// IsVerb says whether the base form of a verb is known.
+func IsVerb(base string) bool {
+	return vocabulary()[base].kinds&verb != 0 && vocabulary()[base].form == bare
+}

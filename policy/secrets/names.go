@@ -3,6 +3,7 @@ package secrets
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // class is what a name promises about its value.
@@ -26,7 +27,7 @@ const longestName = 96
 // ACCESS_TOKEN is a token, ACCESS_TOKEN_URL an address, TOKEN_COUNT a number.
 func classOf(name string) class {
 	words := wordsOf(name)
-	for len(words) > 1 && vocabulary[words[len(words)-1]]&neutral != 0 {
+	for len(words) > 1 && vocabulary()[words[len(words)-1]]&neutral != 0 {
 		words = words[:len(words)-1]
 	}
 	if len(words) == 0 {
@@ -34,13 +35,13 @@ func classOf(name string) class {
 	}
 	all := role(0)
 	for i, word := range words {
-		all |= vocabulary[word]
-		if isSecretWord(word) || i > 0 && secretPairs[words[i-1]+" "+word] {
+		all |= vocabulary()[word]
+		if isSecretWord(word) || i > 0 && secretPairs()[words[i-1]+" "+word] {
 			all |= secret
 		}
 	}
 	last := words[len(words)-1]
-	end := vocabulary[last]
+	end := vocabulary()[last]
 	switch {
 	case last == "dsn" || end&link != 0 && all&store != 0 || last == "string" && all&connecting != 0:
 		return connection
@@ -50,7 +51,7 @@ func classOf(name string) class {
 		return certain
 	case end&access != 0 || strings.HasSuffix(last, "token"):
 		return likely
-	case strings.HasSuffix(last, "key") && len(words) > 1 && vocabulary[words[len(words)-2]]&lookup == 0:
+	case strings.HasSuffix(last, "key") && len(words) > 1 && vocabulary()[words[len(words)-2]]&lookup == 0:
 		return likely
 	}
 	return harmless
@@ -71,9 +72,10 @@ const (
 	secret                      // anywhere: a secret by itself
 )
 
-// vocabulary are the words that names are judged by.
-var vocabulary = func() map[string]role {
-	words := map[string]role{}
+// vocabulary are the words that names are judged by. Like the other maps of this package it
+// is made when it is first asked for, because a guard starts at every tool call.
+var vocabulary = sync.OnceValue(func() map[string]role {
+	words := make(map[string]role, 256)
 	for role, list := range map[role][]string{
 		neutral: neutralWords, other: otherThings, public: publicWords, lookup: otherKeys, link: {"url", "uri", "jdbc"}, store: storeWords,
 		access: {"authorization", "pat", "jwt", "bearer", "cookie"}, connecting: {"connection", "conn"},
@@ -83,7 +85,7 @@ var vocabulary = func() map[string]role {
 		}
 	}
 	return words
-}()
+})
 
 var (
 	neutralWords = []string{"value", "plain", "plaintext", "raw", "env", "var", "prod", "production", "staging", "dev", "development", "live", "default",
@@ -119,12 +121,14 @@ var (
 		"accesskey", "authtoken", "accesstoken", "refreshtoken", "mnemonic", "seedphrase", "sshpass", "dbpass", "userpass"}
 )
 
-func setOf(words ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, word := range words {
-		set[word] = true
-	}
-	return set
+func setOf(words ...string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		set := make(map[string]bool, len(words))
+		for _, word := range words {
+			set[word] = true
+		}
+		return set
+	})
 }
 
 func isSecretWord(word string) bool {

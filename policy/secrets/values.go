@@ -120,7 +120,7 @@ func kindByName(name, value string) string {
 		}
 		return ""
 	case isSeed(lower):
-		if slices.ContainsFunc(words, func(w string) bool { return seedNames[w] }) {
+		if slices.ContainsFunc(words, func(w string) bool { return seedNames()[w] }) {
 			return SeedPhrase
 		}
 		return ""
@@ -187,10 +187,10 @@ func Placeholder(value string) bool {
 		return true
 	}
 	words := wordsOf(value)
-	if slices.ContainsFunc(words, func(w string) bool { return placeholderWords[w] }) {
+	if slices.ContainsFunc(words, func(w string) bool { return placeholderWords()[w] }) {
 		return !slices.ContainsFunc(words, func(w string) bool { return random(w, 10) })
 	}
-	if len(words) == 1 && typeWords[lower] {
+	if len(words) == 1 && typeWords()[lower] {
 		return true
 	}
 	// The name of a variable, or of a member of a program's settings.

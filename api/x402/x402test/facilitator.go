@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/payments"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/x402"
-	"github.com/countersign/countersign/commands"
 )
 
 // Kinds of faults. Those that begin with SettleThen move the money first.
@@ -267,7 +268,7 @@ func (f *Facilitator) judge(body []byte) (*x402.Payment, error) {
 		Requirements x402.Requirements `json:"paymentRequirements"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
-		return nil, &commands.PaymentRefused{Reason: x402.ReasonPayload}
+		return nil, &payments.PaymentRefused{Reason: x402.ReasonPayload}
 	}
 	p, err := x402.Read(q.Payload)
 	if err != nil {
@@ -275,13 +276,13 @@ func (f *Facilitator) judge(body []byte) (*x402.Payment, error) {
 	}
 	owner, contract := f.chain.owner(p.Payer)
 	if err = p.Verify(q.Requirements, p.Resource(), f.clock(), contract); err == nil && contract && !p.SignedBy(owner) {
-		err = &commands.PaymentRefused{Reason: x402.ReasonSignature}
+		err = &payments.PaymentRefused{Reason: x402.ReasonSignature}
 	}
 	return p, err
 }
 
 func reasonOf(err error) string {
-	var refused *commands.PaymentRefused
+	var refused *payments.PaymentRefused
 	if errors.As(err, &refused) {
 		return refused.Reason
 	}
@@ -291,7 +292,7 @@ func reasonOf(err error) string {
 func (f *Facilitator) verify(body []byte) any {
 	p, err := f.judge(body)
 	if err == nil && f.chain.isSpent(p) {
-		err = &commands.PaymentRefused{Reason: "invalid_exact_evm_nonce_already_used"}
+		err = &payments.PaymentRefused{Reason: "invalid_exact_evm_nonce_already_used"}
 	}
 	if err != nil {
 		return refusal("verify", reasonOf(err))

@@ -38,8 +38,13 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	if err := copyTree(from, to); err != nil {
 		return nil, err
 	}
+	// The standby logs in as the user its server runs as, whom a server of root's refuses.
+	access := filepath.Join(from, "replicated_hba.conf")
+	if err := os.WriteFile(access, []byte("local all all trust\nlocal replication all trust\n"), 0o644); err != nil {
+		return nil, err
+	}
 	r := &replicas{proxy: p}
-	if r.primary, err = localpg.Start(ctx, localpg.Options{DataDir: from, Settings: []string{"wal_keep_size=1GB"}}); err != nil {
+	if r.primary, err = localpg.Start(ctx, localpg.Options{DataDir: from, Settings: []string{"wal_keep_size=1GB", "hba_file=" + access}}); err != nil {
 		return nil, err
 	}
 	w.postgres = r.primary

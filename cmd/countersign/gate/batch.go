@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
@@ -43,8 +44,8 @@ type batchResult struct {
 var (
 	// historyTime is what shells write beside a command in their histories: bash a
 	// line of its own, zsh a prefix.
-	historyTime  = regexp.MustCompile(`^#\d{9,}$`)
-	historyStart = regexp.MustCompile(`^: \d+:\d+;`)
+	historyTime  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#\d{9,}$`) })
+	historyStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^: \d+:\d+;`) })
 )
 
 // batch judges every line of a file, so that a team sees what a guard would stop
@@ -70,7 +71,7 @@ func (c *Verdict) batch(o *Output) error {
 	if err != nil || result.Stopped == 0 {
 		return err
 	}
-	return ErrNo
+	return screen.ErrNo
 }
 
 func (c *Verdict) judgeLines(text io.Reader) (batchResult, error) {
@@ -79,8 +80,8 @@ func (c *Verdict) judgeLines(text io.Reader) (batchResult, error) {
 	scanner.Buffer(nil, maxCommand)
 	number := 1
 	for ; scanner.Scan(); number++ {
-		line := strings.TrimSpace(historyStart.ReplaceAllString(scanner.Text(), ""))
-		if line == "" || historyTime.MatchString(line) || strings.HasPrefix(line, "#") {
+		line := strings.TrimSpace(historyStart().ReplaceAllString(scanner.Text(), ""))
+		if line == "" || historyTime().MatchString(line) || strings.HasPrefix(line, "#") {
 			continue
 		}
 		judged := c.judgeLine(number, line)

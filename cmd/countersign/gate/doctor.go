@@ -4,50 +4,103 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Finding is one thing that doctor looked at.
-type Finding struct {
-	Name   string `json:"name"`
-	State  string `json:"state"` // ok, warning or bad
-	Detail string `json:"detail"`
-}
-
-// HookFindings are those about the guards of coding agents on this machine, and the rules
-// that this program has.
-func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []Finding) {
+// HookFindings are those about the guards of coding agents on this machine, and about the
+// rule sets of this program and of the other one with a guard in it.
+func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []screen.Finding) {
 	for _, f := range o.Account().Try(ctx, guard.Agent(agent), command) {
-		found = append(found, Finding{"hook", f.State, f.Detail})
+		found = append(found, screen.Finding{Name: "hook", State: f.State, Detail: f.Detail})
 	}
 	version, hash := actionrisk.Ruleset()
-	return append(found, Finding{"rules", "ok", fmt.Sprintf("rule set %s, %s", version, hash)})
+	own := ruleset{version, hash}
+	found = append(found, screen.OK("rules", fmt.Sprintf("rule set %s, %s", version, hash)))
+	for _, place := range otherPrograms() {
+		found = append(found, own.against(ctx, place))
+	}
+	return found
 }
 
-// Findings shows findings; a bad one is the answer no.
-func (o *Output) Findings(list []Finding) error {
-	rows, bad := screen.Table{Heads: []string{"state", "what", "found"}}, false
-	for _, f := range list {
-		rows.Add(f.State, f.Name, strings.ReplaceAll(strings.TrimSpace(f.Detail), "\n", "; "))
-		bad = bad || f.State == "bad"
+// otherPrograms are the files of programs with a guard in them, apart from this one: those
+// that the shell finds, and those in the folder of this one.
+func otherPrograms() (places []string) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
 	}
-	if err := o.Result(list, o.Table(rows)); err != nil {
-		return err
+	var known []os.FileInfo
+	if info, err := os.Stat(self); err == nil {
+		known = append(known, info)
 	}
-	if bad {
-		return ErrNo
+	for _, name := range guard.Programs() {
+		for _, place := range []string{name, filepath.Join(filepath.Dir(self), name)} {
+			place, err := exec.LookPath(place)
+			if err != nil {
+				continue
+			}
+			info, err := os.Stat(place)
+			if err != nil || slices.ContainsFunc(known, func(k os.FileInfo) bool { return os.SameFile(k, info) }) {
+				continue
+			}
+			known, places = append(known, info), append(places, place)
+		}
 	}
-	return nil
+	return places
+}
+
+// ruleset is what a verdict says of the rules behind it.
+type ruleset struct {
+	Version string `json:"rulesetVersion"`
+	Hash    string `json:"rulesetHash"`
+}
+
+// against compares the rule set of this program with that of another one, which is asked
+// for a verdict.
+func (own ruleset) against(ctx context.Context, place string) screen.Finding {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	ask := exec.CommandContext(ctx, place, "gate", "--json", "--", "true")
+	ask.WaitDelay = time.Second // a child that keeps the pipe open
+	answer, err := ask.Output()
+	var other ruleset
+	if err == nil {
+		err = json.Unmarshal(answer, &other)
+	}
+	update := func(program string) string {
+		name := strings.TrimSuffix(filepath.Base(program), ".exe")
+		return fmt.Sprintf("update %s: go install ./cmd/%s in the newest source", program, name)
+	}
+	self, _ := os.Executable()
+	switch differ := fmt.Sprintf("%s has rule set %s, %s: it judges by other rules than this program; ", place, other.Version, other.Hash); {
+	case err != nil || other.Hash == "":
+		return screen.Warning("rules", fmt.Sprintf("%s does not tell its rule set; %s", place, update(place)))
+	case other == own:
+		return screen.OK("rules", place+" has the same rule set")
+	case other.Version < own.Version:
+		return screen.Warning("rules", differ+update(place))
+	case other.Version > own.Version:
+		return screen.Warning("rules", differ+update(self))
+	default:
+		return screen.Warning("rules", differ+"install both from the same source")
+	}
 }
 
 // Doctor looks at the guards of coding agents, which is all that the guard's own program
 // looks at.
 type Doctor struct {
-	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a canary." default:"true"`
+	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a canary, and compare the rule sets of countersign and countersign-guard." default:"true"`
 	Agent string `help:"Only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
 	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: the hook's command, instead of what the settings name."`

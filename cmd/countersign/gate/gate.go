@@ -5,9 +5,7 @@
 package gate
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,32 +15,13 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/policy/canon"
 )
 
-// ErrNo is an answer of no: exit code 1, everything is said already.
-var ErrNo = errors.New("no")
-
-// Output is where a command's result goes, and whom it works for.
+// Output is where a command of the gate writes its result, and the user it works for.
 type Output struct {
-	Stdout, Stderr io.Writer
-	JSON           bool
-	screen.Look
+	*screen.Output
 	Account func() guard.Account
 	Ask     func(question string) (string, error) // the person at the controlling terminal
-}
-
-// Result prints a value as JSON if that was asked for, else the text.
-func (o *Output) Result(value any, text string) error {
-	if o.JSON {
-		body, err := canon.Marshal(value)
-		if err != nil {
-			return err
-		}
-		text = string(body) + "\n"
-	}
-	_, err := io.WriteString(o.Stdout, text)
-	return err
 }
 
 // AskOnTerminal asks the person at the controlling terminal. Standard

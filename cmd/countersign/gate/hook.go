@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -97,7 +98,7 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 		return err
 	}
 	if !guard.Works(found) {
-		return ErrNo
+		return screen.ErrNo
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (c *LogShow) Run(o *Output) error {
 		return err
 	}
 	if wrong != "" {
-		return ErrNo
+		return screen.ErrNo
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (c *Verdict) Run(o *Output) error {
 	if err := o.Result(v, v.screen(o)); err != nil || !v.stopped() {
 		return err
 	}
-	return ErrNo
+	return screen.ErrNo
 }
 
 // judgedCommand is a verdict, and what the user's own exceptions make of it.
@@ -277,7 +277,7 @@ func (c *Explain) Run(o *Output) error {
 	if err := o.Result(v, v.explained(o)); err != nil || !v.stopped() {
 		return err
 	}
-	return ErrNo
+	return screen.ErrNo
 }
 
 func (v judgedCommand) explained(o *Output) string {

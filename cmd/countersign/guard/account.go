@@ -49,15 +49,17 @@ func realPath(place string) string {
 	place = filepath.Clean(place)
 	rest := ""
 	for folder := place; ; {
-		if real, err := filepath.EvalSymlinks(folder); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if to, err := os.Readlink(folder); err == nil { // it leads to what does not exist yet
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(filepath.Dir(folder), to)
+		if exists(folder) {
+			if real, err := filepath.EvalSymlinks(folder); err == nil {
+				return filepath.Join(real, rest)
 			}
-			if to != folder && len(rest) < 4096 {
-				return realPath(filepath.Join(to, rest))
+			if to, err := os.Readlink(folder); err == nil { // it leads to what does not exist yet
+				if !filepath.IsAbs(to) {
+					to = filepath.Join(filepath.Dir(folder), to)
+				}
+				if to != folder && len(rest) < 4096 {
+					return realPath(filepath.Join(to, rest))
+				}
 			}
 		}
 		parent := filepath.Dir(folder)

@@ -118,7 +118,7 @@ func (a Account) MayAllow(level string) error {
 // Allow adds an exception to the file it belongs into and names the file: what ends with a
 // session or by its use into the state, everything else into the user's settings.
 func (a Account) Allow(e Exception) (file string, err error) {
-	if i := slices.IndexFunc(actionrisk.Rules(), func(r actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
+	if i := slices.IndexFunc(actionrisk.Rules(), func(r *actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
 		if strings.HasPrefix(e.Rule, "hook.") {
 			return "", errors.New("nothing excepts the guard's own rules")
 		}

@@ -33,14 +33,14 @@ var bringers = map[string][]string{
 }
 
 // packs finds the words by which those programs make an archive or list one.
-var packs = map[string]*regexp.Regexp{
-	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": regexp.MustCompile(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": regexp.MustCompile(`^-?[a-z]*[ctu]`),
-	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": regexp.MustCompile(`^-[lvtZpc]`),
+var packs = map[string]func() *regexp.Regexp{
+	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern(`^-?[a-z]*[ctu]`),
+	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern(`^-[lvtZpc]`),
 }
 
 var (
-	packsTar = regexp.MustCompile(`^(?:-?[A-Za-wyz]*[crtu][A-Za-wyz]*|--create|--list|--append|--update)$`)
-	packs7z  = regexp.MustCompile(`^[adltu]$`)
+	packsTar = pattern(`^(?:-?[A-Za-wyz]*[crtu][A-Za-wyz]*|--create|--list|--append|--update)$`)
+	packs7z  = pattern(`^[adltu]$`)
 )
 
 // brings says whether a call writes files that nobody names into a folder of settings, or
@@ -72,7 +72,7 @@ func (f fence) brings(u *actionrisk.Use, folder string) bool {
 func makesArchive(program string, words []act.Word) bool {
 	says := packs[program]
 	for i, w := range words {
-		if says != nil && (i == 0 || strings.HasPrefix(w.Text, "-")) && says.MatchString(w.Text) {
+		if says != nil && (i == 0 || strings.HasPrefix(w.Text, "-")) && says().MatchString(w.Text) {
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (f fence) takesIn(place string, unpacks bool) bool {
 		return false
 	}
 	real := realPath(place)
-	return settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.folders, func(s string) bool { return below(real, s) }) ||
+	return settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.places().folders, func(s string) bool { return below(real, s) }) ||
 		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
 }
 
@@ -134,7 +134,7 @@ func onThisMachine(w act.Word) act.Word {
 var (
 	sandboxes    = []string{"docker", "podman", "nerdctl", "finch", "container", "buildah", "bwrap", "systemd-nspawn", "singularity", "apptainer", "firejail", "proot", "nsjail", "distrobox", "toolbox", "multipass"}
 	mountOptions = []string{"-v", "--volume", "--mount", "-B", "--bind", "--bind-try", "--dev-bind", "-b", "--bindmount", "--whitelist"}
-	readOnly     = regexp.MustCompile(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
+	readOnly     = pattern(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
 )
 
 // mounts says whether a call gives a sandbox a protected folder or file, or a folder on the
@@ -160,11 +160,11 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 			value, _, _ = strings.Cut(w.Text, ":")
 		}
 		place := f.account.place(folder, value)
-		if value == "" || place == "" || readOnly.MatchString(w.Text) {
+		if value == "" || place == "" || readOnly().MatchString(w.Text) {
 			continue
 		}
 		onTheWay := func(file string) bool { return below(file, place) && exists(file) }
-		if f.holds(place) || f.takesIn(place, false) || !f.worksIn(place, folder) && slices.ContainsFunc(slices.Concat(f.files, f.folders), onTheWay) {
+		if f.holds(place) || f.takesIn(place, false) || !f.worksIn(place, folder) && slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), onTheWay) {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -57,7 +56,7 @@ type otherEvent struct {
 // translated puts the event of an agent with words of its own into those of the others.
 func (e *event) translated(text []byte) (Agent, bool) {
 	var o otherEvent
-	if json.Unmarshal(text, &o) != nil {
+	if fill(text, &o) != nil {
 		return "", false
 	}
 	if e.SessionID == "" {
@@ -207,8 +206,8 @@ func readEvent(text []byte, named Agent) (asked, error) {
 		return got, fmt.Errorf("the event is refused: %w", err)
 	}
 	var e event
-	if err := json.Unmarshal(text, &e); err != nil {
-		return got, errShape // the cause may repeat the event
+	if fill(text, &e) != nil { // the cause may repeat the event
+		return got, errShape
 	}
 	told, ok := e.translated(text)
 	if !ok && told == "" {
@@ -278,7 +277,7 @@ func (e event) call() string {
 	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
 }
 
-// agent tells who sent an event. What both of two agents might have sent is
+// Agent tells who sent an event. What both of two agents might have sent is
 // taken for the one that knows fewer answers.
 func (e event) Agent() (Agent, bool) {
 	switch e.Name {
@@ -326,7 +325,7 @@ func (a *asked) read(e event) error {
 	if err != nil {
 		return err
 	}
-	if len(args) == 0 || json.Unmarshal(args, &in) != nil {
+	if len(args) == 0 || fill(args, &in) != nil {
 		return errShape
 	}
 	file := cmp.Or(in.FilePath, in.FilePathCamel, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
@@ -371,7 +370,7 @@ func (a *asked) startsAgent(e event) {
 		if json.Unmarshal(value, &asks) != nil {
 			asks = string(value)
 		}
-		if key := plainName.Replace(strings.ToLower(name)); modeMembers.MatchString(key) && asksNobody.MatchString(asks) {
+		if key := plainName.Replace(strings.ToLower(name)); modeMembers().MatchString(key) && asksNobody().MatchString(asks) {
 			a.steps = append(a.steps, step{command: "claude --permission-mode bypassPermissions", shown: shownPath(name + ": " + asks)})
 			return
 		}
@@ -380,8 +379,8 @@ func (a *asked) startsAgent(e event) {
 
 var (
 	plainName   = strings.NewReplacer("-", "", "_", "")
-	modeMembers = regexp.MustCompile(`^(?:(?:agent|permission|approval|sandbox)?(?:mode|policy)|sandbox|yolo|(?:dangerously|skip|bypass)\w*(?:permissions|approvals?(?:andsandbox)?))$`)
-	asksNobody  = regexp.MustCompile(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
+	modeMembers = pattern(`^(?:(?:agent|permission|approval|sandbox)?(?:mode|policy)|sandbox|yolo|(?:dangerously|skip|bypass)\w*(?:permissions|approvals?(?:andsandbox)?))$`)
+	asksNobody  = pattern(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
 )
 
 // called judges a call of a tool that the agent did not bring, such as one of an MCP
@@ -393,7 +392,7 @@ func (a *asked) called(e event) error {
 	name := e.ToolName[strings.LastIndex(e.ToolName, "__")+1:]
 	args, err := e.arguments()
 	var in input
-	if toolKind(strings.TrimPrefix(name, "_")) != "tee" || err != nil || len(args) == 0 || json.Unmarshal(args, &in) != nil {
+	if toolKind(strings.TrimPrefix(name, "_")) != "tee" || err != nil || len(args) == 0 || fill(args, &in) != nil {
 		return nil
 	}
 	file := cmp.Or(in.Path, in.FilePath, in.FilePathCamel)
@@ -478,7 +477,7 @@ const maxStandIn = 24 << 10
 // writes judges a text that is written into a file like the redirection of the same text,
 // and a cell of a notebook as what it will run.
 func (a *asked) writes(file, content string, in input) error {
-	if real := a.realOf(file); !runsItself.MatchString(file) && runsItself.MatchString(real) {
+	if real := a.realOf(file); !runsItself().MatchString(file) && runsItself().MatchString(real) {
 		for part := range parts(content) {
 			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
 		}
@@ -489,13 +488,13 @@ func (a *asked) writes(file, content string, in input) error {
 		}
 		return a.files("tee", file)
 	}
-	if dir := path.Dir(strings.ReplaceAll(file, `\`, "/")) + "/"; path.Ext(file) == ".md" && agentText.MatchString(dir) {
-		for _, run := range runsInText.FindAllStringSubmatch(content, -1) {
+	if dir := path.Dir(strings.ReplaceAll(file, `\`, "/")) + "/"; path.Ext(file) == ".md" && agentText().MatchString(dir) {
+		for _, run := range runsInText().FindAllStringSubmatch(content, -1) {
 			a.steps = append(a.steps, step{command: run[1], shown: shownPath(file)})
 		}
 	}
 	for part := range parts(content) {
-		if runsItself.MatchString(file) {
+		if runsItself().MatchString(file) {
 			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
 		}
 		end := "COUNTERSIGN_END"
@@ -521,10 +520,10 @@ func (a *asked) realOf(file string) string {
 // agentText finds folders of texts that an agent reads as commands of its own; runsInText
 // finds what it runs before it reads one.
 var (
-	agentText = regexp.MustCompile(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
+	agentText = pattern(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
 	// runsItself finds files that run when the user enters a folder or uses Git.
-	runsItself = regexp.MustCompile(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
-	runsInText = regexp.MustCompile("!`([^`\n]+)`")
+	runsItself = pattern(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
+	runsInText = pattern("!`([^`\n]+)`")
 )
 
 // parts cuts a long text at ends of lines.

@@ -16,9 +16,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/policy"
@@ -82,6 +85,7 @@ const (
 func (g Guard) Answer(stdin io.Reader) Reply {
 	done := make(chan Reply, 1)
 	go func() {
+		growStack(false)
 		by := g.Agent
 		defer func() {
 			if recover() != nil { // the value may repeat the event, so it is not shown
@@ -391,6 +395,28 @@ func wording(level actionrisk.Level, d Decision, reasons []string) string {
 		text += " Do not try another form of it: take the safer way, or ask the user to run it."
 	}
 	return text
+}
+
+// growStack makes the stack of its goroutine large enough for a verdict. Go looks at the
+// size of a function's frame before the function begins, so one step does it; otherwise the
+// stack would be copied at each doubling, and a start pays for that.
+//
+//go:noinline
+func growStack(use bool) byte {
+	if !use {
+		return 0
+	}
+	var room [64 << 10]byte
+	for i := range room {
+		room[i] = byte(i)
+	}
+	return room[len(os.Args)]
+}
+
+// pattern is a regular expression that is compiled when it is first asked for: a guard
+// starts at every tool call, and most calls ask for few of them.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // Limits of the guard.

@@ -17,10 +17,10 @@ var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "
 // first ones say so by themselves, whatever the program is called; those of agents say so
 // of any agent.
 var (
-	saysUnguarded = regexp.MustCompile(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
+	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
 		`^(?:--permission-mode=)?bypassPermissions$|"?permissionMode"?\s*:\s*"?bypassPermissions|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false|^(?:--config=)?approval_policy\s*=\s*"?never`)
 	// unguardedOf finds such words of one family of agents among the words of a call.
-	unguardedOf = map[string]*regexp.Regexp{
+	unguardedOf = map[string]func() *regexp.Regexp{
 		"claude":      words(`--settings`, `--setting-sources`, `--bare`, `--safe-mode`, `--permission-prompt-tool`, `--allowed-?[tT]ools[= ](?:\S+[, ])*Bash(?:\(\*?:?\*\))?,?`),
 		"codex":       words(`--full-auto`, `--disable (?:codex_)?hooks`, `(?:-a|--ask-for-approval)[= ]never`, `--ignore-user-config`, `--ignore-rules`),
 		"cursor":      words(`-f`, `--force`),
@@ -45,13 +45,13 @@ var (
 	families = map[string]string{"claude-code": "claude", "cursor-agent": "cursor", "agent": "cursor", "gemini-cli": "gemini",
 		"qwen": "gemini", "qwen-code": "gemini", "opencode-ai": "opencode", "kiro-cli": "kiro", "q": "kiro", "kilo": "kilocode"}
 	// movesSettings are variables that make an agent read other settings, or ask nobody.
-	movesSettings = regexp.MustCompile(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
+	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
 		`\bunset\s+(?:-v\s+)?(?:\w+\s+)*(?:HOME|USERPROFILE)\b`)
 )
 
 // words finds one of the patterns between blanks.
-func words(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(` (?:` + strings.Join(patterns, "|") + `) `)
+func words(patterns ...string) func() *regexp.Regexp {
+	return pattern(` (?:` + strings.Join(patterns, "|") + `) `)
 }
 
 // leavesSettings says whether a call runs another program without the variables by which
@@ -60,14 +60,14 @@ func leavesSettings(u *actionrisk.Use) bool {
 	text := wordsText(u)
 	switch u.Program {
 	case "env":
-		return emptiesEnvironment.MatchString(text)
+		return emptiesEnvironment().MatchString(text)
 	case "sudo", "doas", "su", "runuser", "gosu", "setpriv", "chroot", "machinectl", "pkexec":
 		return u.Carries
 	}
 	return false
 }
 
-var emptiesEnvironment = regexp.MustCompile(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
+var emptiesEnvironment = pattern(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
 
 // asksAgentItself are commands of agents that start no session.
 var asksAgentItself = []string{"--help", "-h", "--version", "-v", "-V", "help", "mcp", "config", "login", "logout", "auth", "update", "upgrade", "install", "doctor", "completion", "plugin", "plugins", "setup-token", "features"}
@@ -88,7 +88,7 @@ func launchesUnguarded(u *actionrisk.Use, command string, left bool) bool {
 		return false
 	}
 	for _, w := range u.Words[1:] {
-		if saysUnguarded.MatchString(w.Text) && (agent || strings.HasPrefix(w.Text, "--dangerously-skip") || strings.HasPrefix(w.Text, "--dangerously-bypass") || w.Text == "--yolo") {
+		if (agent || strings.HasPrefix(w.Text, "--dangerously-skip") || strings.HasPrefix(w.Text, "--dangerously-bypass") || w.Text == "--yolo") && saysUnguarded().MatchString(w.Text) {
 			return true
 		}
 	}
@@ -96,5 +96,5 @@ func launchesUnguarded(u *actionrisk.Use, command string, left bool) bool {
 		return false
 	}
 	says := unguardedOf[cmp.Or(families[name], name)]
-	return left || says != nil && says.MatchString(wordsText(u)) || movesSettings.MatchString(command)
+	return left || says != nil && says().MatchString(wordsText(u)) || movesSettings().MatchString(command)
 }

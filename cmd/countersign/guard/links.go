@@ -2,13 +2,13 @@ package guard
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/go-json-experiment/json"
 )
 
 // The rules judge a path as it is written. A link in the working folder, which a cloned
@@ -147,16 +147,16 @@ func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.
 
 var (
 	// quotedTexts finds the texts of a tool's input or of a program.
-	quotedTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
+	quotedTexts = pattern(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
 	// readsFrom finds files that a shell reads from.
-	readsFrom = regexp.MustCompile(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
+	readsFrom = pattern(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
 )
 
 // otherNames are paths that are no words of a program: the texts of a tool's input and of
 // programs in other languages, and what a shell reads from.
 func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 	quoted := func(text string) {
-		for _, found := range quotedTexts.FindAllString(text, maxTexts) {
+		for _, found := range quotedTexts().FindAllString(text, maxTexts) {
 			name := found[1 : len(found)-1]
 			if s := ""; json.Unmarshal([]byte(found), &s) == nil {
 				name = s
@@ -174,8 +174,8 @@ func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 			quoted(t.Text)
 		}
 	}
-	if s.shell {
-		for _, found := range readsFrom.FindAllStringSubmatch(command, maxTexts) {
+	if s.shell && strings.Contains(command, "<") {
+		for _, found := range readsFrom().FindAllStringSubmatch(command, maxTexts) {
 			out = append(out, found[1])
 		}
 	}

@@ -10,6 +10,9 @@ import (
 // guard is part of countersign and is also a program of its own.
 var Name = nameOf(os.Args[0])
 
+// Programs are the programs with the guard in them, by their names.
+func Programs() []string { return programNames }
+
 func nameOf(program string) string {
 	if strings.HasPrefix(filepath.Base(program), "countersign-guard") {
 		return "countersign-guard"

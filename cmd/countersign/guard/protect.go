@@ -4,9 +4,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -41,40 +41,49 @@ var guardFolders = func() (out []string) {
 // fence is what is protected in one session.
 type fence struct {
 	account Account
-	files   []string // by their whole path
+	places  func() *protected // found when it is first asked for: many commands touch no file
+}
+
+// protected are places by their whole path.
+type protected struct {
+	files   []string
 	folders []string // all that is in them
 }
 
 func newFence(a Account) fence {
-	f := fence{account: a}
+	return fence{a, sync.OnceValue(func() *protected { return protectedBy(a) })}
+}
+
+func protectedBy(a Account) *protected {
+	p := &protected{}
 	add := func(list *[]string, places ...string) {
-		for _, p := range places {
-			if !filepath.IsAbs(p) {
+		for _, place := range places {
+			if !filepath.IsAbs(place) {
 				continue
 			}
-			for _, q := range []string{filepath.Clean(p), realPath(p)} {
+			for _, q := range []string{filepath.Clean(place), realPath(place)} {
 				if !slices.Contains(*list, q) {
 					*list = append(*list, q)
 				}
 			}
 		}
 	}
-	add(&f.files, a.Machine, a.Program)
-	add(&f.folders, a.State())
-	add(&f.files, a.userFiles()...)
+	add(&p.files, a.Machine, a.Program)
+	add(&p.folders, a.State())
+	add(&p.files, a.userFiles()...)
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add to what is protected
 		for _, name := range programNames {
 			if place := filepath.Join(folder, name); exists(place) {
-				add(&f.files, place)
+				add(&p.files, place)
 			}
 		}
 	}
 	for _, agent := range Agents {
 		for _, file := range agent.settingsFiles() {
-			add(&f.files, file)
+			add(&p.files, file)
 		}
 	}
-	return f
+	return p
 }
 
 // programNames are the programs with the guard in them.
@@ -92,8 +101,8 @@ func (f fence) holds(place string) bool {
 	}
 	parent := filepath.Join(realPath(filepath.Dir(place)), filepath.Base(place)) // the link itself
 	for _, p := range []string{filepath.Clean(place), parent, realPath(place)} {
-		if slices.ContainsFunc(f.files, func(file string) bool { return strings.EqualFold(file, p) }) ||
-			slices.ContainsFunc(f.folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
+		if slices.ContainsFunc(f.places().files, func(file string) bool { return strings.EqualFold(file, p) }) ||
+			slices.ContainsFunc(f.places().folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
 			return true
 		}
 	}
@@ -117,7 +126,7 @@ func (f fence) sameFile(place string) bool {
 	if err != nil || info.IsDir() {
 		return false
 	}
-	return slices.ContainsFunc(f.files, func(file string) bool {
+	return slices.ContainsFunc(f.places().files, func(file string) bool {
 		other, err := os.Stat(file)
 		return err == nil && os.SameFile(info, other)
 	})
@@ -129,7 +138,7 @@ func (f fence) above(place string) bool {
 		return false
 	}
 	for _, p := range []string{filepath.Clean(place), realPath(place)} {
-		if slices.ContainsFunc(slices.Concat(f.files, f.folders), func(file string) bool { return file != p && below(file, p) && exists(file) }) || settingsFolder(p) {
+		if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return file != p && below(file, p) && exists(file) }) || settingsFolder(p) {
 			return true
 		}
 	}
@@ -159,7 +168,7 @@ func (f fence) matches(pattern string, tree bool) bool {
 		}
 		return true
 	}
-	if slices.ContainsFunc(slices.Concat(f.files, f.folders), func(file string) bool { return hit(file) && exists(file) }) {
+	if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return hit(file) && exists(file) }) {
 		return true
 	}
 	hits, _ := filepath.Glob(pattern)
@@ -379,14 +388,14 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 
 // guardNamed finds the name of such a file in a text that the engine reads in part only: a
 // program text of another language, a word that is not known.
-var guardNamed = regexp.MustCompile(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
+var guardNamed = pattern(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
 
 // betweenNames is what stands between two names of a path, also where they are texts of
 // their own: ".claude", "settings.json".
 const betweenNames = `(?:[/\\]+|['"]\s*[,/+]\s*['"][/\\]*)`
 
 // asksForProgram finds a command that asks where the guard's program is.
-var asksForProgram = regexp.MustCompile(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
+var asksForProgram = pattern(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
 
 // switches are commands of agents that switch hooks off without naming a file.
 func switchesOff(u *actionrisk.Use) bool {
@@ -430,7 +439,7 @@ func speaks(u *actionrisk.Use, at int) bool {
 }
 
 // consentText finds the same in a program text of another language.
-var consentText = regexp.MustCompile(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
+var consentText = pattern(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
 
 // ownRule is a rule of the guard about itself, which nothing excepts.
 type ownRule struct {
@@ -461,8 +470,8 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 		add(ruleConsent, consents(u))
 		add(ruleSettings, f.touches(u, cwd) || f.mounts(u, cwd) || switchesOff(u))
 		add(ruleLaunch, launchesUnguarded(u, command, left))
-		add(ruleConsent, typesText(u) && consentText.MatchString(wordsText(u)))
-		add(ruleTyped, typesText(u) && typesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && typesInText.MatchString(wordsText(u)))
+		add(ruleConsent, typesText(u) && consentText().MatchString(wordsText(u)))
+		add(ruleTyped, typesText(u) && typesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && typesInText().MatchString(wordsText(u)))
 		if !u.Proven && !u.Carries && !u.Remote && !slices.Contains(makes, u.Program) && !(u.Program == "git" && keepsWords(u)) {
 			changes = true
 			for _, w := range u.Words {
@@ -472,12 +481,12 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	}
 	add(ruleStop, stopsGuard(trace))
 	for _, t := range trace.Texts {
-		add(ruleSettings, programText(t.Language) && guardNamed.MatchString(t.Text))
-		add(ruleConsent, programText(t.Language) && consentText.MatchString(t.Text))
-		add(ruleTyped, programText(t.Language) && typesInText.MatchString(t.Text))
+		add(ruleSettings, programText(t.Language) && guardNamed().MatchString(t.Text))
+		add(ruleConsent, programText(t.Language) && consentText().MatchString(t.Text))
+		add(ruleTyped, programText(t.Language) && typesInText().MatchString(t.Text))
 	}
 	if changes {
-		add(ruleSettings, !known && guardNamed.MatchString(command) || asksForProgram.MatchString(command))
+		add(ruleSettings, !known && guardNamed().MatchString(command) || strings.Contains(command, "countersign") && asksForProgram().MatchString(command))
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package guard
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -99,14 +98,14 @@ func (g Guard) expanded(names []string, cwd string) (out []string) {
 }
 
 // includes finds the lines of a Makefile or a justfile that stand for the text of other files.
-var includes = regexp.MustCompile(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
+var includes = pattern(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
 
 // withIncludes puts the files that a Makefile or a justfile includes in the place of the
 // lines that name them, one level deep. make looks in the folder where it runs.
 func (g Guard) withIncludes(text, place, cwd string) string {
 	left := maxScripts
-	return includes.ReplaceAllStringFunc(text, func(line string) string {
-		names := strings.NewReplacer("$(CURDIR)/", "", "${CURDIR}/", "", "$(wildcard ", "", ")", "", "'", "", `"`, "").Replace(includes.FindStringSubmatch(line)[1])
+	return includes().ReplaceAllStringFunc(text, func(line string) string {
+		names := strings.NewReplacer("$(CURDIR)/", "", "${CURDIR}/", "", "$(wildcard ", "", ")", "", "'", "", `"`, "").Replace(includes().FindStringSubmatch(line)[1])
 		var b strings.Builder
 		for _, name := range strings.Fields(names) {
 			for _, folder := range []string{filepath.Dir(place), g.Account.place(cwd, ".")} {

@@ -20,7 +20,7 @@ var (
 	listings = []string{"ps", "tasklist", "top"}
 	filters  = []string{"grep", "egrep", "rg", "awk", "findstr", "sed"}
 	// stopsParent finds the same in a program text of another language.
-	stopsParent = regexp.MustCompile(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
+	stopsParent = pattern(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
 )
 
 // guardProcesses are what command lines of the guard look like.
@@ -82,7 +82,7 @@ func stopsGuard(trace actionrisk.Trace) bool {
 		}
 	}
 	for _, t := range trace.Texts {
-		if programText(t.Language) && stopsParent.MatchString(t.Text) {
+		if programText(t.Language) && stopsParent().MatchString(t.Text) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -27,9 +28,9 @@ func typesText(u *actionrisk.Use) bool {
 var (
 	// answers are what is typed at a question. Keys that choose and confirm are answers only
 	// where an agent is known to ask.
-	answers  = regexp.MustCompile(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
-	confirms = regexp.MustCompile(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
-	lineEnd  = regexp.MustCompile(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
+	answers  = pattern(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
+	confirms = pattern(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
+	lineEnd  = pattern(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
 )
 
 // typesAnswer says whether what a call types is nothing but an answer, or is not known.
@@ -44,13 +45,13 @@ func typesAnswer(u *actionrisk.Use) bool {
 		agent = agent || slices.ContainsFunc(agentPrograms, func(name string) bool { return len(name) > 3 && strings.Contains(strings.ToLower(w.Text), name) })
 	}
 	for i := at + 1; i < len(u.Words); i++ {
-		switch text := lineEnd.ReplaceAllString(u.Words[i].Text, ""); {
+		switch text := lineEnd().ReplaceAllString(u.Words[i].Text, ""); {
 		case text == "-t" || text == "-N" || text == "-m" || text == "--match" || text == "--pane-id":
 			i++ // its value
 		case strings.HasPrefix(text, "-"), strings.HasPrefix(text, "/dev/"):
-		case answers.MatchString(text):
+		case answers().MatchString(text):
 			keys, answered = keys+1, true
-		case confirms.MatchString(text):
+		case confirms().MatchString(text):
 			keys++
 		default:
 			return false
@@ -61,7 +62,9 @@ func typesAnswer(u *actionrisk.Use) bool {
 
 // typesInText finds in a program text, or among the words of expect, what types answers into
 // a terminal or a window, or starts an agent to answer its questions.
-var typesInText = regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
+var typesInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
+})
 
 func longNames(names []string) (out []string) {
 	for _, name := range names {

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -13,7 +12,7 @@ var unseenInputs = []string{canaryCommand, "drop database production;"}
 
 // opensInput finds what may be a shell or a console where a command begins: much
 // else passes on what it is fed (a transport, a body) and is none.
-var opensInput = regexp.MustCompile(`(?:^|[;&|({\n]\s*)(?:(?:exec|sudo|env|command|nohup|time|-\S+|\w+=\S*)\s+)*(?:\S*/)?` +
+var opensInput = pattern(`(?:^|[;&|({\n]\s*)(?:(?:exec|sudo|env|command|nohup|time|-\S+|\w+=\S*)\s+)*(?:\S*/)?` +
 	`(?:(?:ba|da|z|k|fi|c|tc)?sh|pwsh|su|ssh|docker|podman|nerdctl|kubectl|k|oc|` +
 	`psql|mysql|mariadb|sqlite3|sqlcmd|sqlplus|clickhouse-client|duckdb|mongosh|redis-cli)(?:\s|$)`)
 
@@ -22,7 +21,7 @@ var opensInput = regexp.MustCompile(`(?:^|[;&|({\n]\s*)(?:(?:exec|sudo|env|comma
 // types with a tool of its own, which no event shows.
 func (g Guard) takesInput(a actionrisk.Action) bool {
 	command := a.Command
-	return opensInput.MatchString(command) && slices.ContainsFunc(unseenInputs, func(typed string) bool {
+	return opensInput().MatchString(command) && slices.ContainsFunc(unseenInputs, func(typed string) bool {
 		a.Command = "echo " + quotePath(typed) + " | {\n" + command + "\n}"
 		score, _ := g.Judge(a, actionrisk.Surroundings{})
 		return levelOf(score.Risk) == actionrisk.Critical

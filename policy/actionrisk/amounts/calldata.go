@@ -221,7 +221,7 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	case "multicall":
 		return innerCalldata(c.data, token, depth)
 	case "":
-		if ReadSelectors[selector] {
+		if ReadSelectors.Has(selector) {
 			return []string{act.SignsText}
 		}
 		return nil

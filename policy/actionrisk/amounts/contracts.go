@@ -21,7 +21,7 @@ type ContractCall struct {
 
 // names are what calls.json says of called functions. As with the assets of amounts.json,
 // those of this program count for released rule sets as well.
-func names() *facts.Calls { return facts.Tables().Calls() }
+func names() *facts.Calls { return &facts.Tables().Calls }
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -45,7 +45,7 @@ func LooksCall(text string) bool {
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
 	case !names().IsContractVerb(name):
 		return MemberCall(text) != ""
-	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
+	case plainVerbs.Has(name): // a shell function is defined by "transfer() {", never called so
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
@@ -79,10 +79,10 @@ func MemberCall(text string) string {
 		return ""
 	}
 	name := strings.TrimPrefix(text[:open], "await ")
-	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
+	if first, _, _ := strings.Cut(name, "."); pageObjects.Has(first) {
 		return ""
 	}
-	if names().Drivers[name[strings.LastIndexByte(name, '.')+1:]].Scoped != "" {
+	if names().Drivers.Get(name[strings.LastIndexByte(name, '.')+1:]).Scoped != "" {
 		return "" // its filter says more than its name
 	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
@@ -113,7 +113,7 @@ var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propo
 func (c *ContractCall) OnChain() bool {
 	receiver := strings.ToLower(c.Receiver)
 	switch {
-	case GeneralNames[c.Name]:
+	case GeneralNames.Has(c.Name):
 		return scan.HasAny(receiver, deciders...)
 	case receiver == "":
 		return len(c.Args) > 0
@@ -182,7 +182,7 @@ func (c *ContractCall) Rules(text string) []string {
 	case "writeContract":
 		return writeContractRules(c)
 	}
-	if rule := names().Contracts[c.Name]; rule != "" {
+	if rule := names().Contracts.Get(c.Name); rule != "" {
 		return []string{rule}
 	}
 	return nil

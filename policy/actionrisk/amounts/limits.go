@@ -20,7 +20,7 @@ func OpensPayments(name, value string) bool {
 	words := facts.ToolWords(name)
 	low, limits, switches := strings.ToLower(value), facts.Says(words, "limits"), facts.Says(words, "switches")
 	if limits && !switches {
-		return noLimits[low] || IsUnlimited(ParseNumber(low), true) || IsUnlimitedWord(low) && low != "max"
+		return noLimits.Has(low) || IsUnlimited(ParseNumber(low), true) || IsUnlimitedWord(low) && low != "max"
 	}
 	return (slices.Contains(words, "unlimited") || switches && limits) && slices.Contains([]string{"1", "true", "yes", "on", "all"}, low)
 }

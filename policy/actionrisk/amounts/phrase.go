@@ -38,7 +38,7 @@ func LooksPhrase(text string) bool {
 		return false
 	}
 	w := strings.ToLower(strings.TrimRight(word, ":,"))
-	if !phraseVerbs[w] || strings.HasPrefix(rest, "(") {
+	if !phraseVerbs.Has(w) || strings.HasPrefix(rest, "(") {
 		return false
 	}
 	if name, _, assigns := strings.Cut(rest, "="); w == "export" && assigns && act.SyntaxName(name) {
@@ -109,7 +109,7 @@ func ReadPhrase(text string) *Phrase {
 		p.conditions()
 	}
 	for _, w := range p.Words {
-		if networkWords[strings.ReplaceAll(w, "-", "")] || strings.HasPrefix(w, "eip155:") || strings.HasPrefix(w, "solana:") || scan.HasAny(w, "sepolia", "testnet", "devnet") {
+		if networkWords.Has(strings.ReplaceAll(w, "-", "")) || strings.HasPrefix(w, "eip155:") || strings.HasPrefix(w, "solana:") || scan.HasAny(w, "sepolia", "testnet", "devnet") {
 			p.network = true
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Phrase) readWord(i int) {
 		if p.To == "" || before == "to" {
 			p.To = raw
 		}
-	case p.Amount.Value == nil && !notAmountAfter[strings.TrimLeft(before, "-")]:
+	case p.Amount.Value == nil && !notAmountAfter.Has(strings.TrimLeft(before, "-")):
 		p.readAmount(i, low)
 	}
 }
@@ -142,7 +142,7 @@ func (p *Phrase) readWord(i int) {
 // setAmount reads amount=5, and tells whether it is such.
 func (p *Phrase) setAmount(key, value string) bool {
 	n := ParseNumber(value)
-	if n == nil || p.Amount.Value != nil || !moneyOptions[key] && key != "value" {
+	if n == nil || p.Amount.Value != nil || !moneyOptions.Has(key) && key != "value" {
 		return false
 	}
 	p.Amount.Value = n
@@ -185,7 +185,7 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
 		return true
 	}
-	if !baseUnits[word] {
+	if !baseUnits.Has(word) {
 		return false
 	}
 	a := p.assetAmong(func(a *asset) bool { return a != amounts().other })
@@ -199,10 +199,10 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 // a verb that only money has.
 func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
-	if as == nil && moneyOptions[previous] {
+	if as == nil && moneyOptions.Has(previous) {
 		as = cmp.Or(p.assetAmong(func(*asset) bool { return true }), AssetOf("usd"))
 	}
-	if as != nil || moneyVerbs[previous] {
+	if as != nil || moneyVerbs.Has(previous) {
 		p.Amount.Value, p.Amount.Asset = n, as
 	}
 }
@@ -284,9 +284,9 @@ func (p *Phrase) repetitions() {
 	for i, w := range p.Words {
 		number := ""
 		switch {
-		case countedNouns[w] && i > 0:
+		case countedNouns.Has(w) && i > 0:
 			number = p.Words[i-1]
-		case countOptions[w]:
+		case countOptions.Has(w):
 			number = p.word(i + 1)
 		default:
 			continue

@@ -141,15 +141,15 @@ var (
 func (p *Phrase) moves() bool {
 	first := p.Words[0]
 	switch {
-	case stillWords[first], p.Has("balance of", "quote", "estimate", "simulate", "history", "--dry-run", "--help", "status of", "list payments", "do not", "don't", "how to"):
+	case stillWords.Has(first), p.Has("balance of", "quote", "estimate", "simulate", "history", "--dry-run", "--help", "status of", "list payments", "do not", "don't", "how to"):
 		return false
 	case first == "x402":
-		return !stillX402[p.word(1)]
+		return !stillX402.Has(p.word(1))
 	case p.Amount.Value != nil, p.To != "", p.namesAsset():
 		return true
 	case p.Amount.All, p.Amount.Unlimited:
-		return payWords[first] || p.Has("funds", "balance", "money", "wallet", "vault", "treasury", "assets")
-	case payWords[first] && (p.Url != "" || p.Has("invoice")):
+		return payWords.Has(first) || p.Has("funds", "balance", "money", "wallet", "vault", "treasury", "assets")
+	case payWords.Has(first) && (p.Url != "" || p.Has("invoice")):
 		return true
 	}
 	return p.Has("x402", "funds", "money", "payment")

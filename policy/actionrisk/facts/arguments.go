@@ -24,7 +24,7 @@ type argReader struct {
 // ReadArguments fills the options and operands of a call by its program's way of reading.
 func (c *Set) ReadArguments(v *act.Invocation) {
 	p := c.Program(v.Exe)
-	r := argReader{v: v, spec: p.Options, sub: noTool, switches: slices.Contains(c.Groups["shells"], v.Exe)}
+	r := argReader{v: v, spec: p.Options, sub: noTool, switches: c.In("shells", v.Exe)}
 	if r.spec == nil {
 		r.spec = noTool
 		if slices.ContainsFunc(p.Carries, func(w *Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
@@ -93,11 +93,11 @@ func (r *argReader) operand(w act.Word) {
 	v.Operands = append(v.Operands, w)
 	switch len(v.Operands) {
 	case 1:
-		if s := r.spec.Subs[w.Text]; s != nil {
+		if s := r.spec.Subs.Get(w.Text); s != nil {
 			r.sub = s
 		}
 	case 2:
-		if s := r.spec.Subs[v.Operands[0].Text+" "+w.Text]; s != nil {
+		if s := r.spec.Subs.Get(v.Operands[0].Text + " " + w.Text); s != nil {
 			r.sub = s
 			return
 		}

@@ -11,14 +11,14 @@ import (
 // called in whatever language calls them. Effects have the names that the rules about
 // stores give them.
 type Calls struct {
-	Drivers    map[string]Driver // methods of drivers and object mappers
+	Drivers    Dict[Driver] // methods of drivers and object mappers
 	Mappers    []Mapper
-	Everything []string                     // filters that pick all rows, without blanks
-	Filters    []string                     // parts of a chain that pick rows
-	Contracts  map[string]string            // functions that mean money or control, by the rule of any call; "" where the arguments decide
-	Mongo      map[string]string            // methods of MongoDB's shell
-	Redis      map[string]map[string]string // commands, by their subcommand; "" stands for the rest
-	Statements map[string]bool              // functions that run the SQL in their first argument
+	Everything []string           // filters that pick all rows, without blanks
+	Filters    []string           // parts of a chain that pick rows
+	Contracts  Dict[string]       // functions that mean money or control, by the rule of any call; "" where the arguments decide
+	Mongo      Dict[string]       // methods of MongoDB's shell
+	Redis      Dict[Dict[string]] // commands, by their subcommand; "" stands for the rest
+	Statements Dict[bool]         // functions that run the SQL in their first argument
 }
 
 // Shows is the effect of a call that changes nothing.
@@ -47,7 +47,7 @@ type callRow struct {
 	Effect string   `json:"effect,omitempty"`
 }
 
-func readCalls(read rules.TableReader) (*Calls, error) {
+func (c *Set) readCalls(read rules.TableReader) error {
 	var t struct {
 		Drivers    []callRow `json:"drivers"`
 		Mappers    []Mapper  `json:"mappers"`
@@ -59,36 +59,37 @@ func readCalls(read rules.TableReader) (*Calls, error) {
 		Statements []string  `json:"statements"`
 	}
 	if err := read("calls", &t); err != nil {
-		return nil, err
+		return err
 	}
-	c := &Calls{Drivers: map[string]Driver{}, Mappers: t.Mappers, Filters: t.Filters, Everything: t.Everything, Contracts: map[string]string{}, Mongo: map[string]string{},
-		Redis: map[string]map[string]string{}, Statements: setOf(t.Statements)}
+	drivers, contracts, mongo, redis := map[string]Driver{}, map[string]string{}, map[string]string{}, map[string]map[string]string{}
 	for _, r := range t.Drivers {
 		for _, n := range r.Names {
-			c.Drivers[n] = Driver{r.Whole, r.Scoped}
+			drivers[n] = Driver{r.Whole, r.Scoped}
 		}
 	}
 	for _, r := range t.Contracts {
 		for _, n := range r.Names {
-			c.Contracts[n] = r.Rule
+			contracts[n] = r.Rule
 		}
 	}
 	for _, r := range t.Mongo {
 		for _, n := range r.Names {
-			c.Mongo[n] = r.Effect
+			mongo[n] = r.Effect
 		}
 	}
 	for _, r := range t.Redis {
 		for _, n := range r.Names {
-			if c.Redis[n] == nil {
-				c.Redis[n] = map[string]string{}
+			if redis[n] == nil {
+				redis[n] = map[string]string{}
 			}
 			for _, s := range append(r.Sub, "")[:max(1, len(r.Sub))] {
-				c.Redis[n][s] = r.Effect
+				redis[n][s] = r.Effect
 			}
 		}
 	}
-	return c, nil
+	c.Calls = Calls{Drivers: dictOf(drivers), Mappers: t.Mappers, Filters: t.Filters, Everything: t.Everything, Contracts: dictOf(contracts),
+		Mongo: dictOf(mongo), Redis: dictOfDicts(redis), Statements: setOf(t.Statements)}
+	return nil
 }
 
 // Filtered: a filter that picks some rows stands in a chain of calls.
@@ -106,6 +107,6 @@ func (c *Calls) Filtered(chain string) bool {
 // IsContractVerb tells whether a function's calls mean money or control. A text is read as
 // a call only if it names one of them.
 func (c *Calls) IsContractVerb(name string) bool {
-	_, known := c.Contracts[name]
+	_, known := c.Contracts.Find(name)
 	return known
 }

@@ -30,7 +30,7 @@ type Client struct {
 type ClientTable struct {
 	Local []string `json:"local"` // networks that live on this machine
 	// Aliases are short forms of subcommands, by what stands before them.
-	Aliases map[string]map[string]string `json:"aliases"`
+	Aliases Dict[Dict[string]] `json:"aliases"`
 	// PublicKeys are the keys of test nodes, which everybody has.
 	PublicKeys []string `json:"publicKeys"`
 	RPC        []struct {
@@ -40,8 +40,8 @@ type ClientTable struct {
 	Services serviceTable `json:"services"`
 	Code     codeTable    `json:"code"`
 
-	IsLocal map[string]bool
-	Method  map[string]string // JSON-RPC method to rule
+	IsLocal Dict[bool]   `json:"-"`
+	Method  Dict[string] `json:"-"` // JSON-RPC method to rule
 }
 
 func (c *Set) readClients(read rules.TableReader) error {
@@ -49,17 +49,16 @@ func (c *Set) readClients(read rules.TableReader) error {
 	if err := read("clients", t); err != nil {
 		return err
 	}
-	t.Method, t.IsLocal = map[string]string{}, setOf(t.Local)
-	for _, n := range append([]string{"cast"}, c.Groups["paying-clients"]...) {
-		c.entry(n).Judged = true // the engine says something about it that no row lists
-	}
-	t.Services.index()
-	t.Code.index()
+	methods := map[string]string{}
 	for _, r := range t.RPC {
 		for _, m := range r.Methods {
-			t.Method[m] = r.Rule
+			methods[m] = r.Rule
 		}
 	}
+	t.Method, t.IsLocal = dictOf(methods), setOf(t.Local)
+	t.RPC, t.Local = nil, nil
+	t.Services.index()
+	t.Code.index()
 	return nil
 }
 
@@ -76,11 +75,11 @@ type codeTable struct {
 	Prints  []string `json:"prints"`  // functions that show or send their arguments
 	Pays    []string `json:"pays"`    // clients that pay what a server asks for
 
-	Send, Key, wallet, Print, Pay map[string]bool
+	Send, Key, Wallet, Print, Pay Dict[bool] `json:"-"`
 }
 
 func (t *codeTable) index() {
-	t.Send, t.Key, t.wallet, t.Print, t.Pay = setOf(t.Sends), setOf(t.Keys), setOf(t.Wallets), setOf(t.Prints), setOf(t.Pays)
+	t.Send, t.Key, t.Wallet, t.Print, t.Pay = setOf(t.Sends), setOf(t.Keys), setOf(t.Wallets), setOf(t.Prints), setOf(t.Pays)
 }
 
 // LiteralKey: a secret key stands among the arguments, where every process list

@@ -16,26 +16,26 @@ type Language struct {
 	Holes   []string `json:"holes,omitempty"`  // what begins an expression inside of a string
 }
 
-// readLanguages are the languages of code.json by their names.
-func readLanguages(from rules.TableReader) (map[string]*Language, error) {
+// readLanguages reads code.json.
+func (c *Set) readLanguages(read rules.TableReader) error {
 	var t struct {
-		Languages []Language `json:"languages"`
+		Languages []*Language `json:"languages"`
 	}
-	err := from("code", &t)
-	out := map[string]*Language{}
-	for i := range t.Languages {
-		for _, n := range t.Languages[i].Names {
-			out[n] = &t.Languages[i]
+	err := read("code", &t)
+	byName := map[string]*Language{}
+	for _, l := range t.Languages {
+		for _, n := range l.Names {
+			byName[n] = l
 		}
 	}
-	return out, err
+	c.Languages = dictOf(byName)
+	return err
 }
 
 // Language gives how a language is written; one that is not listed has "#" comments.
 func (c *Set) Language(name string) *Language {
-	all := c.languages()
-	if l := all[name]; l != nil {
+	if l := c.Languages.Get(name); l != nil {
 		return l
 	}
-	return all["other"]
+	return c.Languages.Get("other")
 }

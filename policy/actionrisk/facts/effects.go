@@ -42,14 +42,13 @@ func (p *Program) takesValues(f *effect) {
 	spec := p.Options
 	if len(f.Sub) > 0 {
 		word, _, _ := strings.Cut(f.Sub[0], " ")
-		if spec.Subs == nil {
-			spec.Subs = map[string]*Tool{}
-		}
 		sub := Tool{}
-		if old := spec.Subs[word]; old != nil {
+		if old := spec.Subs.Get(word); old != nil {
 			sub = *old
 		}
-		spec.Subs[word] = &sub
+		subs := spec.Subs.asMap()
+		subs[word] = &sub
+		spec.Subs = dictOf(subs)
 		spec = &sub
 	}
 	spec.addValues(f.valued())

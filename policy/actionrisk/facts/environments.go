@@ -22,9 +22,9 @@ func Environments(text string) (production, development bool) {
 		w := strings.ToLower(strings.TrimRight(text[start:i], "0123456789"))
 		rest := strings.ToLower(text[i:min(i+5, len(text))])
 		switch {
-		case productionWords[w]:
+		case productionWords.Has(w):
 			production = production || previous != "non" && previous != "pre" && previous != "not" && rest != "-like" && rest != "_like"
-		case developmentWords[w], w == "docker" && rest == "-desk":
+		case developmentWords.Has(w), w == "docker" && rest == "-desk":
 			development = true
 		}
 		previous = w

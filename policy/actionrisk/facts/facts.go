@@ -1,13 +1,16 @@
-// Package facts reads the tables into what the engine looks up: the rules as data, and
-// for each program how its arguments are read, what it carries, writes, reads and
-// proves. It is read once and never changed.
+// Package facts holds the tables in the form in which the engine looks things up: the rules
+// as data, and for each program how its arguments are read, what it carries, writes, reads
+// and proves.
+//
+// The tables of this release are Go data in tables_generated.go, which "go generate" writes
+// from the files of package rules: run it after a change of a table. Compile reads the files
+// of another rule set into the same form.
 package facts
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
@@ -16,19 +19,19 @@ import (
 // Rule is one line of a table: an effect, how bad it is, and what to match.
 // An id is for ever: a rule may be retired, its id never gets another meaning.
 type Rule struct {
-	ID         string    `json:"id"`
-	Level      act.Level `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
-	Class      string    `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
-	Category   string    `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
-	Effect     string    `json:"effect"`                                             // what happens, one clause
-	Reversible string    `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
-	Title      string    `json:"title"`                                              // one line for people
-	Instead    string    `json:"instead,omitempty"`                                  // the safer way
-	Questions  []string  `json:"questions,omitempty"`                                // what a reviewer needs to know
-	Match      []Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
-	Yes        []string  `json:"yes"`                                                // must raise the rule
-	No         []string  `json:"no"`                                                 // must not
-	Retired    bool      `json:"retired,omitempty"`                                  // kept for old records only
+	ID         string     `json:"id"`
+	Level      act.Level  `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
+	Class      string     `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
+	Category   string     `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
+	Effect     string     `json:"effect"`                                             // what happens, one clause
+	Reversible string     `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
+	Title      string     `json:"title"`                                              // one line for people
+	Instead    string     `json:"instead,omitempty"`                                  // the safer way
+	Questions  []string   `json:"questions,omitempty"`                                // what a reviewer needs to know
+	Match      []*Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
+	Yes        []string   `json:"yes"`                                                // must raise the rule
+	No         []string   `json:"no"`                                                 // must not
+	Retired    bool       `json:"retired,omitempty"`                                  // kept for old records only
 }
 
 // Matcher is one alternative of a rule. Everything given must hold.
@@ -53,7 +56,7 @@ type Way struct {
 
 // table is a file of rules.
 type table struct {
-	Rules []Rule `json:"rules"`
+	Rules []*Rule `json:"rules"`
 	// Also holds further ways to the effect of a rule of another table, so that
 	// what belongs to one family of tools stands in one place.
 	Also []addition `json:"also,omitempty"`
@@ -61,10 +64,10 @@ type table struct {
 
 // addition are further alternatives of a rule, with their own examples.
 type addition struct {
-	ID    string    `json:"id"`
-	Match []Matcher `json:"match"`
-	Yes   []string  `json:"yes"`
-	No    []string  `json:"no"`
+	ID    string     `json:"id"`
+	Match []*Matcher `json:"match"`
+	Yes   []string   `json:"yes"`
+	No    []string   `json:"no"`
 }
 
 // TableFiles are the rule tables in the order of GET /api/rules.
@@ -76,181 +79,149 @@ var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 // it does not.
 const RulesetVersion = "2026.11.26"
 
-// RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
-// TestTablesStrict says what it must be.
-const RulesetHash = "99c6a5b7f689fd62d9052407f723a7cf27ae9c2e14e77700a729a01d4795f0a1"
-
-// Set is everything read from the tables, made once.
+// Set is a rule set: what the files of package rules say, in the form in which the engine
+// asks for it. All of it is lists, texts and pointers, without a Go map or a function, so
+// that the one of this release can be data of the program: a guard starts at every tool
+// call of an agent, and to read the files then would take longer than everything else.
+// It is never changed.
 type Set struct {
-	Rules     []Rule
-	ByID      map[string]*Rule
-	programs  map[string]*Program // what rules and the engine say; rows of the table come to it when asked
-	rowsOf    map[string][]int32  // the rows of programs.json by the names of programs
-	row       func(int32) *programRow
-	ready     sync.Map          // by name, what Program put together
-	present   bool              // the tables are those of this release
-	Other     map[string][]*Way // what rules say of anything else, by kind + " " + name
-	Anything  []*Way            // what they say of every program
-	Seen      map[act.Sight]*Rule
-	Ways      int // how many ways there are
-	Groups    map[string][]string
-	members   map[string]map[string]bool // of Groups
-	variables map[string]*variable       // by name
+	Rules    []*Rule
+	ByID     Dict[*Rule]
+	Programs Dict[*Program]
+	Other    Dict[[]*Way] // what rules say of anything else, by kind + " " + name
+	Anything []*Way       // what they say of every program
+	Ways     int          // how many ways there are
+	Seen     Dict[*Rule]  // by act.Sight
+	Groups   Dict[[]string]
+	Members  Dict[Dict[bool]] // of Groups
+
+	Variables Dict[*variable] // by name
+	Families  []family        // those with a part that may be anything
 	Configs   []ConfigFile
-	families  []family // those with a part that may be anything
-	Clients   ClientTable
-	// What few texts need is read when one does.
-	Resources func() map[string][]*resourceEntry // what configuration tools describe, by kind
-	names     func() map[string]map[string][]called
-	languages func() map[string]*Language
-	Calls     func() *Calls
-	functions func() functions
 	// what a command line is called in a file of settings
-	CommandKeys, CommandSections map[string]bool
+	CommandKeys, CommandSections Dict[bool]
 	Lifecycle                    []string
-	Windows                      *windowsNames
+	Clients                      ClientTable
+	Windows                      WindowsTable
+	Verbs                        VerbTable
+	Calls                        Calls
+	Called                       Dict[Dict[[]called]]   // names.json, by list and last part
+	Resources                    Dict[[]*resourceEntry] // what configuration tools describe, by kind
+	Languages                    Dict[*Language]
+	Functions                    Dict[*TextFunction] // by language + " " + name
 }
 
-// Tables reads the embedded tables once. A fault in them is a fault in the
-// program, which the first test finds, so it panics.
-var Tables = sync.OnceValue(func() *Set {
-	c, err := compile(rules.DecodeTable, true)
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
-	return c
-})
+//go:generate go test -tags ungenerated -run ^TestTablesAreGenerated$ . -update
+
+// Tables is the rule set of this release.
+func Tables() *Set { return present() }
 
 // Compile reads the tables that a reader gives.
-func Compile(read rules.TableReader) (*Set, error) { return compile(read, false) }
-
-func compile(read rules.TableReader, present bool) (*Set, error) {
-	c := &Set{present: present, ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string][]*Way{}}
-	var also []addition
-	for _, name := range TableFiles {
-		var t table
-		if err := read(name, &t); err != nil {
+func Compile(read rules.TableReader) (*Set, error) {
+	c := &Set{}
+	for _, part := range [...]func(rules.TableReader) error{c.readGroups, c.readRules, c.readPrograms, c.readSeen, c.readVariables,
+		c.readReads, c.readClients, c.readWindows, c.readVerbs, c.readCalls, c.readNames, c.readResources, c.readLanguages, c.readFunctions} {
+		if err := part(read); err != nil {
 			return nil, err
 		}
-		c.Rules, also = append(c.Rules, t.Rules...), append(also, t.Also...)
 	}
-	if err := c.support(read); err != nil {
-		return nil, err
-	}
-	if err := c.extend(also); err != nil {
-		return nil, err
-	}
-	for i := range c.Rules {
-		r := &c.Rules[i]
-		if c.ByID[r.ID] != nil {
-			return nil, fmt.Errorf("rule %s is there twice", r.ID)
-		}
-		c.ByID[r.ID] = r
-		if r.Questions == nil {
-			r.Questions = []string{}
-		}
-		for i := range r.Match {
-			if err := c.about(&Way{r, &r.Match[i], c.Ways}); err != nil {
-				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
-			}
-			c.Ways++
-		}
-	}
-	return c, c.readSeen(read)
+	return c, nil
 }
 
 // readSeen reads which rule speaks of what front-ends see.
 func (c *Set) readSeen(read rules.TableReader) error {
-	ids := map[string]string{}
-	if err := read("seen", &ids); err != nil {
-		return err
-	}
-	c.Seen = make(map[act.Sight]*Rule, len(ids))
+	ids, seen := map[string]string{}, map[string]*Rule{}
+	err := read("seen", &ids)
 	for what, id := range ids {
-		c.Seen[act.Sight(what)] = c.ByID[id]
+		seen[what] = c.ByID.Get(id)
 	}
+	c.Seen = dictOf(seen)
+	return err
+}
+
+// readRules reads the rules, and notes what each way to one of them is about.
+func (c *Set) readRules(read rules.TableReader) error {
+	var also []addition
+	for _, name := range TableFiles {
+		var t table
+		if err := read(name, &t); err != nil {
+			return err
+		}
+		c.Rules, also = append(c.Rules, t.Rules...), append(also, t.Also...)
+	}
+	byID := map[string]*Rule{}
+	for _, r := range c.Rules {
+		if byID[r.ID] != nil {
+			return fmt.Errorf("rule %s is there twice", r.ID)
+		}
+		if byID[r.ID] = r; r.Questions == nil {
+			r.Questions = []string{}
+		}
+	}
+	for _, a := range also {
+		r := byID[a.ID]
+		if r == nil {
+			return fmt.Errorf("no rule %s to add to", a.ID)
+		}
+		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
+	}
+	other := map[string][]*Way{}
+	programs := map[string]*Program{}
+	for _, r := range c.Rules {
+		for _, m := range r.Match {
+			names, err := c.Names(m.Exe)
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", r.ID, err)
+			}
+			c.about(&Way{r, m, c.Ways}, names, programs, other)
+			c.Ways++
+		}
+	}
+	c.ByID, c.Other, c.Programs = dictOf(byID), dictOf(other), dictOf(programs)
 	return nil
 }
 
 // about notes what a way to a rule is about.
-func (c *Set) about(w *Way) error {
-	names, err := c.Names(w.Exe)
-	if err != nil {
-		return err
-	}
+func (c *Set) about(w *Way, names []string, programs map[string]*Program, other map[string][]*Way) {
 	for _, n := range names {
 		switch {
 		case w.Kind != "" && w.Kind != act.KindExe && w.Kind != act.KindRedir:
-			c.Other[w.Kind+" "+n] = append(c.Other[w.Kind+" "+n], w)
+			other[w.Kind+" "+n] = append(other[w.Kind+" "+n], w)
 		case n != "*" || w.Kind == act.KindRedir:
-			p := c.entry(n)
+			p := entry(programs, n)
 			p.Rules, p.Judged = append(p.Rules, w), true
 		default:
 			c.Anything = append(c.Anything, w)
 		}
 	}
-	return nil
 }
 
-// extend adds the alternatives that stand in other tables than their rule.
-func (c *Set) extend(also []addition) error {
-	for _, a := range also {
-		i := slices.IndexFunc(c.Rules, func(r Rule) bool { return r.ID == a.ID })
-		if i < 0 {
-			return fmt.Errorf("no rule %s to add to", a.ID)
-		}
-		r := &c.Rules[i]
-		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
-	}
-	return nil
-}
-
-// support reads the tables that are not rules.
-func (c *Set) support(read rules.TableReader) error {
-	if err := read("groups", &c.Groups); err != nil {
+// readGroups reads groups.json, in which a group may hold others.
+func (c *Set) readGroups(read rules.TableReader) error {
+	groups, members := map[string][]string{}, map[string]Dict[bool]{}
+	if err := read("groups", &groups); err != nil {
 		return err
 	}
-	for name, members := range c.Groups { // a group may hold others
-		all, err := c.Names(members)
+	c.Groups = dictOf(groups)
+	for name, list := range groups {
+		all, err := c.Names(list)
 		if err != nil {
 			return err
 		}
-		c.Groups[name] = all
+		groups[name], members[name] = all, setOf(all)
 	}
-	c.members = map[string]map[string]bool{}
-	for name, members := range c.Groups {
-		c.members[name] = setOf(members)
-	}
-	for _, part := range [...]func(rules.TableReader) error{
-		c.readPrograms,
-		c.readVariables,
-		c.readReads,
-		c.readClients,
-		c.readWindows,
-	} {
-		if err := part(read); err != nil {
-			return err
-		}
-	}
-	c.Resources, c.Calls = later(read, readResources), later(read, readCalls)
-	c.names, c.languages = later(read, readNames), later(read, readLanguages)
-	c.functions = later(read, readFunctions)
+	c.Groups, c.Members = dictOf(groups), dictOf(members)
 	return nil
 }
 
-// later reads a table when it is asked for. A fault in one is a fault in the program.
-func later[T any](read rules.TableReader, from func(rules.TableReader) (T, error)) func() T {
-	return sync.OnceValue(func() T {
-		table, err := from(read)
-		if err != nil {
-			panic("actionrisk: " + err.Error())
-		}
-		return table
-	})
-}
+// Rule is a rule by its id, nil if there is none.
+func (c *Set) Rule(id string) *Rule { return c.ByID.Get(id) }
 
 // In tells whether a name stands in a group of groups.json.
-func (c *Set) In(group, name string) bool { return c.members[group][name] }
+func (c *Set) In(group, name string) bool {
+	members := c.Members.Get(group)
+	return members.Get(name)
+}
 
 // Names replaces "@group" by the group's names. The caller must not change what it gets.
 func (c *Set) Names(list []string) ([]string, error) {
@@ -263,7 +234,7 @@ func (c *Set) Names(list []string) ([]string, error) {
 			out = append(out, n)
 			continue
 		}
-		members, ok := c.Groups[n[1:]]
+		members, ok := c.Groups.Find(n[1:])
 		if !ok {
 			return nil, fmt.Errorf("no group %s", n)
 		}
@@ -282,4 +253,4 @@ func Ruleset() (version, hash string) { return RulesetVersion, RulesetHash }
 
 // Rules is the catalogue: every rule of every table, in table order. The caller
 // must not change it.
-func Rules() []Rule { return Tables().Rules }
+func Rules() []*Rule { return Tables().Rules }

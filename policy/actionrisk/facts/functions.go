@@ -17,36 +17,33 @@ type TextFunction struct {
 	Options []string `json:"options,omitempty"` // of a program: only with one of them
 }
 
-// functions are the rows by language and name.
-type functions map[[2]string]*TextFunction
-
-func readFunctions(read rules.TableReader) (functions, error) {
+func (c *Set) readFunctions(read rules.TableReader) error {
 	var t struct {
-		Functions []TextFunction `json:"functions"`
+		Functions []*TextFunction `json:"functions"`
 	}
 	if err := read("functions", &t); err != nil {
-		return nil, err
+		return err
 	}
-	out := functions{}
-	for i := range t.Functions {
-		f := &t.Functions[i]
+	byName := map[string]*TextFunction{}
+	for _, f := range t.Functions {
 		if scan.Functions[f.Does].Of == nil {
-			return nil, fmt.Errorf("functions: nothing does %q", f.Does)
+			return fmt.Errorf("functions: nothing does %q", f.Does)
 		}
 		if f.Langs == nil {
 			f.Langs = []string{""}
 		}
 		for _, lang := range f.Langs {
 			for _, name := range f.Names {
-				out[[2]string{lang, name}] = f
+				byName[lang+" "+name] = f
 			}
 		}
 	}
-	return out, nil
+	c.Functions = dictOf(byName)
+	return nil
 }
 
 // TextFunction is the function that a language calls so, or nil; "" is any language of
 // lang/program.
 func (c *Set) TextFunction(lang, name string) *TextFunction {
-	return c.functions()[[2]string{lang, name}]
+	return c.Functions.Get(lang + " " + name)
 }

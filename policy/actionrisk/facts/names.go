@@ -104,50 +104,52 @@ func (n *Name) Loaded(text string) bool {
 
 // called is a name of a row.
 type called struct {
-	qualifier string // "os" of "os.Remove", or ""
-	last      string // "Remove"
-	row       *Name
+	Qualifier string // "os" of "os.Remove", or ""
+	Last      string // "Remove"
+	Row       *Name
 }
 
-// readNames gives the names of each list by their last part.
-func readNames(read rules.TableReader) (map[string]map[string][]called, error) {
-	var table map[string][]Name
+// readNames reads the names of each list by their last part.
+func (c *Set) readNames(read rules.TableReader) error {
+	var table map[string][]*Name
 	if err := read("names", &table); err != nil {
-		return nil, err
+		return err
 	}
 	out := map[string]map[string][]called{}
 	for list, rows := range table {
 		does, listed := lists[list]
 		if !listed {
-			return nil, fmt.Errorf("names: nobody asks for %q", list)
+			return fmt.Errorf("names: nobody asks for %q", list)
 		}
 		byLast := map[string][]called{}
-		for i := range rows {
-			if !rows[i].acts(does) {
-				return nil, fmt.Errorf("names: %s: nothing does %q", list, rows[i].Does)
+		for _, row := range rows {
+			if !row.acts(does) {
+				return fmt.Errorf("names: %s: nothing does %q", list, row.Does)
 			}
-			for _, n := range rows[i].Names {
+			for _, n := range row.Names {
 				cut := strings.LastIndexByte(n, '.')
 				last := n[cut+1:]
 				key := last
 				if strings.Contains(last, "*") {
 					key = "*"
 				}
-				byLast[key] = append(byLast[key], called{n[:max(cut, 0)], last, &rows[i]})
+				byLast[key] = append(byLast[key], called{n[:max(cut, 0)], last, row})
 			}
 		}
 		out[list] = byLast
 	}
-	return out, nil
+	c.Called = dictOfDicts(out)
+	return nil
 }
 
 // Libraries are the rows about libraries that a text loads.
 func (c *Set) Libraries(text string) map[*Name]bool {
 	out := map[*Name]bool{}
-	for _, rows := range c.names()[AsLibrary] {
-		for _, n := range rows {
-			if n.row.Loaded(text) {
-				out[n.row] = true
+	libraries := c.Called.Get(AsLibrary)
+	for _, rows := range libraries.Entries {
+		for _, n := range rows.Is {
+			if n.Row.Loaded(text) {
+				out[n.Row] = true
 			}
 		}
 	}
@@ -172,11 +174,11 @@ func (c *Set) AllNamed(as, name, lang string) iter.Seq[*Name] {
 		}
 	}
 	return func(yield func(*Name) bool) {
-		list := c.names()[as]
+		list := c.Called.Get(as)
 		last := name[cut+1:]
-		for _, rows := range [...][]called{list[last], list["*"]} {
+		for _, rows := range [...][]called{list.Get(last), list.Get("*")} {
 			for _, n := range rows {
-				if (n.last == last || paths.GlobMatch(n.last, last)) && n.holds(on, lang) && !yield(n.row) {
+				if (n.Last == last || paths.GlobMatch(n.Last, last)) && n.holds(on, lang) && !yield(n.Row) {
 					return
 				}
 			}
@@ -185,7 +187,7 @@ func (c *Set) AllNamed(as, name, lang string) iter.Seq[*Name] {
 }
 
 func (n called) holds(on, lang string) bool {
-	return (n.qualifier == "" || on == n.qualifier || strings.HasSuffix(on, "."+n.qualifier)) &&
-		(n.row.Langs == nil || slices.Contains(n.row.Langs, lang)) &&
-		(n.row.On == nil || slices.ContainsFunc(n.row.On, func(p string) bool { return paths.GlobMatch(p, on) }))
+	return (n.Qualifier == "" || on == n.Qualifier || strings.HasSuffix(on, "."+n.Qualifier)) &&
+		(n.Row.Langs == nil || slices.Contains(n.Row.Langs, lang)) &&
+		(n.Row.On == nil || slices.ContainsFunc(n.Row.On, func(p string) bool { return paths.GlobMatch(p, on) }))
 }

@@ -40,75 +40,50 @@ type programRow struct {
 // unknown is a program of which nothing is known.
 var unknown Program
 
-// Program is what is known of a program; of most names in the world nothing is. Its rows
-// are decoded when they are first asked for: a guard needs a few of them at each call.
+// Program is what is known of a program; of most names in the world nothing is.
 func (c *Set) Program(name string) *Program {
-	if p, ok := c.ready.Load(name); ok {
-		return p.(*Program)
+	if p := c.Programs.Get(name); p != nil {
+		return p
 	}
-	base, rows := c.programs[name], c.rowsOf[name]
-	if base == nil && rows == nil {
-		return &unknown
-	}
-	p := &Program{}
-	if base != nil {
-		*p = *base
-	}
-	for _, i := range rows {
-		p.add(c.row(i))
-	}
-	p.complete()
-	kept, _ := c.ready.LoadOrStore(name, p)
-	return kept.(*Program)
+	return &unknown
 }
 
-// entry is the place for what rules and the engine say of a program.
-func (c *Set) entry(name string) *Program {
-	p := c.programs[name]
+// entry is the place for what is known of a program.
+func entry(programs map[string]*Program, name string) *Program {
+	p := programs[name]
 	if p == nil {
 		p = &Program{}
-		c.programs[name] = p
+		programs[name] = p
 	}
 	return p
 }
 
-// readPrograms notes which rows are about which program. Of this release's table the rows
-// stay texts; that each of them can be read is tested. Those of an earlier one are read.
+// readPrograms reads programs.json, and puts together what it and the rules say of each
+// program.
 func (c *Set) readPrograms(read rules.TableReader) error {
+	programs := c.Programs.asMap()
+	for _, n := range append([]string{"cast"}, c.Groups.Get("paying-clients")...) {
+		entry(programs, n).Judged = true // the engine says something about it that no row lists
+	}
 	var t struct {
 		Programs []programRow `json:"programs"`
 	}
-	rows, about, err := rules.Rows("programs", "programs", "exe")
-	if !c.present {
-		err = read("programs", &t)
-		about = make([][]string, len(t.Programs))
-		for i := range t.Programs {
-			about[i] = t.Programs[i].Exe
-		}
+	if err := read("programs", &t); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("programs: %w", err)
-	}
-	c.rowsOf = make(map[string][]int32, 2*len(about))
-	for i, exe := range about {
-		names, err := c.Names(exe)
+	for i := range t.Programs {
+		names, err := c.Names(t.Programs[i].Exe)
 		if err != nil {
-			return err
+			return fmt.Errorf("programs: %w", err)
 		}
 		for _, n := range names {
-			c.rowsOf[n] = append(c.rowsOf[n], int32(i))
+			entry(programs, n).add(&t.Programs[i])
 		}
 	}
-	c.row = func(i int32) *programRow {
-		if !c.present {
-			return &t.Programs[i]
-		}
-		r := &programRow{}
-		if err := rules.DecodeRow(rows[i], r); err != nil { // a fault in the program, which a test finds
-			panic("actionrisk: programs: " + err.Error())
-		}
-		return r
+	for _, p := range programs {
+		p.complete()
 	}
+	c.Programs = dictOf(programs)
 	return nil
 }
 
@@ -135,25 +110,19 @@ func joined[T any](have, more []T) []T {
 
 // reads takes over how arguments are read, of the whole program or of subcommands.
 func (p *Program) reads(t *Tool) {
-	var subs map[string]*Tool
-	if p.Options != nil {
-		subs = p.Options.Subs
-	}
-	if len(t.Sub) == 0 {
-		whole := *t
-		whole.Subs, p.Options = subs, &whole
-		return
-	}
 	if p.Options == nil {
 		p.Options = &Tool{}
 	}
-	if subs == nil {
-		subs = map[string]*Tool{}
-		p.Options.Subs = subs
+	if len(t.Sub) == 0 {
+		whole := *t
+		whole.Subs, p.Options = p.Options.Subs, &whole
+		return
 	}
+	subs := p.Options.Subs.asMap()
 	for _, s := range t.Sub {
 		subs[s] = t
 	}
+	p.Options.Subs = dictOf(subs)
 }
 
 // complete adds the options that columns tell of which take the next word.

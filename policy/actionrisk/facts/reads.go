@@ -23,7 +23,7 @@ type Read struct {
 }
 
 // readReads reads reads.json: what in files is a command line.
-func (c *Set) readReads(from rules.TableReader) error {
+func (c *Set) readReads(read rules.TableReader) error {
 	var t struct {
 		// Keys are the settings whose value is a command line; Sections are those that
 		// hold command lines by name.
@@ -32,11 +32,9 @@ func (c *Set) readReads(from rules.TableReader) error {
 		// Lifecycle are the scripts that an installation runs by itself.
 		Lifecycle []string `json:"lifecycle"`
 	}
-	if err := from("reads", &t); err != nil {
-		return err
-	}
+	err := read("reads", &t)
 	c.CommandKeys, c.CommandSections, c.Lifecycle = setOf(t.Keys), setOf(t.Sections), t.Lifecycle
-	return nil
+	return err
 }
 
 // NamedLike: the pattern holds for the file's name, or for the end of its path.

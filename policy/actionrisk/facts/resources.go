@@ -36,24 +36,24 @@ type resourceEntry struct {
 	None bool `json:"none,omitempty"`
 }
 
-func readResources(read rules.TableReader) (map[string][]*resourceEntry, error) {
+func (c *Set) readResources(read rules.TableReader) error {
 	var t struct {
-		Resources []resourceEntry `json:"resources"`
+		Resources []*resourceEntry `json:"resources"`
 	}
 	if err := read("resources", &t); err != nil {
-		return nil, err
+		return err
 	}
 	byKind := map[string][]*resourceEntry{}
-	for i := range t.Resources {
-		r := &t.Resources[i]
+	for _, r := range t.Resources {
 		if r.Run == "" && len(r.Text) == 0 && !r.None {
-			return nil, fmt.Errorf("resource %v has no effect", r.Name)
+			return fmt.Errorf("resource %v has no effect", r.Name)
 		}
 		for _, n := range r.Name {
 			byKind[n] = append(byKind[n], r)
 		}
 	}
-	return byKind, nil
+	c.Resources = dictOf(byKind)
+	return nil
 }
 
 // Resource is one that a description names.

@@ -20,7 +20,7 @@ type serviceTable struct {
 	Drafts []string `json:"drafts"` // what is only prepared, with no money moved yet
 	Moves  []string `json:"moves"`  // path words that move money wherever they stand
 
-	Sdk, Draft, Move map[string]bool
+	Sdk, Draft, Move Dict[bool] `json:"-"`
 }
 
 func (t *serviceTable) index() {
@@ -51,12 +51,12 @@ func ServiceClass(words string) string {
 		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
 			last = w
 		}
-		if i > 0 && class == "write" && t.Class[w] == "money" {
+		if i > 0 && class == "write" && t.Class.Get(w) == "money" {
 			class = "money"
 		}
 	}
 	switch {
-	case class == "money" && t.Class[last] == "read":
+	case class == "money" && t.Class.Get(last) == "read":
 		return "read"
 	case class == "money" && PreparedOnly(words):
 		return "write"
@@ -72,11 +72,11 @@ func PreparedOnly(words string) bool {
 		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
 			last = w
 		}
-		if first == "" && t.Class[w] != "" {
+		if first == "" && t.Class.Get(w) != "" {
 			first = w
 		}
 	}
-	return Tables().Clients.Services.Draft[last] && !Says([]string{first}, "finishes") && t.Class[first] != "money" || last == "create" && draftNamed(words)
+	return Tables().Clients.Services.Draft.Get(last) && !Says([]string{first}, "finishes") && t.Class.Get(first) != "money" || last == "create" && draftNamed(words)
 }
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
@@ -86,7 +86,7 @@ func draftNamed(words string) bool {
 		return false
 	}
 	before := list[len(list)-2]
-	return Tables().Clients.Services.Draft[before] || before == "intent" || before == "intents"
+	return Tables().Clients.Services.Draft.Get(before) || before == "intent" || before == "intents"
 }
 
 // Confirms: an intent to pay is carried out.
@@ -96,7 +96,7 @@ func Confirms(rest, body string) bool {
 
 // MovesByPath: the path names a move of money on a host that nobody knows.
 func MovesByPath(t *serviceTable, rest string) bool {
-	return slices.ContainsFunc(ToolWords(rest), func(w string) bool { return t.Move[w] })
+	return slices.ContainsFunc(ToolWords(rest), func(w string) bool { return t.Move.Get(w) })
 }
 
 // DevelopmentHost tells whether a host is named for development.

@@ -34,8 +34,8 @@ type Tool struct {
 	// Tracks are first words that change nothing in what the rest means: gcloud beta.
 	Tracks []string `json:"tracks,omitempty"`
 
-	Subs map[string]*Tool
-	Made bool // by another table: says nothing about the program as a whole
+	Subs Dict[*Tool] `json:"-"`
+	Made bool        `json:"-"` // by another table: says nothing about the program as a whole
 }
 
 // addValues notes options that take the next word.

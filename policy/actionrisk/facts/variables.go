@@ -28,40 +28,40 @@ type variable struct {
 
 func (c *Set) readVariables(read rules.TableReader) error {
 	var t struct {
-		Variables []variable   `json:"variables"`
+		Variables []*variable  `json:"variables"`
 		Files     []ConfigFile `json:"files"`
 	}
 	if err := read("env", &t); err != nil {
 		return err
 	}
-	c.variables, c.Configs = map[string]*variable{}, t.Files
-	for i := range t.Variables {
-		a := &t.Variables[i]
-		for _, name := range a.Name {
+	variables := map[string]*variable{}
+	for _, v := range t.Variables {
+		for _, name := range v.Name {
 			if strings.Contains(name, "*") {
-				c.families = append(c.families, family{name, a})
+				c.Families = append(c.Families, family{name, v})
 			} else {
-				c.variables[name] = a
+				variables[name] = v
 			}
 		}
 	}
+	c.Variables, c.Configs = dictOf(variables), t.Files
 	return nil
 }
 
 // family is a variable with a part of its name that may be anything.
 type family struct {
-	pattern string
-	is      *variable
+	Pattern string
+	Is      *variable
 }
 
 // VariableOf finds the line about a name.
 func (c *Set) VariableOf(name string) *variable {
-	if a := c.variables[name]; a != nil {
+	if a := c.Variables.Get(name); a != nil {
 		return a
 	}
-	for _, f := range c.families {
-		if paths.GlobMatch(f.pattern, name) {
-			return f.is
+	for _, f := range c.Families {
+		if paths.GlobMatch(f.Pattern, name) {
+			return f.Is
 		}
 	}
 	return nil

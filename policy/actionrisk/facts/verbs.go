@@ -3,7 +3,6 @@ package facts
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -15,35 +14,42 @@ import (
 // language and by what they are called on, while a tool's name is free English that
 // ToolWords cuts, and any of its words may tell something, in the singular or the plural.
 type VerbTable struct {
-	Classes   map[string][]string `json:"classes"`   // verbs by what tools do whose names have them
-	Groups    map[string][]string `json:"groups"`    // words by what else they say; Says asks for them
-	Weak      map[string][]string `json:"weak"`      // nouns that mean money only with these verbs
-	Programs  map[string]string   `json:"programs"`  // words that mean a program
-	Languages map[string]string   `json:"languages"` // words of tools that run texts of a language
-	Class     map[string]string   `json:"-"`         // the class of a verb
-	groups    map[string]map[string]bool
+	Classes   Dict[[]string]   `json:"classes"`   // verbs by what tools do whose names have them
+	Groups    Dict[[]string]   `json:"groups"`    // words by what else they say; Says asks for them
+	Weak      Dict[[]string]   `json:"weak"`      // nouns that mean money only with these verbs
+	Programs  Dict[string]     `json:"programs"`  // words that mean a program
+	Languages Dict[string]     `json:"languages"` // words of tools that run texts of a language
+	Class     Dict[string]     `json:"-"`         // the class of a verb
+	Said      Dict[Dict[bool]] `json:"-"`         // Groups as sets
 }
 
-// Verbs is verbs.json, read once.
-var Verbs = sync.OnceValue(func() *VerbTable {
-	t := &VerbTable{Class: map[string]string{}, groups: map[string]map[string]bool{}}
-	if err := rules.DecodeTable("verbs", t); err != nil {
-		panic("actionrisk: " + err.Error())
+func (c *Set) readVerbs(read rules.TableReader) error {
+	t := &c.Verbs
+	if err := read("verbs", t); err != nil {
+		return err
 	}
-	for class, list := range t.Classes {
-		for _, w := range list {
-			t.Class[w] = class
+	classes, said := map[string]string{}, map[string]Dict[bool]{}
+	for _, class := range t.Classes.Entries {
+		for _, w := range class.Is {
+			classes[w] = class.Name
 		}
 	}
-	for group, list := range t.Groups {
-		t.groups[group] = scan.SetOf(strings.Join(list, " "))
+	for _, group := range t.Groups.Entries {
+		said[group.Name] = setOf(group.Is)
 	}
-	return t
-})
+	t.Class, t.Said = dictOf(classes), dictOf(said)
+	return nil
+}
+
+// Verbs is verbs.json of this release, whichever rule set asks.
+func Verbs() *VerbTable { return &Tables().Verbs }
 
 // Says tells whether one of the words of a tool's name, or its singular, stands in a
 // group of verbs.json.
-func Says(words []string, group string) bool { return HasWord(words, Verbs().groups[group]) }
+func Says(words []string, group string) bool {
+	said := Verbs().Said.Get(group)
+	return HasWord(words, &said)
+}
 
 // ToolWords splits a tool's name at everything that is no letter or digit and
 // at changes of case. What stands before "__" names the server.
@@ -74,16 +80,16 @@ func ToolWords(name string) []string {
 func ToolClass(name string) string {
 	t := Verbs()
 	words := ToolWords(name)
-	verb := slices.IndexFunc(words, func(w string) bool { return t.Class[w] != "" })
+	verb := slices.IndexFunc(words, func(w string) bool { return t.Class.Get(w) != "" })
 	if verb < 0 {
 		if t.namesMoney(words, -1) && Says(words, "shell-verbs") {
 			return "money"
 		}
 		return "unknown"
 	}
-	class := t.Class[words[verb]]
+	class := t.Class.Get(words[verb])
 	for i, w := range words {
-		if t.Class[w] == "destructive" && i > verb && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then") {
+		if t.Class.Get(w) == "destructive" && i > verb && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then") {
 			class = "destructive"
 		}
 	}
@@ -103,7 +109,7 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 		return "money" // a position
 	case class == "read" && Says(words[verb:verb+1], "request-verbs") && Says(words, "paying-protocols"):
 		return "money" // whatever the address asks for
-	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class[w] == "sql" }):
+	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class.Get(w) == "sql" }):
 		return "sql"
 	case class == "write" || class == "money":
 		if class, known := t.withMoney(class, words, verb); known {
@@ -128,7 +134,7 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 	case class == "write":
 	case words[verb] == "transfer" && Says(words, "gifts"):
 		return "destructive", true // it is given away
-	case t.Class[words[len(words)-1]] == "read" && len(words) > verb+1:
+	case t.Class.Get(words[len(words)-1]) == "read" && len(words) > verb+1:
 		return "read", true // charge_status, redeem_check
 	case plain && !Says(words[verb:verb+1], "sure-pays"):
 		return "write", true
@@ -140,8 +146,8 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()
-	verb := slices.IndexFunc(words, func(w string) bool { return t.Class[w] != "" })
-	if verb < 0 || t.Class[words[verb]] != "money" || Says(words[verb:verb+1], "sure-pays") || t.namesMoney(words, verb) {
+	verb := slices.IndexFunc(words, func(w string) bool { return t.Class.Get(w) != "" })
+	if verb < 0 || t.Class.Get(words[verb]) != "money" || Says(words[verb:verb+1], "sure-pays") || t.namesMoney(words, verb) {
 		return true
 	}
 	if args == nil || args.Kind != '{' {
@@ -157,8 +163,8 @@ func SaysSum(name string, args *tree.Node) bool {
 }
 
 // HasWord: one of the words, or its singular, is of the set.
-func HasWord(words []string, set map[string]bool) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return set[w] || set[strings.TrimSuffix(w, "s")] })
+func HasWord(words []string, set *Dict[bool]) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return set.Get(w) || set.Get(strings.TrimSuffix(w, "s")) })
 }
 
 // namesMoney: a noun beside the verb means money.
@@ -167,7 +173,7 @@ func (t *VerbTable) namesMoney(words []string, verb int) bool {
 		if i == verb || !Says(words[i:i+1], "money-nouns") {
 			continue
 		}
-		if only := t.Weak[strings.TrimSuffix(w, "s")]; only == nil || verb >= 0 && slices.Contains(only, words[verb]) {
+		if only := t.Weak.Get(strings.TrimSuffix(w, "s")); only == nil || verb >= 0 && slices.Contains(only, words[verb]) {
 			return true
 		}
 	}

@@ -5,30 +5,38 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
 // WindowsTable is rules/windows.json: what PowerShell, .NET and cmd call things,
 // and which command of a POSIX shell does the same, so that one table decides how
 // bad it is. It judges nothing itself.
 type WindowsTable struct {
-	Aliases  map[string]string `json:"aliases"`
-	Env      map[string]string `json:"env"`      // variables that are the same everywhere
-	Switches []string          `json:"switches"` // parameters without a value, of whatever command
-	Options  []string          `json:"options"`  // parameters with a value, of whatever command
-	Cmdlets  []Cmdlet          `json:"cmdlets"`
-	Members  []WinMember       `json:"members"`
-	Internal []Cmdlet          `json:"internal"` // commands that are part of cmd
-	Paths    map[string]string `json:"paths"`    // "get-x.property": the path that it gives
-	Verbs    []string          `json:"verbs"`    // with which the names of commands begin
-	Programs []string          `json:"programs"` // by which text is known to be meant for Windows
+	Aliases  Dict[string] `json:"aliases"`
+	Env      Dict[string] `json:"env"`      // variables that are the same everywhere
+	Switches []string     `json:"switches"` // parameters without a value, of whatever command
+	Options  []string     `json:"options"`  // parameters with a value, of whatever command
+	Cmdlets  []*Cmdlet    `json:"cmdlets"`
+	Members  []*WinMember `json:"members"`
+	Internal []*Cmdlet    `json:"internal"` // commands that are part of cmd
+	Paths    Dict[string] `json:"paths"`    // "get-x.property": the path that it gives
+	Verbs    []string     `json:"verbs"`    // with which the names of commands begin
+	Programs []string     `json:"programs"` // by which text is known to be meant for Windows
 	// Elsewhere are names that mean something on other systems as well, and what tells
 	// that Windows is meant; Marks stand only in PowerShell.
-	Elsewhere map[string][]string `json:"elsewhere"`
-	Marks     []string            `json:"marks"`
-	Locators  []string            `json:"locators"` // programs that print where others are
-	Loaders   []string            `json:"loaders"`  // programs that run or install the files they are given
-	Carriers  []WinCarrier        `json:"carriers"` // programs that start others
+	Elsewhere Dict[[]string] `json:"elsewhere"`
+	Marks     []string       `json:"marks"`
+	Locators  []string       `json:"locators"` // programs that print where others are
+	Loaders   []string       `json:"loaders"`  // programs that run or install the files they are given
+	Carriers  []*WinCarrier  `json:"carriers"` // programs that start others
+
+	ByCmdlet   Dict[*Cmdlet]       `json:"-"`
+	ByInternal Dict[*Cmdlet]       `json:"-"`
+	ByMember   Dict[[]*WinMember]  `json:"-"`
+	ByCarrier  Dict[[]*WinCarrier] `json:"-"`
+	IsVerb     Dict[bool]          `json:"-"`
+	IsProgram  Dict[bool]          `json:"-"`
+	IsSwitch   Dict[bool]          `json:"-"`
 }
 
 // Cmdlet says how a command reads its parameters and what does the same elsewhere.
@@ -58,50 +66,37 @@ type WinMember struct {
 	Gives string   `json:"gives,omitempty"`
 }
 
-// windowsNames is the table by name.
-type windowsNames struct {
-	WindowsTable
-	ByCmdlet   map[string]*Cmdlet
-	ByInternal map[string]*Cmdlet
-	ByMember   map[string][]*WinMember
-	IsVerb     map[string]bool
-	IsProgram  map[string]bool
-	ByCarrier  map[string][]*WinCarrier
-	IsSwitch   map[string]bool
-}
-
-func (c *Set) readWindows(read func(string, any) error) error {
-	t := &windowsNames{ByCmdlet: map[string]*Cmdlet{}, ByInternal: map[string]*Cmdlet{}, ByMember: map[string][]*WinMember{}, ByCarrier: map[string][]*WinCarrier{}}
-	if err := read("windows", &t.WindowsTable); err != nil {
+func (c *Set) readWindows(read rules.TableReader) error {
+	t := &c.Windows
+	if err := read("windows", t); err != nil {
 		return err
 	}
-	for i := range t.Cmdlets {
-		for _, n := range t.Cmdlets[i].Name {
-			t.ByCmdlet[n] = &t.Cmdlets[i]
+	t.ByCmdlet, t.ByInternal = cmdletsByName(t.Cmdlets), cmdletsByName(t.Internal)
+	members, carriers := map[string][]*WinMember{}, map[string][]*WinCarrier{}
+	for _, m := range t.Members {
+		for _, n := range m.Name {
+			members[n] = append(members[n], m)
 		}
 	}
-	for i := range t.Internal {
-		for _, n := range t.Internal[i].Name {
-			t.ByInternal[n] = &t.Internal[i]
+	for _, p := range t.Carriers {
+		for _, n := range p.Exe {
+			carriers[n] = append(carriers[n], p)
 		}
 	}
-	for i := range t.Members {
-		for _, n := range t.Members[i].Name {
-			t.ByMember[n] = append(t.ByMember[n], &t.Members[i])
-		}
-	}
-	for i := range t.Carriers {
-		for _, n := range t.Carriers[i].Exe {
-			t.ByCarrier[n] = append(t.ByCarrier[n], &t.Carriers[i])
-		}
-	}
+	t.ByMember, t.ByCarrier = dictOf(members), dictOf(carriers)
 	t.IsVerb, t.IsProgram, t.IsSwitch = setOf(t.Verbs), setOf(t.Programs), setOf(t.Switches)
-	c.Windows = t
 	return nil
 }
 
-// setOf is the set of the words of a list.
-func setOf(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
+func cmdletsByName(list []*Cmdlet) Dict[*Cmdlet] {
+	byName := map[string]*Cmdlet{}
+	for _, cmdlet := range list {
+		for _, n := range cmdlet.Name {
+			byName[n] = cmdlet
+		}
+	}
+	return dictOf(byName)
+}
 
 // TextLike is a text that one of the patterns fits, in any case.
 func TextLike(texts, patterns []string) (act.Word, bool) {

@@ -45,7 +45,7 @@ func LooksHost(t string) (string, bool) {
 		return name, true
 	}
 	host := t[:min(len(t), strings.IndexAny(t+"/", "/:?"))]
-	named := topLevel[host[strings.LastIndexByte(host, '.')+1:]] && strings.IndexByte(host, '.') > 0 &&
+	named := topLevel.Has(host[strings.LastIndexByte(host, '.')+1:]) && strings.IndexByte(host, '.') > 0 &&
 		strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == ""
 	if host == "localhost" || named || numericHost(host) {
 		return strings.ToLower(host), true

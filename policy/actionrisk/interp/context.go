@@ -56,7 +56,7 @@ func namesLiveChain(lower string) bool {
 			for end < len(after) && (scan.Alnum(after[end]) || after[end] == '-' || after[end] == '_') {
 				end++
 			}
-			if from > 0 && liveChains[after[from:end]] {
+			if from > 0 && liveChains.Has(after[from:end]) {
 				return true
 			}
 		}

@@ -87,7 +87,7 @@ func (e *Env) Report(r *facts.Rule, it *act.Item, about act.Word) {
 
 // See adds a finding of the rule that speaks of what was seen at text[from:to].
 func (e *Env) See(what act.Sight, src *act.Source, from, to int, target string) {
-	e.found(e.Seen[what], src, from, to, target)
+	e.found(e.Seen.Get(string(what)), src, from, to, target)
 }
 
 func (e *Env) found(r *facts.Rule, src *act.Source, from, to int, target string) {

@@ -13,8 +13,8 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 	e.Ran = true
 	found := false
 	for _, id := range ids {
-		if e.Other[act.KindMoney+" "+id] == nil { // an effect of another domain
-			e.found(e.ByID[id], src, from, to, act.Printable(target))
+		if e.Other.Get(act.KindMoney+" "+id) == nil { // an effect of another domain
+			e.found(e.Rule(id), src, from, to, act.Printable(target))
 			found = true
 			continue
 		}

@@ -37,7 +37,7 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 // lie where only keys are.
 func (e *Env) certificate(w act.Word, cwd string) bool {
 	folder, name := path.Split(w.Text)
-	if w.Glob || !slices.ContainsFunc(e.Groups["certificates"], func(pattern string) bool { return paths.GlobMatch(pattern, strings.ToLower(name)) }) {
+	if w.Glob || !slices.ContainsFunc(e.Groups.Get("certificates"), func(pattern string) bool { return paths.GlobMatch(pattern, strings.ToLower(name)) }) {
 		return false
 	}
 	w.Text = folder + "readme"

@@ -17,9 +17,9 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 		return
 	}
 	known := false
-	entries := e.Resources()[facts.KindOf(r.Kind)]
+	entries := e.Resources.Get(facts.KindOf(r.Kind))
 	if len(entries) == 0 { // ansible.builtin.file, community.docker.docker_volume
-		entries = e.Resources()[strings.ToLower(r.Kind[strings.LastIndexByte(r.Kind, '.')+1:])]
+		entries = e.Resources.Get(strings.ToLower(r.Kind[strings.LastIndexByte(r.Kind, '.')+1:]))
 	}
 	for _, entry := range entries {
 		if slices.ContainsFunc(entry.When, func(c string) bool { return !r.Meets(c) }) {
@@ -35,7 +35,7 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 			inner.property(r, name, cmp.Or(entry.Lang, "shell"), v)
 		}
 	}
-	if state, _ := r.Get("state"); !known && len(state) > 0 && facts.GoneStates[strings.ToLower(state[0].Text)] {
+	if state, _ := r.Get("state"); !known && len(state) > 0 && facts.GoneStates.Has(strings.ToLower(state[0].Text)) {
 		sh.gone(r, v)
 	}
 }
@@ -64,7 +64,7 @@ func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 func PlaceOf(v *act.Invocation) string {
 	var out []string
 	for i := range v.Opts {
-		if o := &v.Opts[i]; o.Given && facts.LabelOptions[o.Name] {
+		if o := &v.Opts[i]; o.Given && facts.LabelOptions.Has(o.Name) {
 			out = append(out, o.Value.Text)
 		}
 	}

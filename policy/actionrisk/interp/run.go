@@ -84,7 +84,7 @@ func (e *Env) Read(lang string, src *act.Source, v *act.Invocation) act.Flow {
 func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Unproven = true
-	if name, ok := strings.CutPrefix(w.Var, "$("); ok && slices.Contains(e.Groups["shell-setup"], strings.TrimSuffix(name, ")")) {
+	if name, ok := strings.CutPrefix(w.Var, "$("); ok && slices.Contains(e.Groups.Get("shell-setup"), strings.TrimSuffix(name, ")")) {
 		return act.Flow{}
 	}
 	if act.StoreLanguage(lang) {
@@ -168,5 +168,5 @@ func (e *Env) Acts(word string) bool {
 // which asks whoever sits there.
 func (e *Env) ActsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
-	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups["shells"], scan.Base(first))
+	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups.Get("shells"), scan.Base(first))
 }

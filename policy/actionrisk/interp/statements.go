@@ -96,12 +96,12 @@ func factWords(f *sql.Fact) string {
 
 // Mongo judges a text for MongoDB's shell.
 func (e *Env) Mongo(src *act.Source, text, words string) {
-	r := stores.MongoResult(e.Calls(), text)
+	r := stores.MongoResult(&e.Calls, text)
 	e.Statements(src, &r, words)
 }
 
 // Redis judges a text for Redis.
 func (e *Env) Redis(src *act.Source, text, words string) {
-	r := stores.RedisResult(e.Calls(), text)
+	r := stores.RedisResult(&e.Calls, text)
 	e.Statements(src, &r, words)
 }

@@ -20,7 +20,7 @@ func otherResource(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	}
 	w := it.Inv.Operands[1]
 	kind, _, _ := strings.Cut(w.Text, "/")
-	return w, w.Lone || w.Known() && !knownKinds[strings.ToLower(kind)]
+	return w, w.Lone || w.Known() && !knownKinds.Has(strings.ToLower(kind))
 }
 
 // plainAWS: the call changes something, and no rule says more about it.

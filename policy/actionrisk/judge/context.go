@@ -100,7 +100,7 @@ func environment(e *interp.Env, it *act.Item) (production, development string) {
 // emulated: the command acts on something of this machine that is made again: a cluster
 // in containers, the emulator of a cloud.
 func emulated(e *interp.Env, v *act.Invocation) bool {
-	if slices.Contains(e.Groups["localclusters"], v.Exe) {
+	if slices.Contains(e.Groups.Get("localclusters"), v.Exe) {
 		return true
 	}
 	url, _ := v.Value("--endpoint-url") // of a cloud's client
@@ -132,7 +132,7 @@ func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development
 
 // labels: a variable that says on what a program works.
 func labels(name string) bool {
-	return storeVariables[name] || scan.HasAnySuffix(name, "_ENV", "PROFILE") || slices.Contains([]string{"ENV", "ENVIRONMENT", "STAGE"}, name)
+	return storeVariables.Has(name) || scan.HasAnySuffix(name, "_ENV", "PROFILE") || slices.Contains([]string{"ENV", "ENVIRONMENT", "STAGE"}, name)
 }
 
 // optionEnvironment is what an option says of the environment.
@@ -140,7 +140,7 @@ func optionEnvironment(v *act.Invocation, o *act.Option) (production, developmen
 	if !o.Given {
 		return o.Name == "--prod" || o.Name == "--production", false
 	}
-	label := facts.LabelOptions[o.Name] && !strings.HasPrefix(o.Value.Text, "/dev/")
+	label := facts.LabelOptions.Has(o.Name) && !strings.HasPrefix(o.Value.Text, "/dev/")
 	switch o.Name {
 	case "-m", "--message", "--body", "--data", "--title", "--notes":
 		return false, false

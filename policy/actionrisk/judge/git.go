@@ -348,5 +348,5 @@ func completes(e *interp.Env, line string) bool {
 	if len(words) < 2 || len(words) > 4 || strings.ContainsAny(command, "`;|&<>$()\\/'\"") {
 		return false
 	}
-	return slices.Contains(e.Groups["completion-tools"], words[0]) && slices.Contains(e.Groups["completion-words"], words[1])
+	return slices.Contains(e.Groups.Get("completion-tools"), words[0]) && slices.Contains(e.Groups.Get("completion-words"), words[1])
 }

@@ -43,7 +43,7 @@ type Bench struct {
 // NewBench holds the rules of the tables with the general predicates and those that
 // front-ends bring for facts of their own.
 func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
-	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
+	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: make(map[string]interp.Predicate, 256), grouped: make(map[string]bool, 256)}
 	for _, set := range append([]interp.Predicates{{Test: ShellPredicates}, {Test: SecretPredicates}, {Test: servicePredicates}}, own...) {
 		for name, p := range set.Test {
 			b.predicates[name], b.grouped[name] = p, set.Groups
@@ -55,10 +55,9 @@ func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
 // Check makes every way ready, and tells of the first that cannot be.
 func (b *Bench) Check() error {
 	place := 0
-	for i := range b.set.Rules {
-		r := &b.set.Rules[i]
-		for j := range r.Match {
-			if _, err := b.prepare(&facts.Way{Rule: r, Matcher: &r.Match[j], Place: place}); err != nil {
+	for _, r := range b.set.Rules {
+		for _, m := range r.Match {
+			if _, err := b.prepare(&facts.Way{Rule: r, Matcher: m, Place: place}); err != nil {
 				return fmt.Errorf("rule %s: %w", r.ID, err)
 			}
 			place++
@@ -145,8 +144,8 @@ func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
 	case act.KindRedir:
 		try(e.Program(it.Name).Rules)
 	default:
-		try(e.Other[it.Kind+" "+it.Name])
-		try(e.Other[it.Kind+" *"])
+		try(e.Other.Get(it.Kind + " " + it.Name))
+		try(e.Other.Get(it.Kind + " *"))
 	}
 	return found
 }

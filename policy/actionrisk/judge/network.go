@@ -159,7 +159,7 @@ func findFilter(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		if before := argv[i-1].Text; before == "!" || before == "-not" {
 			continue // all but one
 		}
-		if t := argv[i].Text; findPicks[t] || findNames[t] && strings.Trim(argv[i+1].Text, "*.") != "" {
+		if t := argv[i].Text; findPicks.Has(t) || findNames.Has(t) && strings.Trim(argv[i+1].Text, "*.") != "" {
 			kind = "filtered"
 		}
 	}

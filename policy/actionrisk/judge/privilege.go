@@ -20,15 +20,8 @@ func crontabSet(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 }
 
 // localTool: npx of what projects usually have among their own dependencies.
-func localTool(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	if len(it.Inv.Operands) == 0 {
-		return act.Word{}, true
-	}
-	switch it.Inv.Operands[0].Text {
-	case "tsc", "eslint", "prettier", "jest", "vitest", "mocha", "webpack", "vite", "next", "tsx", "ts-node", "playwright", "cypress", "prisma", "drizzle-kit", "turbo", "nx", "rimraf", "husky", "lint-staged", "tailwindcss", "biome", "stylelint", "nodemon", "rollup", "esbuild":
-		return act.Word{}, true
-	}
-	return act.Word{}, false
+func localTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	return act.Word{}, len(it.Inv.Operands) == 0 || e.In("project-tools", it.Inv.Operands[0].Text)
 }
 
 func unpinnedSecond(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -90,7 +83,7 @@ func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	b := scan.Base(v.Operands[0].Text)
-	if !slices.Contains(e.Groups["shells"], b) {
+	if !slices.Contains(e.Groups.Get("shells"), b) {
 		return act.Word{}, false
 	}
 	for _, w := range v.Operands[1:] {

@@ -74,7 +74,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"password":      password,      // a password stands in the words, by its option
 	"tokenhost":     tokenHost,     // a token of a known service goes to another host
 	"nettool": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-		return act.Word{}, slices.Contains(e.Groups["netclients"], it.Inv.Exe) || slices.Contains(e.Groups["downloaders"], it.Inv.Exe)
+		return act.Word{}, slices.Contains(e.Groups.Get("netclients"), it.Inv.Exe) || slices.Contains(e.Groups.Get("downloaders"), it.Inv.Exe)
 	},
 	"sendsinput":   sendsInput, // its input goes out
 	"fed-by":       fedBy,      // its input is not known, and comes from one of these programs or from a "file"
@@ -316,7 +316,7 @@ var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "cred
 
 func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	broad := len(v.Argv) > 1 && e.ClassOf(v.Argv[1], v.Cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || v.Exe == "locate" || v.Exe == "mdfind"
+	broad := len(v.Argv) > 1 && e.ClassOf(v.Argv[1], v.Cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || e.In("machine-searchers", v.Exe)
 	if !broad {
 		return act.Word{}, false
 	}

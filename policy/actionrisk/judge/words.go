@@ -162,11 +162,11 @@ func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // addsSettings: a file of a folder of settings, and nothing in it switches off that
 // packages are signed.
 func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
-	if scan.HasAny(it.Inv.Stdin.Word.Text, e.Groups["unsigned-sources"]...) {
+	if scan.HasAny(it.Inv.Stdin.Word.Text, e.Groups.Get("unsigned-sources")...) {
 		return false
 	}
 	folder, name := path.Split(w.Text)
-	return w.Known() && !w.Glob && name != "" && name != ".." && slices.Contains(e.Groups["drop-in-folders"], folder)
+	return w.Known() && !w.Glob && name != "" && name != ".." && slices.Contains(e.Groups.Get("drop-in-folders"), folder)
 }
 
 // allOf: "*" at the end of a path is all that the folder holds.
@@ -308,7 +308,7 @@ func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if strings.HasPrefix(v.Exe, "py") && v.Has("-m") { // a module, which reads data
 		return act.Word{}, false
 	}
-	if slices.Contains(e.Groups["shells"], v.Exe) && v.Has("-n") { // it is only checked
+	if slices.Contains(e.Groups.Get("shells"), v.Exe) && v.Has("-n") { // it is only checked
 		return act.Word{}, false
 	}
 	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // its program stands in the command, the input is data
@@ -327,7 +327,7 @@ func taintedWord(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // parameterOnly: a shell is given its text with -c or in a file; the word is one of
 // the parameters behind it, which the text may use or not.
 func parameterOnly(e *interp.Env, v *act.Invocation, w act.Word) bool {
-	return slices.Contains(e.Groups["shells"], v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
+	return slices.Contains(e.Groups.Get("shells"), v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
 }
 
 func dynamicWord(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -448,7 +448,7 @@ func elsewhere(t string) bool {
 
 // foreignValue looks at the options that name packages, or a text that runs.
 func foreignValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	return option(it.Inv, func(o *act.Option) bool { return sourceOptions[o.Name] && elsewhere(o.Value.Text) })
+	return option(it.Inv, func(o *act.Option) bool { return sourceOptions.Has(o.Name) && elsewhere(o.Value.Text) })
 }
 
 // sourceOptions name where a package comes from, or a text that runs.
@@ -471,7 +471,7 @@ func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 	list := v.Operands
 	if slices.Contains(args, "script") { // its program; the others are data
 		list = list[:min(1, len(list))]
-		if v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe) {
+		if v.Has("-m") && slices.Contains(e.Groups.Get("pythons"), v.Exe) {
 			list = nil
 		}
 	}
@@ -597,7 +597,7 @@ func startsShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	names := args
 	if len(args) == 1 && strings.HasPrefix(args[0], "@") {
-		names = e.Groups[args[0][1:]]
+		names = e.Groups.Get(args[0][1:])
 	}
 	list := targets(it)
 	for _, w := range list {

@@ -73,7 +73,7 @@ func RelativeClass(p string) Class {
 		last = path.Base(path.Dir(p))
 	}
 	switch {
-	case everything[p]:
+	case everything.Has(p):
 		return IsCwd | IsCatchAll
 	case p == "..":
 		return IsOutside | IsCatchAll
@@ -85,7 +85,7 @@ func RelativeClass(p string) Class {
 		return IsVCS | IsRelative
 	case Rebuildable(p):
 		return IsRebuildable
-	case sourceNames[first] && last == first:
+	case sourceNames.Has(first) && last == first:
 		return IsSource | IsRelative
 	}
 	return IsRelative
@@ -123,7 +123,7 @@ func Rebuildable(p string) bool {
 		return true
 	}
 	for part := range strings.SplitSeq(p, "/") {
-		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || scan.HasAnyPrefix(part, "cmake-build-", "bazel-") {
+		if rebuildableNames.Has(part) || strings.HasSuffix(part, ".egg-info") || scan.HasAnyPrefix(part, "cmake-build-", "bazel-") {
 			return true
 		}
 	}
@@ -237,23 +237,30 @@ var kindsOfFile = [...]struct {
 	{IsHistory, func(_, lower string) bool {
 		return strings.HasPrefix(lower, ".") && strings.HasSuffix(lower, "_history")
 	}},
-	{IsGenerated, func(_, lower string) bool { return lockFiles[lower] }},
+	{IsGenerated, func(_, lower string) bool { return lockFiles.Has(lower) }},
 }
 
 var lockFiles = scan.SetOf("package-lock.json pnpm-lock.yaml go.sum npm-shrinkwrap.json")
 
-// kindOfExtension is what a file is by the end of its name.
-var kindOfExtension = func() map[string]Class {
-	kinds := map[string]Class{".log": IsLog, ".lock": IsGenerated, ".snap": IsGenerated}
-	for end := range scan.SetOf(`.db .sqlite .sqlite3 .sql .bak .dump .pem .key .p12 .pfx .jks .mdb .rdb .tfstate .backup .parquet .mdf .ndf .ldf .edb .accdb .fdb .dbf
-		.vhd .vhdx .avhdx .vmdk .pst .ost .vbk .vib`) {
-		kinds[end] = IsData
-	}
-	return kinds
-}()
+// dataExtensions end the names of files that hold data nobody can make again.
+var dataExtensions = scan.SetOf(`.db .sqlite .sqlite3 .sql .bak .dump .pem .key .p12 .pfx .jks .mdb .rdb .tfstate .backup .parquet .mdf .ndf .ldf .edb .accdb .fdb .dbf
+		.vhd .vhdx .avhdx .vmdk .pst .ost .vbk .vib`)
 
-// secretExtensions are those of secrets in a folder of that name.
-var secretExtensions = map[string]bool{"": true, ".txt": true, ".json": true, ".yml": true, ".yaml": true, ".env": true, ".key": true, ".ini": true, ".properties": true}
+// kindOfExtension is what a file is by the end of its name.
+func kindOfExtension(end string) Class {
+	switch {
+	case end == ".log":
+		return IsLog
+	case end == ".lock" || end == ".snap":
+		return IsGenerated
+	case dataExtensions.Has(end):
+		return IsData
+	}
+	return 0
+}
+
+// secretExtensions are those of secrets in a folder of that name, which may have none.
+var secretExtensions = scan.SetOf(".txt .json .yml .yaml .env .key .ini .properties")
 
 // KindOfFile is what a file is by its name.
 func KindOfFile(p string) Class {
@@ -262,7 +269,7 @@ func KindOfFile(p string) Class {
 	if t := strings.TrimRight(lower, "*?"); t != "" && t != "." {
 		lower = t
 	}
-	c := kindOfExtension[path.Ext(lower)]
+	c := kindOfExtension(path.Ext(lower))
 	for _, k := range kindsOfFile {
 		if k.is(p, lower) {
 			c |= k.class
@@ -271,7 +278,7 @@ func KindOfFile(p string) Class {
 	if strings.Trim(name, "*") == "" {
 		name = path.Base(path.Dir(p))
 	}
-	if keyFolders[name] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
+	if keyFolders.Has(name) || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
 		c |= IsKeyFolder
 	}
 	return c
@@ -299,13 +306,13 @@ func credentialFile(p, lower string) bool {
 		return secret
 	}
 	folder := path.Base(path.Dir(p)) // not the code of a package of that name
-	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && secretExtensions[path.Ext(lower)]
+	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && (path.Ext(lower) == "" || secretExtensions.Has(path.Ext(lower)))
 }
 
 // credentialName tells whether files of that name, in small letters, hold secrets.
 func credentialName(lower string) bool {
 	switch {
-	case credentialNames[lower], scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
+	case credentialNames.Has(lower), scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
 		return true
 	case strings.HasSuffix(lower, ".env"):
 		return lower != ".env"
@@ -398,7 +405,7 @@ func besideKeys(folder, rest, lower string) bool {
 	case "/.azure":
 		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
 	case "/.bitcoin/", "/.electrum":
-		return strings.HasSuffix(lower, ".log") || besideCoins[lower]
+		return strings.HasSuffix(lower, ".log") || besideCoins.Has(lower)
 	}
 	return false
 }
@@ -413,7 +420,7 @@ var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .p
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {
-	return startupNames[lower] || strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
+	return startupNames.Has(lower) || strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
 		scan.HasAny(p, "/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
 			"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/")
 }

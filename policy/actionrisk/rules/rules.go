@@ -10,6 +10,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+
+	"github.com/countersign/countersign/policy/canon"
 )
 
 //go:embed past
@@ -49,14 +51,16 @@ func (s Shelf) Reader(version string) (TableReader, error) {
 		if all[name] == nil {
 			return nil // a later rule set was the first to have it
 		}
-		return decode(string(all[name]), into)
+		return decode(name, all[name], into)
 	}, nil
 }
 
-// DecodeTable decodes one table. The tables are ours: that they are strict JSON is
-// checked once, by TestTablesStrict, and not at every start.
-func DecodeTable(name string, into any) error {
-	if err := decode(Tables()[name], into); err != nil {
+// DecodeTable decodes one table of this release. The engine does so for few of them:
+// package facts holds the others as Go data, which its generator reads with this.
+func DecodeTable(name string, into any) error { return decode(name, []byte(Tables()[name]), into) }
+
+func decode(name string, text []byte, into any) error {
+	if err := canon.Decode(text, into); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

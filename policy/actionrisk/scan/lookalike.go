@@ -2,6 +2,7 @@ package scan
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -32,13 +33,15 @@ func Plain(s string) bool {
 
 // Confusable maps letters that look like ASCII letters to them: Cyrillic and
 // Greek; NFKC has made ASCII of full-width and mathematical ones before.
-var Confusable = map[rune]rune{
-	'а': 'a', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'һ': 'h', 'і': 'i', 'ј': 'j', 'ӏ': 'l', 'ո': 'n', 'о': 'o', 'р': 'p', 'ԛ': 'q', 'ѕ': 's',
-	'ԝ': 'w', 'х': 'x', 'у': 'y', 'ѵ': 'v', 'ɡ': 'g', 'ɑ': 'a', 'ο': 'o', 'ν': 'v', 'α': 'a', 'ι': 'i', 'ρ': 'p', 'υ': 'u', 'κ': 'k', 'τ': 't', 'г': 'r',
-	'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'ⅼ': 'l', 'ｒ': 'r', 'А': 'A', 'В': 'B', 'Е': 'E', 'К': 'K', 'М': 'M', 'Н': 'H', 'О': 'O', 'Р': 'P',
-	'С': 'C', 'Т': 'T', 'Х': 'X', 'Ѕ': 'S', 'І': 'I', 'Ј': 'J', '‐': '-', '‑': '-', '‒': '-', '–': '-', '—': '-', '−': '-', '﹣': '-', '∕': '/', '⁄': '/', '⧸': '/',
-	'։': ':', '∶': ':', '∣': '|', '；': ';', ';': ';', '‘': '\'', '’': '\'', '“': '"', '”': '"',
-}
+var Confusable = sync.OnceValue(func() map[rune]rune {
+	return map[rune]rune{
+		'а': 'a', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'һ': 'h', 'і': 'i', 'ј': 'j', 'ӏ': 'l', 'ո': 'n', 'о': 'o', 'р': 'p', 'ԛ': 'q', 'ѕ': 's',
+		'ԝ': 'w', 'х': 'x', 'у': 'y', 'ѵ': 'v', 'ɡ': 'g', 'ɑ': 'a', 'ο': 'o', 'ν': 'v', 'α': 'a', 'ι': 'i', 'ρ': 'p', 'υ': 'u', 'κ': 'k', 'τ': 't', 'г': 'r',
+		'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'ⅼ': 'l', 'ｒ': 'r', 'А': 'A', 'В': 'B', 'Е': 'E', 'К': 'K', 'М': 'M', 'Н': 'H', 'О': 'O', 'Р': 'P',
+		'С': 'C', 'Т': 'T', 'Х': 'X', 'Ѕ': 'S', 'І': 'I', 'Ј': 'J', '‐': '-', '‑': '-', '‒': '-', '–': '-', '—': '-', '−': '-', '﹣': '-', '∕': '/', '⁄': '/', '⧸': '/',
+		'։': ':', '∶': ':', '∣': '|', '；': ';', ';': ';', '‘': '\'', '’': '\'', '“': '"', '”': '"',
+	}
+})
 
 // Joins: variation selectors and joiners belong to emoji, and to scripts that
 // need them.
@@ -90,7 +93,7 @@ func lettersAt(text string, i int) (end int, latin, alike, foreign bool) {
 		switch {
 		case r < utf8.RuneSelf:
 			latin = true
-		case Confusable[r] != 0 && unicode.IsLetter(r) || r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF:
+		case Confusable()[r] != 0 && unicode.IsLetter(r) || r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF:
 			alike = true
 		case !unicode.In(r, unicode.Latin):
 			foreign = true

@@ -3,6 +3,7 @@ package scan
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Hole stands in a Word's text for a part whose value is unknown.
@@ -31,13 +32,40 @@ func Quote(text string) string {
 	return strings.ReplaceAll(text, string(Hole), `'${_}'`)
 }
 
-// SetOf is the set of the words of a text.
-func SetOf(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+// Set is the set of the words of a text. Its map is made when it is first asked, because
+// one start of a guard asks few of the engine's sets.
+type Set struct {
+	words string
+	made  atomic.Pointer[map[string]bool]
+}
+
+// SetOf is the set of the words of a text. It is so short that a variable of a package that
+// begins with it costs nothing at a start.
+func SetOf(words string) *Set { return &Set{words: words} }
+
+// Has tells whether a word is in the set. None is in no set.
+func (s *Set) Has(word string) bool {
+	if s == nil {
+		return false
+	}
+	m := s.made.Load()
+	if m == nil {
+		m = s.make()
+	}
+	return (*m)[word]
+}
+
+// Words are the words of the set in their order.
+func (s *Set) Words() []string { return strings.Fields(s.words) }
+
+func (s *Set) make() *map[string]bool {
+	words := s.Words()
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
 		m[w] = true
 	}
-	return m
+	s.made.Store(&m)
+	return &m
 }
 
 // Put puts a value into a map, which it makes if there is none yet.

@@ -160,7 +160,7 @@ func MongoDoes(names *facts.Calls, calls []MongoCall) sql.Result {
 		r.Steps++
 		effect := MongoEffect(names, &c)
 		if effect == "" {
-			r.ReadOnly = r.ReadOnly && names.Mongo[c.Method] == facts.Shows
+			r.ReadOnly = r.ReadOnly && names.Mongo.Get(c.Method) == facts.Shows
 			continue
 		}
 		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.Receiver, Start: c.Start, End: c.End})
@@ -208,7 +208,7 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	case "adminCommand", "runCommand":
 		return mongoCommand(first)
 	}
-	if effect := names.Mongo[c.Method]; effect != facts.Shows {
+	if effect := names.Mongo.Get(c.Method); effect != facts.Shows {
 		return effect
 	}
 	return ""

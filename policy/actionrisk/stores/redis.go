@@ -65,10 +65,10 @@ func redisEffect(names *facts.Calls, f []string) (effect string, changes bool) {
 	case "EVAL", "EVALSHA", "FCALL":
 		return scriptEffect(luaJoined(strings.ToLower(strings.Join(f[1:], " ")))), true
 	default:
-		subs := names.Redis[verb]
-		effect, ok := subs[second]
+		subs := names.Redis.Get(verb)
+		effect, ok := subs.Find(second)
 		if !ok {
-			effect = subs[""]
+			effect = subs.Get("")
 		}
 		if effect == facts.Shows {
 			return "", false

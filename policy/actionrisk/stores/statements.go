@@ -247,7 +247,7 @@ func sqlObject(word, next, rest, after string) bool {
 	if word == "truncate" {
 		return next == "table" || next == "only" || next == "database" || next == "all" && HasSQLWord(strings.ToLower(rest), "tables") || truncates(strings.TrimSpace(skipSQLSpace(rest)))
 	}
-	if _, ok := sql.ObjectWords[next]; !ok {
+	if _, ok := sql.ObjectWords()[next]; !ok {
 		return false
 	}
 	return strings.TrimSpace(after) != "" || word == "drop"
@@ -328,7 +328,7 @@ func sqlWordAt(text string) (string, string) {
 			for after < len(tail) && sql.IsWordByte(tail[after]) {
 				after++
 			}
-			if joined := w + strings.ToLower(tail[:after]); sql.Verbs[joined] && !sql.Verbs[w] {
+			if joined := w + strings.ToLower(tail[:after]); sql.Verbs.Has(joined) && !sql.Verbs.Has(w) {
 				return joined, tail[after:]
 			}
 		}

@@ -19,7 +19,7 @@ func LooksWire(text string) bool {
 		return true
 	}
 	first, rest, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
-	return WireStrong[first] || first == "config" && strings.HasPrefix(rest, "set ")
+	return WireStrong.Has(first) || first == "config" && strings.HasPrefix(rest, "set ")
 }
 
 // IsRESP: "*2\r\n$3\r\nGET\r\n$1\r\na\r\n".

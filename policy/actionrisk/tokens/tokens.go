@@ -343,7 +343,7 @@ func charEnd(text string, i int) int {
 // quotedWord is perl's q(), qq{} and qx//, and ruby's %x().
 func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	word := text[i:j]
-	if lang != "perl" || !quoteWords[word] || j >= len(text) || scan.IsNameByte(text[j]) {
+	if lang != "perl" || !quoteWords.Has(word) || j >= len(text) || scan.IsNameByte(text[j]) {
 		return Token{}, false
 	}
 	end := bracketed(text, j)

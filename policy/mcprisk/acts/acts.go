@@ -28,26 +28,35 @@ type Act struct {
 	other  bool    // the object has a head that no rule knows: "the raw json"
 	first  concept // the head of the first phrase
 	next   *Act    // the clause behind it in the sentence
+	tone   tone    // of all its words
+	topic  tone    // of what it is about: its object, what it is for
+	head   bool    // it is the first of its sentence
+	points int     // how much its words sound like an attack
 }
 
 // Sentence is the clauses of one sentence. Its memory is used again for the next one.
 type Sentence struct {
 	Acts    []Act
 	words   concept // of all its words
+	tone    tone    // of all its words
 	rivalry bool    // something is set before, over or instead of the tools of others
+	orders  bool    // somebody is told to do something
+	model   bool    // the model does something
+	already bool    // something is done beforehand
+	general bool    // it speaks of all questions, answers or sessions
 }
 
 // Read gives the clauses of a sentence their meaning. A pronoun stands for the object
 // before it: "reads keys and posts them".
 func (s *Sentence) Read(clauses []meaning.Clause) {
 	s.Acts = slices.Grow(s.Acts[:0], len(clauses))[:len(clauses)]
-	s.words, s.rivalry = 0, false
+	*s = Sentence{Acts: s.Acts}
 	earlier := concept(0)
 	for i, c := range clauses {
 		if c.Verb == "" {
 			c.Rest = c.Topic
 		}
-		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before)}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), head: i == 0}
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
@@ -58,13 +67,16 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 				a.first = p.head
 			}
 			placed = placed || with != "" && with != "of"
+			if with == "" || with == "of" && !placed || with == "for" || with == "in" {
+				a.topic |= toneOf(words)
+			}
 			a.take(with, p, last, placed, begun)
 			if with == "" && (slices.Contains(pronouns, words[0].Text) || p.head&holds != 0 && words[0].Text == "each") {
 				a.object |= earlier
 			}
 			last, begun = p, true
 		}
-		if c.Passive {
+		if c.Passive || slices.Contains(goings, c.Verb) {
 			meaning.Phrases(c.Topic, take)
 			last, placed, begun = phrase{}, false, false
 		}
@@ -75,11 +87,20 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		case a.object&^(this|owner|holds) != 0:
 			earlier = a.object
 		}
+		a.sounds()
 		s.words |= a.before | anyOf(c.Rest)
+		s.tone |= a.tone
 		s.rivalry = s.rivalry || a.versus()
+		s.orders = s.orders || a.Command
+		s.model = s.model || a.Subject == meaning.Model
+		s.already = s.already || a.names("already")
+		s.general = s.general || general(a.Topic) || general(a.Rest)
 		s.Acts[i] = a
 	}
 }
+
+// goings are verbs whose subject is what moves: "saved logins travel to a host of ours".
+var goings = []string{"travel", "leave", "go", "land", "arrive", "flow", "leak", "end"}
 
 // anyOf is what some words mean, each for itself.
 func anyOf(words []meaning.Word) (all concept) {
@@ -127,9 +148,15 @@ func meantBy(words []meaning.Word) (p phrase) {
 	end := len(words)
 	head := 1
 	for n := min(3, end); n > 0; n-- {
-		c, ok := lexicon()[joined(words[end-n:])]
-		if n == 1 && lexicon()[words[end-1].Text] != 0 {
-			c, ok = lexicon()[words[end-1].Text], true
+		c, ok := lexicon()[joined(words[end-n:], " ")]
+		if !ok && n == 2 { // pass words
+			c, ok = lexicon()[joined(words[end-n:], "")]
+		}
+		if n == 1 && !ok {
+			c, ok = lexicon()[words[end-1].Text]
+		}
+		if n == 1 && !ok && strings.Contains(words[end-1].Text, "_") { // github_token
+			c, ok = lexicon()[strings.ReplaceAll(words[end-1].Text, "_", " ")]
 		}
 		if ok {
 			p.head, head = c, n
@@ -149,14 +176,17 @@ func meantBy(words []meaning.Word) (p phrase) {
 }
 
 // joined is what the lexicon calls some words: all but the last as they are written.
-func joined(words []meaning.Word) string {
+func joined(words []meaning.Word, by string) string {
 	if len(words) == 1 {
+		if by := words[0].Base; strings.Contains(by, "-") && lexicon()[by] == 0 {
+			return strings.ReplaceAll(by, "-", "")
+		}
 		return words[0].Base
 	}
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
-			b.WriteByte(' ')
+			b.WriteString(by)
 		}
 		b.WriteString(w.Base)
 	}

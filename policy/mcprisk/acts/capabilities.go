@@ -57,6 +57,12 @@ func (a *Act) Takes() bool { return a.verb&(opening|handing) != 0 && !a.Negated 
 // Guards is the opposite of Takes.
 func (a *Act) Guards() bool { return a.verb&guarding != 0 || a.Negated || a.Reported }
 
+// Mentions says whether the text of a parameter names a file as an example and asks for
+// something else: "octal mode, as recommended for ~/.ssh/id_rsa".
+func (a *Act) Mentions(parameter bool) bool {
+	return parameter && a.Verb == "" && a.object != 0 && a.object&(rooted|secret|holds) == 0 || parameter && a.Verb == "" && a.first&(rooted|secret|holds) == 0 && a.object&(rooted|secret|holds) == 0 && !a.names("contents", "content")
+}
+
 // Does says whether the tool itself does what the clause says.
 func (a *Act) Does() bool {
 	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
@@ -72,5 +78,19 @@ func AsksByName(parts []string) bool {
 	s.Read([]meaning.Clause{{Topic: meaning.Words(parts)}})
 	a := s.Acts[0]
 	all := a.object | a.place
+	if a.object&info != 0 {
+		return false
+	}
+	if a.object&secret != 0 {
+		all |= a.around & rooted
+	}
 	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }
+
+// About is what some words are about: what a tool deals with by its name and summary.
+func About(words []string) Subject {
+	return Subject(anyOf(meaning.Words(words)))
+}
+
+// Subject is what a tool deals with.
+type Subject concept

@@ -48,6 +48,7 @@ var hostile = []claim{
 	{verb: erasing, object: personal, around: attacker},
 	{verb: attacking},
 	{verb: exploiting, object: weak},
+	{verb: exploiting, where: weak | machine},
 	{verb: mining, object: crypto},
 	{verb: encrypting, object: personal, around: owner},
 	{verb: demanding, object: funds},
@@ -97,17 +98,66 @@ var unseen = []claim{
 	{verb: making, object: malware},
 }
 
+// asserts says whether the clause says that something is done, and does not only tell
+// about it or guard against it.
+func (a *Act) asserts() bool {
+	if !a.done() || a.conditional() || a.Tells() {
+		return false
+	}
+	if a.verb&dreadful != 0 {
+		return a.topic&mock == 0
+	}
+	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|anyOf(a.Rest))&guards == 0
+}
+
+// by says whether the clause says by what something is done: "by turning it on".
+func (a *Act) by() bool { return len(a.Before) > 0 && a.Before[len(a.Before)-1].Text == "by" }
+
+// conditional says whether the clause only says when something else happens.
+func (a *Act) conditional() bool {
+	return (a.Subject == meaning.Other || a.Subject == meaning.Person) && slices.Contains([]string{"until", "unless", "if", "when", "whenever", "before", "after", "while", "once"}, a.Opening)
+}
+
+// Sounds says whether the clauses of the sentence that assert something speak of an
+// attack: by one dire word, or by two signs that are weaker.
+func (s *Sentence) Sounds(summary bool) bool {
+	points, told := 0, false
+	for i := range s.Acts {
+		a := &s.Acts[i]
+		switch {
+		case a.Verb == "":
+			if summary && !a.Negated && !a.Reported && !a.Tells() && (a.topic|a.tone)&tame == 0 {
+				points += a.points
+			}
+			continue
+		case i > 0 && points > 0 && a.blinds():
+			points++
+		}
+		told = told || i == 0 && (a.Tells() || a.verb&guarding != 0)
+		if a.asserts() && !(told && (a.Opening != "" && a.Opening != "to" && a.Opening != "so" || a.Gerund && !a.by())) {
+			points += a.weight()
+		}
+	}
+	return points >= 2
+}
+
 // Attacks says whether the clause says that the tool attacks. In the summary of a tool a
 // phrase without a verb says so too: "theft of credentials".
 func (a *Act) Attacks(summary bool) bool {
 	if a.Verb == "" {
-		return summary && !a.Negated && (a.place&attacker != 0 || a.first&attack != 0 && len(a.Topic) > 1)
+		return summary && !a.Negated && !a.Reported && !a.Tells() && (a.place&attacker != 0 || a.first&attack != 0 && len(a.Topic) > 1)
 	}
 	if !a.done() {
 		return false
 	}
+	if a.Tells() && a.verb&(watching|dreadful) == 0 { // gives an overview of phishing
+		return false
+	}
+	if a.asserts() && a.harms() {
+		return true
+	}
 	words := a.before | anyOf(a.Rest)
-	if words&guards == 0 && (words&attacker != 0 && a.verb&(guarding|erasing) == 0 && a.verb != watching && !meaning.TellsAbout(a.Verb) || a.place&fake != 0 && a.place&pages != 0) {
+	if words&guards == 0 && (words&attacker != 0 && a.verb&(guarding|erasing) == 0 && a.verb&watching == 0 && !meaning.TellsAbout(a.Verb) || a.place&fake != 0 && a.place&pages != 0) {
 		return true
 	}
 	if a.verb&encrypting != 0 && (a.says("your") || a.says("key") || a.says("password")) {
@@ -122,6 +172,9 @@ func (a *Act) Attacks(summary bool) bool {
 	if a.secretly() && a.verb&(moving|taking|watching|making|replacing|erasing) != 0 {
 		return true
 	}
+	if a.conditional() {
+		return false
+	}
 	if a.matches(hostile) || a.coverts() && (a.matches(unseen) || a.verb&watching != 0 && (a.says("user") || a.says("users"))) {
 		return true
 	}
@@ -129,24 +182,63 @@ func (a *Act) Attacks(summary bool) bool {
 	return n != nil && n.done() && a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0
 }
 
+// harms says whether a clause that asserts something does harm in a way that its verb and
+// its object do not show alone.
+func (a *Act) harms() bool {
+	switch {
+	case a.verb&making != 0 && a.tone&sham != 0 && a.tone&papers != 0 && a.falseThing():
+		return true
+	case a.verb&encrypting != 0 && a.next.opens("until") && a.next.verb&(paying|payingOut) != 0:
+		return true
+	case a.verb&causing != 0 && a.tone&ruin != 0 && a.object != 0 && !a.Gerund && a.Verb != "get":
+		return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return tones()[w.Text]&ruin != 0 })
+	case a.tone&sly != 0 && a.verb&(moving|handing|replacing) != 0 && a.verb&omitting == 0 && (a.object|a.around)&(personal|secret|talk|files|copies|payee|step) != 0:
+		return true
+	}
+	return false
+}
+
+// falseThing says whether a false word stands right before something that people trust:
+// "fake reviews".
+func (a *Act) falseThing() bool {
+	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
+		for i, w := range words {
+			if tones()[w.Text]&sham == 0 {
+				continue
+			}
+			for _, next := range words[i+1 : min(len(words), i+4)] {
+				if tones()[next.Base]&papers != 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // Claims that money moves or a key signs.
 var payments = []claim{
 	{verb: paying, object: funds | dues},
 	{verb: paying, place: funds | dues | card | secret},
 	{verb: payingOut},
+	{verb: returning, object: funds, place: card},
+	{verb: ordering, object: dues | tradable},
 	{verb: spending, object: funds},
 	{verb: spending, object: dues, place: card},
 	{verb: tokenMoves, object: token},
 	{verb: trading, object: tradable | funds},
-	{verb: charging, object: card | funds},
+	{verb: charging, object: card | funds | dues},
+	{verb: charging, where: card},
+	{verb: tokenMoves, object: funds},
 	{verb: signing, object: transaction},
+	{verb: submitting, object: transaction, where: outside | chain},
 	{verb: signing, around: transaction},
 	{verb: using | signing, object: walletKey},
 }
 
 func (a *Act) pays() bool {
 	return a.done() && a.Subject != meaning.Person && !a.idiom() && a.object&info == 0 &&
-		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other)
+		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other || (a.Verb == "pay" || a.Verb == "spend") && a.object&^this == 0 && a.place != 0)
 }
 
 // idiom recognises idioms: to buy time, to pay attention.
@@ -165,7 +257,7 @@ func (a *Act) coverts() bool {
 			case "in":
 				in = true
 			}
-			if lexicon()[w.Text]&covert != 0 && (!slices.Contains(byPreposition, w.Text) || behind || in && w.Text == "secret") {
+			if lexicon()[w.Text]&covert != 0 && (tones()[w.Text]&sly != 0 || behind || in && w.Text == "secret") {
 				return true
 			}
 		}
@@ -189,9 +281,6 @@ var unknown = []string{"knowledge", "consent", "noticing", "knowing", "awareness
 
 var secretWords = []string{"secretly", "covertly", "stealthily", "surreptitiously", "clandestinely"}
 
-// Words that mean acting unseen behind "without", "behind" or "in" alone.
-var byPreposition = []string{"knowledge", "consent", "permission", "awareness", "back", "secret"}
-
 // directed says whether a denied clause is said to the model, or leaves a person out.
 func (a *Act) directed() bool {
 	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || a.Gerund)
@@ -199,50 +288,6 @@ func (a *Act) directed() bool {
 
 // opens says whether a clause begins with one of the words; there may be no clause.
 func (a *Act) opens(words ...string) bool { return a != nil && slices.Contains(words, a.Opening) }
-
-// Conceals says whether something is to be kept from the user.
-func (a *Act) Conceals() bool {
-	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
-	thing := a.object&this != 0 && !a.other || a.about&this != 0 || a.around&step != 0 && a.says("this")
-	switch {
-	case a.Negated && (a.says("until") || a.says("unless") || a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
-		return false // it is told later
-	case a.Negated && a.verb&telling != 0:
-		person := (a.object|a.around|a.whom)&people != 0 || a.Passive && a.before&people != 0
-		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about&^people == 0 && (a.next == nil || a.next.Opening != "to")
-		return a.directed() && person && (thing || clause || silent)
-	case a.Negated && a.verb&uttering != 0:
-		return a.directed() && (thing && (!a.Passive || a.object&step != 0 || a.whom&people != 0) || clause && !a.other)
-	case a.Negated && (a.Verb == "show" || a.Verb == "display"):
-		return a.directed() && (a.object|a.whom)&people != 0 && (a.object&this != 0 && !a.other || a.around&(tainted|masked) != 0)
-	case a.Negated && a.verb&knowing != 0:
-		return a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && (thing || clause || !a.other && a.object == 0)
-	case a.Negated && (a.Verb == "include" || a.Verb == "contain"):
-		return a.object&this != 0 && (a.before|a.place)&reply != 0 || a.object&step != 0 && a.says("this")
-	case a.Negated:
-		return a.Verb == "draw" && a.around&people != 0
-	case a.Verb == "say":
-		return a.Command && len(a.Rest) > 0 && a.Rest[0].Text == "nothing"
-	case a.Verb == "":
-		all := anyOf(a.Topic)
-		return all&unseenness != 0 && all&step != 0 && all&people != 0 && (a.says("to") || a.says("from"))
-	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && anyOf(a.Rest)&unseenness != 0 && (thing || a.about != 0 || a.says("about")),
-		a.Verb == "keep" && a.Command && thing && a.says("between"):
-		return true
-	case a.verb&hiding != 0:
-		from := a.whom&people != 0 && a.object&(secret|personal) == 0 && a.around&secret == 0
-		return from && (a.Command || a.Passive || thing) || a.Command && (a.says("dark") || a.says("yourself"))
-	case a.verb&omitting != 0 && a.Command:
-		return (a.place|a.around)&reply != 0 && (a.object|a.place|a.around)&this != 0 && !(a.other && a.object&this == 0 && a.place&this == 0)
-	case a.verb&lying != 0:
-		return a.Command
-	case a.Verb == "claim":
-		return a.Command && clause
-	case a.Verb == "act":
-		return a.Command && a.next.opens("if")
-	}
-	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
-}
 
 // Shown is what stands behind the verb, as evidence.
 func (a *Act) Shown() string {
@@ -257,106 +302,4 @@ func (a *Act) Shown() string {
 // says whether a word stands behind the verb.
 func (a *Act) says(word string) bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return w.Text == word })
-}
-
-// rival says whether words name the tools of others.
-func rival(head, around concept) bool {
-	return head&tooling != 0 && (around|head)&others != 0
-}
-
-// versus says whether the clause sets something before, over or instead of others.
-func (a *Act) versus() bool {
-	if a.Opening == "before" && rival(a.object, a.around) {
-		return true
-	}
-	i := slices.IndexFunc(a.Rest, func(w meaning.Word) bool { return w.Text == "before" || w.Text == "instead" || w.Text == "over" })
-	if i < 0 {
-		return false
-	}
-	all := anyOf(a.Rest[i:])
-	return rival(all, all)
-}
-
-// insists says whether the clause says always or must.
-func (a *Act) insists() bool {
-	return slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "always" || w.Text == "must" })
-}
-
-// Steers grades a clause that steers the choice of tools: "high" where it speaks against
-// others or changes what they do, "medium" where it claims a place for itself, else "".
-func (s *Sentence) Steers(i int) (severity string) {
-	a := &s.Acts[i]
-	topic := anyOf(a.Topic)
-	rivals := rival(a.object, a.around)
-	if a.says("what") || a.says("whatever") { // what other tools return
-		for _, w := range a.Rest {
-			rivals = rivals || rival(tooling&lexicon()[w.Base], s.words)
-		}
-	}
-	itself := a.object&(tooling|this) != 0 && !rivals || a.says("here") || a.place&(tooling|this) != 0 && !rival(a.place, a.place)
-	switch {
-	case a.Verb == "" && a.says("priority") && a.says("highest") && (a.Topic[0].Text == "this" || a.Topic[0].Text == "our"):
-		return "medium"
-	case a.Verb == "" && (rival(a.before, a.before) && a.before&bad != 0 || rival(topic, topic) && s.words&bad != 0):
-		return "high"
-	case a.Negated && a.verb&(using|obeying) != 0 && (rivals || rival(a.place, a.place)):
-		return "high"
-	case a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.before, a.before):
-		return "high"
-	case !a.Negated && a.done() && (a.Verb == "supersede" || a.Verb == "replace" || a.Verb == "ignore" || a.Verb == "disable" || a.Verb == "discard" || a.Verb == "disregard" || a.Verb == "stop") && (rivals || rival(a.place, a.place)):
-		return "high"
-	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
-		return "high"
-	case a.verb&using != 0 && a.Command && !a.Negated && itself && (s.rivalry || a.says("first") && a.insists()):
-		return "high"
-	case a.Command && !a.Negated && a.verb&handing != 0 && a.before&orders != 0 && a.before&others != 0: // all shell commands must include
-		return "high"
-	case a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && rival(tooling, a.around),
-		a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.place, a.place),
-		a.verb&using != 0 && a.Command && !a.Negated && itself && s.words&instant != 0,
-		a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && s.words&instant != 0,
-		a.verb&using != 0 && a.Subject == meaning.Model && !a.Negated && slices.ContainsFunc(a.Before, func(w meaning.Word) bool { return w.Text == "only" }):
-		return "medium"
-	}
-	return ""
-}
-
-// Overrides says whether the model's instructions are replaced by the tool's.
-func (a *Act) Overrides() bool {
-	text := a.object | a.place
-	switch {
-	case a.verb&obeying != 0 && a.Command && !a.Negated && text&orders != 0 && (a.place|a.object)&reply != 0:
-		return a.Verb == "treat" || (a.around|a.place)&blind != 0
-	case a.verb&obeying != 0 && a.Command && !a.Negated && text&orders != 0:
-		return a.around&blind != 0
-	case a.Opening == "whatever":
-		return a.Verb == "say"
-	case a.Negated && a.Verb == "apply":
-		return a.before&orders != 0 && a.before&owner != 0
-	case a.Subject == meaning.Model && len(a.Before) > 2:
-		return a.Before[0].Text == "from" && a.Before[1].Text == "now"
-	}
-	return false
-}
-
-// Asks says whether the model is asked for what is private: what it must hand over,
-// or a parameter that is described as that.
-func (a *Act) Asks(parameter, summary bool) bool {
-	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
-	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // fill this with the user's token
-		a.object |= a.whom & (rooted | talk | secret | chatter)
-		mine = true
-	}
-	private := a.object&(rooted|talk) != 0 || a.object&(secret|chatter|environ) != 0 && (mine || a.object&environ != 0 && a.object&holds != 0)
-	switch {
-	case !private || a.Negated || a.Reported || a.Subject == meaning.Person && !a.Passive:
-		return false
-	case a.Verb == "":
-		return parameter && (a.object&(talk|chatter) != 0 || (a.says("contents") || a.says("content")) && a.object&rooted != 0)
-	case a.Verb == "need", a.Verb == "contain", a.Verb == "carry":
-		return mine
-	case a.verb&handing != 0:
-		return a.Command && !summary
-	}
-	return a.verb&opening != 0 && a.Command && (!summary || a.object&secret != 0) && a.next != nil && a.next.verb&handing != 0
 }

@@ -57,9 +57,14 @@ func Senses() map[string]Sense {
 		}
 		add(word, s)
 	}
+	for word, t := range tones() {
+		if t&(dire|grim|ruin) != 0 {
+			add(word, sinister)
+		}
+	}
 	for word, d := range deeds() {
 		var s Sense
-		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling|evading|flooding|spreading|exhausting|bending|selling|tricking|harvesting|seizing) != 0 {
+		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling|evading|flooding|spreading|exhausting|bending|selling|tricking|harvesting|seizing|dreadful|dismal) != 0 {
 			s |= sinister
 		}
 		if d&(hiding|omitting|lying) != 0 {

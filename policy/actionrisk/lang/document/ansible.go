@@ -80,9 +80,9 @@ func (p *playbookRun) task(task *tree.Node) {
 	}
 	for i, k := range task.Kids {
 		switch key := task.Keys[i]; {
-		case taskLists[key]:
+		case taskLists.Has(key):
 			p.tasks(k)
-		case taskWords[key] || strings.HasPrefix(key, "with_"):
+		case taskWords.Has(key) || strings.HasPrefix(key, "with_"):
 		default:
 			p.module(key, k, task)
 		}

@@ -49,7 +49,7 @@ func (w *manifestWalk) service(s *tree.Node) {
 	if s.Str("pid") == "host" || s.Str("ipc") == "host" || s.Str("userns_mode") == "host" {
 		w.tag("hostPID")
 	}
-	w.tagIf(s, "cap_add", "capability", func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] })
+	w.tagIf(s, "cap_add", "capability", func(c *tree.Node) bool { return strongCapabilities.Has(strings.ToUpper(c.Text)) })
 	w.tagIf(s, "security_opt", "capability", func(o *tree.Node) bool { return strings.HasSuffix(o.Text, "unconfined") })
 	w.tagIf(s, "devices", "host-system", func(d *tree.Node) bool {
 		p, _, _ := strings.Cut(d.Text, ":")
@@ -143,7 +143,7 @@ func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocat
 	if host.Str("PidMode") == "host" || host.Str("IpcMode") == "host" || host.Str("UsernsMode") == "host" {
 		w.tag("hostPID")
 	}
-	w.tagIf(host, "CapAdd", "capability", func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] })
+	w.tagIf(host, "CapAdd", "capability", func(c *tree.Node) bool { return strongCapabilities.Has(strings.ToUpper(c.Text)) })
 	for _, m := range append(host.Get("Binds").KidsOrNone(), host.Get("Mounts").KidsOrNone()...) {
 		p := m.Str("Source")
 		if m.Kind == '"' {

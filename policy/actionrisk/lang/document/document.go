@@ -129,7 +129,7 @@ func console(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		if module == "" || module == "cd" || module == "exit" || !sh.Env.Budget.Spend(2) {
 			continue
 		}
-		if len(sh.Env.Resources()[facts.KindOf(module)]) == 0 {
+		if len(sh.Env.Resources.Get(facts.KindOf(module))) == 0 {
 			module, args = "shell", strings.TrimSpace(line)
 		}
 		r := &facts.Resource{Kind: module}

@@ -125,7 +125,7 @@ func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 	case "persistentVolumeClaim":
 		w.mounts = true
 	case "add":
-		if slices.ContainsFunc(append(v.Kids, v), func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] }) {
+		if slices.ContainsFunc(append(v.Kids, v), func(c *tree.Node) bool { return strongCapabilities.Has(strings.ToUpper(c.Text)) }) {
 			w.tag("capability")
 		}
 	case "roleRef", "subjects", "verbs", "resources":
@@ -162,7 +162,7 @@ func (w *manifestWalk) access(of *tree.Node, key string, v *tree.Node) {
 		w.tag("binding")
 		all = v.Str("name") == "cluster-admin"
 	case "subjects": // or one that a patch adds
-		all = everybody[v.Str("name")] || slices.ContainsFunc(v.Kids, func(s *tree.Node) bool { return everybody[s.Str("name")] })
+		all = everybody.Has(v.Str("name")) || slices.ContainsFunc(v.Kids, func(s *tree.Node) bool { return everybody.Has(s.Str("name")) })
 	case "verbs":
 		all = holds(v, "*") && holds(of.Get("resources"), "*") || holds(v, "escalate", "bind", "impersonate")
 	case "resources":

@@ -155,7 +155,7 @@ func runBang(sh *interp.Process) {
 			sh.CarriedAs(bangLanguages[word], start, len(sh.Src.Text), strings.TrimSpace(sh.Src.Text[start+len(word):]), word)
 			return
 		}
-		if bangShells[line] {
+		if bangShells.Has(line) {
 			sh.Carried(from, to, "sh", line)
 			return
 		}

@@ -41,7 +41,7 @@ func runSettings(sh *interp.Process) {
 			return
 		}
 		if name, ok := sectionName(text); ok {
-			open = []openLine{{indent: -1, key: name, section: sh.Env.CommandSections[strings.ToLower(name)]}}
+			open = []openLine{{indent: -1, key: name, section: sh.Env.CommandSections.Get(strings.ToLower(name))}}
 			return
 		}
 		indent := len(line) - len(text)
@@ -84,8 +84,8 @@ func settingLine(sh *interp.Process, open []openLine, s openLine, text string, t
 	}
 	s.key = key
 	l := strings.ToLower(key)
-	s.section = sh.Env.CommandSections[l]
-	s.command = sh.Env.CommandKeys[l] || above.section || above.command && strings.Contains(text, "://") // an URL's colon
+	s.section = sh.Env.CommandSections.Get(l)
+	s.command = sh.Env.CommandKeys.Get(l) || above.section || above.command && strings.Contains(text, "://") // an URL's colon
 	if above.command && !s.command && strings.IndexByte(key, ' ') > 0 {
 		value, s.command = text, true // a command line with a colon in it
 	}
@@ -110,7 +110,7 @@ func innerSettings(sh *interp.Process, text string, to int) {
 		if end < 0 {
 			return
 		}
-		if sh.Env.CommandKeys[strings.ToLower(keyBefore(text[:i]))] {
+		if sh.Env.CommandKeys.Get(strings.ToLower(keyBefore(text[:i]))) {
 			from := to - len(text) + i
 			carriedValue(sh, from, from+end-i+1, text[i:end+1])
 		}
@@ -222,7 +222,7 @@ func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
 	default:
 		for i, k := range n.Kids {
 			key := strings.ToLower(n.KeysAt(i))
-			named := sh.Env.CommandKeys[key] || sh.Env.CommandSections[key]
+			named := sh.Env.CommandKeys.Get(key) || sh.Env.CommandSections.Get(key)
 			settingsNode(sh, k, named || command && (n.Kind == '[' || k.Kind != '{'))
 		}
 	}

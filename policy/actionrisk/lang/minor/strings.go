@@ -52,7 +52,7 @@ var listNames = scan.SetOf("c args list Array List Seq")
 func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 	e, text := sh.Env, sh.Src.Text
 	value, name := text[i+1:end], tokens.CalledBefore(text[:i])
-	if pathFunctions[name] {
+	if pathFunctions.Has(name) {
 		name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
 	}
 	switch {
@@ -79,13 +79,13 @@ var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-tru
 func windowsLine(e *interp.Env, text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
-	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name] != nil)
+	return rest != "" && (act.WindowsShell(name) != "" || e.Other.Get("program "+name) != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what
 // another one prints.
 func feedsShell(e *interp.Env, text string) bool {
-	for _, shell := range e.Groups["shells"] {
+	for _, shell := range e.Groups.Get("shells") {
 		for _, quote := range [...]string{`"`, "'", "`"} {
 			if strings.Contains(text, quote+shell+quote) {
 				return true
@@ -110,7 +110,7 @@ func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 			return words, last
 		}
 		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*|;")
-		if !listNames[between] && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" {
+		if !listNames.Has(between) && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" {
 			return words, last
 		}
 		i = end + 1 + next

@@ -29,7 +29,7 @@ func Calls(e *interp.Env, src *act.Source) bool {
 	found := false
 	for i := range calls {
 		c := &calls[i]
-		if (amounts.CommonNames[c.Name] || amounts.GeneralNames[c.Name]) && !c.OnChain() {
+		if (amounts.CommonNames.Has(c.Name) || amounts.GeneralNames.Has(c.Name)) && !c.OnChain() {
 			continue
 		}
 		if !e.Budget.Spend(2 + len(c.Args)) {

@@ -104,9 +104,9 @@ func spokenRequest(e *interp.Env, v *act.Invocation) {
 
 // spelledOut is the call with its subcommands in their long form.
 func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
-	at, short := v.Exe, t.Aliases[v.Exe]
-	for i := 0; short != nil && i < len(v.Operands); i++ {
-		long := short[v.Operands[i].Text]
+	at, short := v.Exe, t.Aliases.Get(v.Exe)
+	for i := 0; len(short.Entries) > 0 && i < len(v.Operands); i++ {
+		long := short.Get(v.Operands[i].Text)
 		if long == "" {
 			long = v.Operands[i].Text
 		} else {
@@ -116,7 +116,7 @@ func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
 			v = &of
 		}
 		at += " " + long
-		short = t.Aliases[at]
+		short = t.Aliases.Get(at)
 	}
 	return v
 }
@@ -174,7 +174,7 @@ func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 			value, ok = strings.CutPrefix(w.Text, name+"=")
 		}
 		if ok {
-			return !e.Clients.IsLocal[strings.ToLower(value)]
+			return !e.Clients.IsLocal.Get(strings.ToLower(value))
 		}
 	}
 	return false
@@ -198,18 +198,18 @@ func operandClass(v *act.Invocation) string {
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *interp.Env, v *act.Invocation) bool {
 	t := &e.Clients.Services
-	if words := facts.ToolWords(v.Exe); !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(words, t.Move) && !facts.HasWord(words, t.Draft) && !strings.Contains(v.Exe, "test") {
+	if words := facts.ToolWords(v.Exe); !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(words, &t.Move) && !facts.HasWord(words, &t.Draft) && !strings.Contains(v.Exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
 	name := scriptOf(e, v)
-	moves := facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), t.Move)
+	moves := facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), &t.Move)
 	return name != "" && moves && !strings.Contains(name, "test") && forReal(v)
 }
 
 // scriptOf is the name of the file that an interpreter runs, without its ending; "" if it
 // runs none that has one.
 func scriptOf(e *interp.Env, v *act.Invocation) string {
-	if !e.In("interpreters", v.Exe) && v.Exe != "go" {
+	if !e.In("script-runners", v.Exe) {
 		return ""
 	}
 	file := v.Operand(0)

@@ -52,7 +52,7 @@ func requestBody(e *interp.Env, v *act.Invocation) []string {
 		}
 		out = append(out, o.Value.Text)
 	}
-	if slices.Contains([]string{"http", "https", "xh", "xhs", "httpie"}, v.Exe) {
+	if e.In("httpies", v.Exe) {
 		out = append(out, fieldsBody(v)...)
 	}
 	return out

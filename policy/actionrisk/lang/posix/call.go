@@ -82,8 +82,8 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
 		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, act.Printable(v.Exe))
-		if i := slices.IndexFunc(e.Groups["glob-programs"], func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
-			v.Exe = e.Groups["glob-programs"][i]
+		if i := slices.IndexFunc(e.Groups.Get("glob-programs"), func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
+			v.Exe = e.Groups.Get("glob-programs")[i]
 		}
 	}
 	if first.Quoted && !strings.ContainsAny(v.Exe, "./ ") {
@@ -132,7 +132,7 @@ func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if out, ok := builtin(sh, v); ok {
 		return out, true
 	}
-	if isHelp(v) || scriptHelp(sh, v) {
+	if isHelp(e.Set, v) || scriptHelp(sh, v) {
 		notFound(sh, v)
 		return act.Flow{Known: true}, true
 	}
@@ -206,7 +206,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 		e.Unproven = true
 	}
 	if out.Known {
-		return computed(v, noted(v, out))
+		return computed(v, noted(e, v, out))
 	}
 	if e.In("remote-shells", v.Exe) { // what another machine prints
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
@@ -220,7 +220,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if (e.In("awks", v.Exe) || hasProgramOption(v)) && !e.In("shells", v.Exe) && prints(e, v.Exe) {
 		out.Taint |= act.FromBuilt
 	}
-	return computed(v, noted(v, out))
+	return computed(v, noted(e, v, out))
 }
 
 // hasProgramOption: the program's text stands among its words.
@@ -434,7 +434,7 @@ func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 // one: $USER_EXEC_CMD -c 'npm test'. What the text does is what counts.
 func namedRunner(sh *interp.Process, v *act.Invocation) bool {
 	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
-		slices.ContainsFunc(sh.Env.Groups["shell-variables"], func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
+		slices.ContainsFunc(sh.Env.Groups.Get("shell-variables"), func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
 }
 
 // unset: the word is one variable of the user's own that the command never sets.
@@ -488,29 +488,26 @@ func benignProgram(name string) bool {
 	return false
 }
 
-// noShortHelp are the tools whose long options have one dash.
-var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault", "consul", "nomad", "go", "java"}
-
 // aboutItself are words by which programs are asked for their version or their use.
 var aboutItself = scan.SetOf("--version -version -V --help -help help version")
 
 // isHelp: asking a program about itself runs nothing.
-func isHelp(v *act.Invocation) bool {
+func isHelp(c *facts.Set, v *act.Invocation) bool {
 	last := v.Argv[len(v.Argv)-1].Text
 	switch {
-	case last == "/?", len(v.Argv) == 2 && aboutItself[last], gitUsage(v):
+	case last == "/?", len(v.Argv) == 2 && aboutItself.Has(last), gitUsage(v):
 		return true
 	case len(v.Argv) == 2 && (last == "-h" || last == "-v"):
 		return v.Exe != "shutdown" && v.Exe != "sh"
 	}
 	return slices.ContainsFunc(v.Opts, func(o act.Option) bool {
-		return !o.Given && (o.Name == "--help" || o.Name == "-help" && slices.Contains(noShortHelp, v.Exe))
+		return !o.Given && (o.Name == "--help" || o.Name == "-help" && c.In("long-options-with-one-dash", v.Exe))
 	})
 }
 
 // gitUsage: every command of Git prints its usage, wherever the option stands.
 func gitUsage(v *act.Invocation) bool {
-	return v.Exe == "git" && gitCommands[v.Operand(0)] && v.Operand(0) != "grep" && v.Has("-h")
+	return v.Exe == "git" && gitCommands.Has(v.Operand(0)) && v.Operand(0) != "grep" && v.Has("-h")
 }
 
 // argv runs words that are an inner command.

@@ -250,7 +250,7 @@ func commandOption(name string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(name[2:], "-") {
-		if commandWords[part] {
+		if commandWords.Has(part) {
 			return true
 		}
 	}

@@ -75,11 +75,11 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 // which release it is. A script may be known by its whole name: rmlint.sh.
 func programOfFile(c *facts.Set, file string) (string, bool) {
 	name := scan.Base(file)
-	if slices.Contains(c.Groups["packed-scripts"], name) {
+	if slices.Contains(c.Groups.Get("packed-scripts"), name) {
 		return name, true
 	}
 	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
-	for _, end := range c.Groups["packed-ends"] {
+	for _, end := range c.Groups.Get("packed-ends") {
 		if s, cut := strings.CutSuffix(stem, end); cut {
 			stem, ok = s, true
 		}
@@ -87,7 +87,7 @@ func programOfFile(c *facts.Set, file string) (string, bool) {
 	if i := strings.IndexAny(stem, "0123456789"); i > 1 && stem[i-1] == '-' {
 		stem = stem[:i-1]
 	}
-	for _, part := range c.Groups["packed-parts"] {
+	for _, part := range c.Groups.Get("packed-parts") {
 		stem = strings.TrimSuffix(stem, part)
 	}
 	return stem, ok && stem != ""

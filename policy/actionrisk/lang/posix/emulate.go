@@ -97,7 +97,7 @@ func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	case "git":
 		return printsText(v, "."), v.UnderAny([]string{"rev-parse"}) && v.Has("--show-toplevel")
 	}
-	return act.Flow{Known: true}, quietCommands[v.Exe]
+	return act.Flow{Known: true}, quietCommands.Has(v.Exe)
 }
 
 // standardOutput: a name of what a program prints.

@@ -109,7 +109,7 @@ func pushSettings(e *interp.Env, v *act.Invocation) {
 
 func gitSetting(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
 	if alias, ok := strings.CutPrefix(name, "alias."); ok {
-		if len(v.Operands) == 0 || strings.ToLower(v.Operands[0].Text) != alias || gitCommands[alias] {
+		if len(v.Operands) == 0 || strings.ToLower(v.Operands[0].Text) != alias || gitCommands.Has(alias) {
 			return
 		}
 		value = aliasText(value)
@@ -142,7 +142,7 @@ var (
 // gitRuns: a setting whose value Git starts as a program.
 func gitRuns(name string) bool {
 	section, _, _ := strings.Cut(name, ".")
-	return programSettings[name] || section == "pager" || programSections[section] && programKeys[name[strings.LastIndexByte(name, '.')+1:]]
+	return programSettings.Has(name) || section == "pager" || programSections.Has(section) && programKeys.Has(name[strings.LastIndexByte(name, '.')+1:])
 }
 
 // gitCommands cannot be replaced by aliases.
@@ -154,7 +154,7 @@ var gitNetwork = scan.SetOf("fetch pull push clone ls-remote remote submodule ar
 func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
 	switch name {
 	case "GIT_SSH_COMMAND", "GIT_SSH":
-		if len(v.Operands) > 0 && gitNetwork[v.Operands[0].Text] && !(v.Operands[0].Text == "remote" && len(v.Operands) == 1) {
+		if len(v.Operands) > 0 && gitNetwork.Has(v.Operands[0].Text) && !(v.Operands[0].Text == "remote" && len(v.Operands) == 1) {
 			gitProgram(sh, v, value)
 		}
 	case "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_ASKPASS", "GIT_PROXY_COMMAND":
@@ -168,7 +168,7 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
 		return
 	}
-	if slices.Contains(sh.Env.Groups["credential-helpers"], value.Text) {
+	if slices.Contains(sh.Env.Groups.Get("credential-helpers"), value.Text) {
 		return // they ask a keyring, or the forge's own tool
 	}
 	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
@@ -183,7 +183,7 @@ var hookVariables = scan.SetOf("PS0 PS1 PS4 PAGER EDITOR VISUAL BROWSER PROMPT_C
 
 // hookVariable: a variable that holds a command, by its name.
 func hookVariable(name string) bool {
-	return hookVariables[name] || scan.HasAnySuffix(name, "PAGER", "_EDITOR", "_RSH", "_ASKPASS") && !strings.HasPrefix(name, "GIT_")
+	return hookVariables.Has(name) || scan.HasAnySuffix(name, "PAGER", "_EDITOR", "_RSH", "_ASKPASS") && !strings.HasPrefix(name, "GIT_")
 }
 
 // variableRuns: variables whose value a program starts or loads.
@@ -200,7 +200,7 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 		if !loadsFile(sh, v, a.Name, a.Value, "shell") && strings.ContainsAny(a.Value.Text, " /$`") {
 			sh.Interpret("shell", hookText(a.Value, prompt), v, a.Name, nil)
 		}
-	case preloads[a.Name]:
+	case preloads.Has(a.Name):
 		if a.Value.Text != "" && !scan.HasAny(a.Value.Text, "jemalloc", "tcmalloc", "mimalloc") {
 			sh.Env.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(a.Value.Text))
 		}

@@ -104,7 +104,7 @@ var absolute = scan.SetOf("PWD HOME OLDPWD SHELL BASH")
 func rootOf(sh *interp.Process, p *syntax.ParamExp) (act.Word, bool) {
 	w := act.Word{Text: "/a/b", At: -1, Span: spanOf(sh, p)}
 	switch {
-	case !absolute[p.Param.Value]:
+	case !absolute.Has(p.Param.Value):
 		return w, false
 	case p.Slice != nil:
 		w = slice(sh, w, p.Slice)

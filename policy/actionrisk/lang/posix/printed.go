@@ -23,17 +23,12 @@ func output(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 			e.Remember(sh, plan, f, false)
 		}
 	}
-	return noted(v, f)
-}
-
-// editsFiles: a filter that writes into the files it reads, if it is told to.
-func editsFiles(exe string) bool {
-	return exe == "sed" || exe == "gsed" || exe == "yq" || exe == "perl"
+	return noted(e, v, f)
 }
 
 // editsInPlace keeps what a filter writes into files that are not known.
 func editsInPlace(sh *interp.Process, v *act.Invocation) {
-	if !editsFiles(v.Exe) || !slices.ContainsFunc([]string{"-i", "--in-place", "--inplace", "-pi"}, v.Has) {
+	if !sh.Env.In("in-place-filters", v.Exe) || !slices.ContainsFunc([]string{"-i", "--in-place", "--inplace", "-pi"}, v.Has) {
 		return
 	}
 	for _, w := range v.Operands {
@@ -43,18 +38,18 @@ func editsInPlace(sh *interp.Process, v *act.Invocation) {
 		if f := sh.Env.ReadFile(sh, w); !f.Known {
 			one := *v
 			one.Stdin = f
-			sh.Env.Remember(sh, w, noted(&one, f), false)
+			sh.Env.Remember(sh, w, noted(sh.Env, &one, f), false)
 		}
 	}
 }
 
 // noted keeps what a filter writes into a text that is not known.
-func noted(v *act.Invocation, f act.Flow) act.Flow {
+func noted(e *interp.Env, v *act.Invocation, f act.Flow) act.Flow {
 	if f.Known {
 		return f
 	}
 	f.Edit = v.Stdin.Edit
-	if editsFiles(v.Exe) || v.Exe == "jq" || v.Exe == "awk" || v.Exe == "gawk" {
+	if e.In("filters-with-programs", v.Exe) {
 		for _, w := range v.Argv[1:] {
 			if len(f.Edit)+len(w.Text) < scan.MaxValue {
 				f.Edit += "\n" + w.Text
@@ -78,7 +73,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		f.Taint = 0
 	default:
 		f.Taint = act.FromNetwork
-		if len(v.Operands) == 1 && slices.ContainsFunc(e.Groups["installers"], func(p string) bool {
+		if len(v.Operands) == 1 && slices.ContainsFunc(e.Groups.Get("installers"), func(p string) bool {
 			rest, ok := strings.CutPrefix(v.Operands[0].Text, p)
 			return ok && (rest == "" || rest[0] == '/' || p[len(p)-1] == '/')
 		}) {
@@ -303,7 +298,7 @@ func packedName(v *act.Invocation, name string) string {
 	switch {
 	case packs && !v.Has("-d"):
 		return name + suffix
-	case packs || unpackers[v.Exe]:
+	case packs || unpackers.Has(v.Exe):
 		return name[:max(0, strings.LastIndexByte(name, '.'))]
 	}
 	return ""

@@ -124,16 +124,7 @@ func searched(sh *interp.Process, v *act.Invocation) []string {
 
 // unpacksArchive notes that an archive from the network was unpacked here.
 func unpacksArchive(e *interp.Env, v *act.Invocation) {
-	switch v.Exe {
-	case "unzip":
-		if v.Has("-l") || v.Has("-p") {
-			return
-		}
-	case "tar", "gtar", "bsdtar", "7z", "cpio", "bsdcpio", "gunzip", "unar":
-	default:
-		return
-	}
-	if v.Has("-t") || v.Has("--list") {
+	if !e.In("unpackers", v.Exe) || v.Has("-t") || v.Has("--list") || v.Exe == "unzip" && (v.Has("-l") || v.Has("-p")) {
 		return
 	}
 	e.Unpacked = e.Unpacked || v.Stdin.Taint&act.FromNetwork != 0 || slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool {
@@ -144,7 +135,7 @@ func unpacksArchive(e *interp.Env, v *act.Invocation) {
 // cloned notes the folder that a repository from the network is copied into.
 func cloned(sh *interp.Process, v *act.Invocation) {
 	i := slices.IndexFunc(v.Operands, func(w act.Word) bool { return strings.ContainsAny(w.Text, "/:") })
-	if i < 0 || !v.UnderAny(sh.Env.Groups["clones"]) && !sh.Env.In("clones", v.Exe) {
+	if i < 0 || !v.UnderAny(sh.Env.Groups.Get("clones")) && !sh.Env.In("clones", v.Exe) {
 		return
 	}
 	folder := strings.TrimSuffix(path.Base(v.Operands[i].Text[strings.LastIndexByte(v.Operands[i].Text, ':')+1:]), ".git")

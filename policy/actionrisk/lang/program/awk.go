@@ -35,7 +35,7 @@ func (r *inlineRun) awkPipe(i int) {
 		return
 	}
 	command := r.join(r.toks[right:r.awkCommandEnd(right)])
-	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups["shells"], scan.Base(words[0])) {
+	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups.Get("shells"), scan.Base(words[0])) {
 		r.awkFeeds(left, r.toks[i])
 	}
 	r.awkRuns(command)
@@ -82,7 +82,7 @@ func (r *inlineRun) awkWrites(i int) {
 // awkPrinted is the text that stands before a pipe or a file: what awk prints there.
 func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	from := i
-	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords[r.toks[from-1].Text] && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
+	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords.Has(r.toks[from-1].Text) && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
 		from--
 	}
 	if !r.sh.Env.Budget.Spend(1 + (i-from)/2) {

@@ -99,7 +99,7 @@ func asksHome(name string, of tokens.Token) bool {
 	if of.Kind != tokens.String || of.Text != "HOME" && of.Text != "USERPROFILE" && of.Text != "user.home" {
 		return false
 	}
-	return environCalls[strings.ToLower(name[strings.LastIndexAny(name, ".:$")+1:])]
+	return environCalls.Has(strings.ToLower(name[strings.LastIndexAny(name, ".:$")+1:]))
 }
 
 // environCalls give a variable of the environment or a property by its name.
@@ -107,7 +107,7 @@ var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getpr
 
 // makesChars: the token names what makes a character of a number.
 func makesChars(t tokens.Token) bool {
-	return t.Kind == tokens.Name && charMakers[strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:"))]
+	return t.Kind == tokens.Name && charMakers.Has(strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:")))
 }
 
 var charMakers = scan.SetOf("chr char fromcharcode fromcodepoint unichr tochar tochars rawtochar inttoutf8 from_u32")

@@ -292,7 +292,7 @@ func unnamed(part []tokens.Token) []tokens.Token {
 	case ':':
 		return part[2:]
 	case '=':
-		if !textArguments[part[0].Text] {
+		if !textArguments.Has(part[0].Text) {
 			return nil
 		}
 		return part[2:]
@@ -328,7 +328,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 	if r.lang == "ruby" && last == "open" {
 		r.opensCommand(list)
 	}
-	if r.feeds && feedCalls[last] || applyCalls[last] && slices.ContainsFunc(args, r.runs) {
+	if r.feeds && feedCalls.Has(last) || applyCalls.Has(last) && slices.ContainsFunc(args, r.runs) {
 		for _, t := range list {
 			if r.sh.Env.ActsText(t.Text) {
 				r.shellText(t)
@@ -392,7 +392,7 @@ func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.Kind {
 		case tokens.Name:
-			if !listNames[t.Text[strings.LastIndexAny(t.Text, ".:")+1:]] {
+			if !listNames.Has(t.Text[strings.LastIndexAny(t.Text, ".:")+1:]) {
 				return nil
 			}
 		case '&', '!', ']':
@@ -506,7 +506,7 @@ func (r *inlineRun) named(receiver, method string) {
 func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	list := r.strings(args)
 	if slices.ContainsFunc(list, func(t tokens.Token) bool {
-		return slices.Contains(r.sh.Env.Groups["shells"], scan.Base(strings.Trim(t.Text, "| ")))
+		return slices.Contains(r.sh.Env.Groups.Get("shells"), scan.Base(strings.Trim(t.Text, "| ")))
 	}) {
 		for _, t := range r.toks { // what is printed to a shell
 			if t.Kind == tokens.String && r.sh.Env.ActsText(t.Text) {

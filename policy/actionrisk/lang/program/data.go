@@ -33,11 +33,11 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 		return true
 	}
 	for _, t := range list {
-		if wireCalls[last] && method && t.Kind == tokens.String && stores.LooksWire(t.Text) {
+		if wireCalls.Has(last) && method && t.Kind == tokens.String && stores.LooksWire(t.Text) {
 			r.readAs("wire", t, nil)
 		}
 	}
-	return r.sh.Env.Calls().Statements[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
+	return r.sh.Env.Calls.Statements.Get(last) && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
 }
 
 // console judges a command of the application's own console, or the load of MongoDB's.
@@ -58,7 +58,7 @@ func (r *inlineRun) console(name tokens.Token, last string, list []tokens.Token)
 
 // driverEffect is the effect that a method of a driver or an object mapper has, or "".
 func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, args []tokens.Token) string {
-	if d, ok := r.sh.Env.Calls().Drivers[last]; ok && (method || d.Scoped == "") {
+	if d, ok := r.sh.Env.Calls.Drivers.Find(last); ok && (method || d.Scoped == "") {
 		if d.Scoped != "" && !r.wholeFilter(args) {
 			return d.Scoped
 		}
@@ -113,7 +113,7 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
 		rest = rest[:end]
 	}
-	if r.sh.Env.Calls().Filtered(chain + rest) {
+	if r.sh.Env.Calls.Filtered(chain + rest) {
 		return false
 	}
 	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")
@@ -126,7 +126,7 @@ func (r *inlineRun) tagged(i int) {
 		return
 	}
 	name := r.toks[i-1].Text
-	if r.sh.Env.Calls().Statements[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
+	if r.sh.Env.Calls.Statements.Get(name[strings.LastIndexByte(name, '.')+1:]) && stores.LooksSQL(t.Text) {
 		r.readAs("sql", t, nil)
 	}
 }

@@ -55,7 +55,7 @@ func (r *inlineRun) defines(i int) {
 			break
 		}
 	}
-	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].Text]; j++ {
+	for end := min(j+60, len(r.toks)); j+2 < end && !definers.Has(r.toks[j+1].Text); j++ {
 		if does := r.handedTo(j, params); does != "" {
 			r.rename(name, does)
 			return
@@ -70,7 +70,7 @@ func (r *inlineRun) definedAt(i int) string {
 		return ""
 	}
 	switch one, two := r.toks[i+1], r.toks[i+2]; {
-	case definers[t.Text] && one.Kind == tokens.Name:
+	case definers.Has(t.Text) && one.Kind == tokens.Name:
 		return one.Text
 	case one.Kind == '(' && i > 0 && r.toks[i-1].Kind == tokens.Name && r.opensBody(i+1),
 		one.Kind == '=' && (two.Text == "lambda" || two.Text == "function" || r.arrow(i+2)):
@@ -182,7 +182,7 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	assigns := r.toks[i+2].Kind == '='
 	switch next.Kind {
 	case tokens.Name:
-		if definers[t.Text] {
+		if definers.Has(t.Text) {
 			return next.Text, r.toks[i+2 : min(i+80, len(r.toks))]
 		}
 		if t.Text == "as" {
@@ -238,7 +238,7 @@ func fetchedAt(toks []tokens.Token, i int) bool {
 	switch {
 	case strings.HasPrefix(t.Text, "curl ") || strings.HasPrefix(t.Text, "wget "):
 		return true
-	case i > 1 && clientModules[t.Text] && i+2 < len(toks) && (toks[i-2].Text == "require" || toks[i-2].Text == "import") && strings.HasPrefix(toks[i+2].Text, "."):
+	case i > 1 && clientModules.Has(t.Text) && i+2 < len(toks) && (toks[i-2].Text == "require" || toks[i-2].Text == "import") && strings.HasPrefix(toks[i+2].Text, "."):
 		return true
 	}
 	return i > 0 && strings.Contains(t.Text, "://") && strings.HasSuffix(toks[max(i-2, 0)].Text, "file_get_contents")
@@ -250,7 +250,7 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
 		name = r.names[first] + "." + rest
 	}
-	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames[strings.ToLower(toks[i+2].Text)] {
+	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames.Has(strings.ToLower(toks[i+2].Text)) {
 		o |= builtText // decode("rot13")
 	}
 	if c.Named(facts.AsBuilder, name, r.lang) != nil || strings.HasSuffix(name, "Buffer.from") {

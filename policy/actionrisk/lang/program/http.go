@@ -33,7 +33,7 @@ func (r *inlineRun) bodies(args []tokens.Token) {
 	for i, t := range args {
 		text := t.Kind == tokens.String
 		switch {
-		case text && !r.isKey(args, i) && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
+		case text && !r.isKey(args, i) && (stores.QueryKeys.Has(key) || bodyKeys.Has(key) || i > 0 && args[i-1].Text == "JSON.stringify"):
 			r.readAs("body", t, nil)
 			key = ""
 		case text || t.Kind == tokens.Name || r.isKey(args, i):
@@ -57,18 +57,18 @@ func (r *inlineRun) isKey(args []tokens.Token, i int) bool {
 func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]
 	list := r.strings(args)
-	if bodyCalls[last] && r.usesHTTP() {
+	if bodyCalls.Has(last) && r.usesHTTP() {
 		r.bodies(args)
 	}
 	switch {
 	case strings.Contains(name.Text, "HTTP::Delete") && len(list) > 0:
 		r.sendDelete(list[0])
-	case deleteCalls[last]:
+	case deleteCalls.Has(last):
 		if len(list) == 0 || !addressLike(list[0].Text) || !r.usesHTTP() {
 			return false
 		}
 		r.sendDelete(list[0])
-	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
+	case requestCalls.Has(last) && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
 		all := append(list, r.toks...)
 		all = append(all, tokens.Token{Kind: tokens.String, Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
 		r.sendDelete(all[slices.IndexFunc(all, func(t tokens.Token) bool { return t.Kind == tokens.String && addressLike(t.Text) })])

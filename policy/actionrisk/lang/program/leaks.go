@@ -27,7 +27,7 @@ func (r *inlineRun) leaks() {
 	}
 	held := r.heldSecrets()
 	for i, t := range r.toks {
-		if last := t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]; t.Kind != tokens.Name || !requestNames[last] && !(r.lang == "node" && sendingNames[last] && !scan.HasAny(t.Text, "std", "fs.", "console")) {
+		if last := t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]; t.Kind != tokens.Name || !requestNames.Has(last) && !(r.lang == "node" && sendingNames.Has(last) && !scan.HasAny(t.Text, "std", "fs.", "console")) {
 			continue
 		}
 		var args []tokens.Token

@@ -182,7 +182,7 @@ func (r *inlineRun) memberOfText(i int) bool {
 // lookAssigned notes what stands behind the sign of assignment at i+1.
 func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 	switch value := r.at(i, 2).Kind; {
-	case startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && value != '=':
+	case startSettings.Has(strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])) && value != '=':
 		r.startedBy(i)
 	case value == tokens.Name:
 		r.givenName(i, t)
@@ -241,7 +241,7 @@ func (r *inlineRun) lookCall(i int) bool {
 	switch {
 	case i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|':
 		r.piped(i)
-	case i > 0 && definers[r.toks[i-1].Text]:
+	case i > 0 && definers.Has(r.toks[i-1].Text):
 		// a definition
 	default:
 		r.call(r.toks[i], r.arguments(i+1))
@@ -298,7 +298,7 @@ func (r *inlineRun) piped(i int) {
 // bareEnd is where the arguments end that begin at i without a bracket.
 func (r *inlineRun) bareEnd(i int) int {
 	end := i
-	for end < len(r.toks) && r.toks[end].Kind != ';' && r.toks[end].Kind != '}' && !bareEnds[r.toks[end].Text] &&
+	for end < len(r.toks) && r.toks[end].Kind != ';' && r.toks[end].Kind != '}' && !bareEnds.Has(r.toks[end].Text) &&
 		(end == i || strings.IndexByte(r.src.Text[min(r.toks[end-1].To, r.toks[end].From):r.toks[end].From], '\n') < 0) {
 		end++
 	}
@@ -315,7 +315,7 @@ func (r *inlineRun) loops(i int) {
 	}
 	switch {
 	case open == '[':
-	case open == '(' && (before == "in" || listMakers[before]):
+	case open == '(' && (before == "in" || listMakers.Has(before)):
 	case open == '{' && before == "string":
 	default:
 		return
@@ -351,7 +351,7 @@ func (r *inlineRun) loopName(i, end int, before string) string {
 	switch {
 	case i > 1 && (before == "in" || before == "of"):
 		return r.toks[i-2].Text
-	case i > 2 && listMakers[before] && r.toks[i-2].Text == "in":
+	case i > 2 && listMakers.Has(before) && r.toks[i-2].Text == "in":
 		return r.toks[i-3].Text
 	case i > 5 && r.toks[i].Kind == '{' && r.toks[i-4].Text == "range":
 		return r.toks[i-6].Text

@@ -19,21 +19,21 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 	t := &e.Clients.Code
 	var ids amounts.RuleList
 	switch {
-	case t.Send[last]:
+	case t.Send.Get(last):
 		ids.Add(act.RunsContract)
 		if strings.HasSuffix(last, "uthorization") {
 			ids.Add(act.ChangesOwner)
 		}
-	case t.Pay[last]:
+	case t.Pay.Get(last):
 		r.paying(args, &ids)
-	case computed && e.Calls().IsContractVerb(last):
+	case computed && e.Calls.IsContractVerb(last):
 		call := amounts.ContractCall{Receiver: name.Text[:len(name.Text)-len(last)], Name: last, Args: r.argTexts(args)}
 		ids.AddAll(call.Rules(r.src.Text))
 	}
 	if rule := r.walletMethod(last); rule != "" && len(ids) == 0 {
 		ids.Add(rule)
 	}
-	if t.Print[last] && r.showsKey(args) {
+	if t.Print.Get(last) && r.showsKey(args) {
 		ids.Add(act.ExportsKey)
 	}
 	if len(ids) == 0 {
@@ -69,7 +69,7 @@ func (r *inlineRun) showsKey(args []tokens.Token) bool {
 	for i, a := range args {
 		named := a.Kind == tokens.Name && r.namesKey(a.Text)
 		if a.Kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
-			named = t.Key[r.join(args[i+1:closing(args, i)]).Text]
+			named = t.Key.Get(r.join(args[i+1 : closing(args, i)]).Text)
 		}
 		if named {
 			return !scan.HasAny(low, t.Fresh...) && scan.HasAny(low, t.Wallets...)
@@ -81,7 +81,7 @@ func (r *inlineRun) showsKey(args []tokens.Token) bool {
 // namesKey: the name has a member that is a wallet's key, or gives one.
 func (r *inlineRun) namesKey(name string) bool {
 	last := lastName(strings.TrimRight(name, ".!"))
-	member := strings.Contains(name, ".") && slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return r.sh.Env.Clients.Code.Key[part] })
+	member := strings.Contains(name, ".") && slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return r.sh.Env.Clients.Code.Key.Get(part) })
 	return member || strings.HasSuffix(name, ".key.hex") || strings.HasSuffix(name, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(name, "Account") || last == "extract_key_from_keyfile"
 }
 
@@ -179,7 +179,7 @@ func (r *inlineRun) namesService(tok tokens.Token) bool {
 	t := &r.sh.Env.Clients.Services
 	first, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tok.Text, "::", ".")), ".")
 	packaged := tok.Kind == tokens.String && (strings.HasPrefix(first, "@") || strings.Contains(first, "-"))
-	return t.Sdk[first] || packaged && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] })
+	return t.Sdk.Get(first) || packaged && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk.Get(w) })
 }
 
 // buildsService: the name of a library is put together from pieces.
@@ -202,14 +202,14 @@ func (r *inlineRun) wallets() {
 		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // 'eth_send' + 'Transaction'
 			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
 		}
-		if len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
+		if len(t.Text) > 40 || e.Clients.Method.Get(t.Text) == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
 			continue
 		}
 		if !looked {
 			shown, looked = r.output(), true
 		}
 		if !slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
-			e.Money(r.src, t.From, t.To, t.Text, methodRule(e.Clients.Method[t.Text]))
+			e.Money(r.src, t.From, t.To, t.Text, methodRule(e.Clients.Method.Get(t.Text)))
 		}
 	}
 }

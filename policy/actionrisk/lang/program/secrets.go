@@ -18,7 +18,7 @@ func (r *inlineRun) showsSecrets() {
 		if !r.sh.Env.Budget.Spend(1) {
 			return
 		}
-		if t.Kind == tokens.Name && inlinePrints[t.Text] {
+		if t.Kind == tokens.Name && inlinePrints.Has(t.Text) {
 			r.printsVariable(i)
 		}
 	}
@@ -61,7 +61,7 @@ func (r *inlineRun) printsVariable(i int) {
 // passesOn: what stands here gives what it is given, or begins so.
 func passesOn(t tokens.Token) bool {
 	if t.Kind == tokens.Name {
-		return inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"
+		return inlinePasses.Has(t.Text) || strings.HasPrefix(t.Text, "require") || t.Text == "os"
 	}
 	return strings.IndexByte("s([{,.+:$%@", t.Kind) >= 0
 }
@@ -78,7 +78,7 @@ func (r *inlineRun) plainEnd(j int) bool {
 		switch {
 		case t.Kind == ';' || t.Kind == '}' && r.lang != "perl":
 			return true
-		case strings.IndexByte("?=!<>&|", t.Kind) >= 0, t.Kind == tokens.Name && askingNames[t.Text]:
+		case strings.IndexByte("?=!<>&|", t.Kind) >= 0, t.Kind == tokens.Name && askingNames.Has(t.Text):
 			return false
 		}
 	}

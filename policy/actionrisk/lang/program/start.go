@@ -17,7 +17,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == facts.RunsText) && first != string(scan.Hole) && decodesAny(args) {
 		e.See(act.RunsDecoded, r.src, name.From, name.To, "")
 	}
-	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
+	if slices.Contains(e.Groups.Get("shells"), scan.Base(first)) {
 		if r.feeds = true; r.unknown(name, args) {
 			return
 		}
@@ -47,7 +47,7 @@ func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first stri
 // feedsInput runs what a shell that is started is given to read.
 func (r *inlineRun) feedsInput(args []tokens.Token) {
 	for i, t := range args {
-		if i+2 >= len(args) || !inputArguments[t.Text] || args[i+1].Kind != '=' && args[i+1].Kind != ':' {
+		if i+2 >= len(args) || !inputArguments.Has(t.Text) || args[i+1].Kind != '=' && args[i+1].Kind != ':' {
 			continue
 		}
 		if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {

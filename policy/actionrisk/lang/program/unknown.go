@@ -107,7 +107,7 @@ func (r *inlineRun) aboutWallets() bool {
 // walletMethod is the rule of a method of a wallet's interface that is called by that
 // name; "" if it is none, or the text is about something else.
 func (r *inlineRun) walletMethod(method string) string {
-	rule := r.sh.Env.Clients.Method[method]
+	rule := r.sh.Env.Clients.Method.Get(method)
 	if rule == "" || !r.aboutWallets() {
 		return ""
 	}
@@ -137,7 +137,7 @@ func (r *inlineRun) namesMethod(i int) bool {
 	}
 	switch before := r.toks[i-1]; before.Kind {
 	case '(':
-		return r.toks[i-2].Kind == tokens.Name && methodCalls[lastName(r.toks[i-2].Text)]
+		return r.toks[i-2].Kind == tokens.Name && methodCalls.Has(lastName(r.toks[i-2].Text))
 	case ':', '=':
 		return strings.Trim(r.toks[i-2].Text, ".:'\"") == "method"
 	}
@@ -158,7 +158,7 @@ func (r *inlineRun) output() [][2]int {
 	}
 	var out [][2]int
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[lastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
+		if t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls.Has(lastName(t.Text)) && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
 			if end := closing(r.toks, i+1); end < len(r.toks) {
 				out = append(out, [2]int{i, end})
 			}

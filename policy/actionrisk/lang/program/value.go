@@ -77,7 +77,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 			j.add(tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: t.To})
 		}
 		return end
-	case valueWords[t.Text], strings.Trim(t.Text, ".") == "", len(t.Text) == 1 && j.n == 0, isPrefix(t.Text):
+	case valueWords.Has(t.Text), strings.Trim(t.Text, ".") == "", len(t.Text) == 1 && j.n == 0, isPrefix(t.Text):
 	default:
 		to := t.To
 		if j.n > 0 {
@@ -303,7 +303,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 		return text, ok
 	}
 	switch {
-	case formatCalls[last] && name[0] != '.':
+	case formatCalls.Has(last) && name[0] != '.':
 		return r.sprintf(args)
 	case join != nil:
 		return r.joined(args, join.Text)
@@ -319,7 +319,7 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 // that nothing else can know it, since they are computed.
 func charsText(last string, args []tokens.Token) (text string, ok, final bool) {
 	made := slices.ContainsFunc(args, makesChars)
-	if made || charCalls[last] {
+	if made || charCalls.Has(last) {
 		if text, ok = numbered(args); ok {
 			return text, true, true
 		}
@@ -329,7 +329,7 @@ func charsText(last string, args []tokens.Token) (text string, ok, final bool) {
 
 // makesText: the function is one of texts that is known.
 func (r *inlineRun) makesText(name, last string) bool {
-	return last != "" && (listCalls[last] || r.sh.Env.TextFunction("", last) != nil || name == "Buffer.from")
+	return last != "" && (listCalls.Has(last) || r.sh.Env.TextFunction("", last) != nil || name == "Buffer.from")
 }
 
 // functionValue is the text that a function makes of arguments, of which list are the texts.

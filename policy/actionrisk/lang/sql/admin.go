@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -260,10 +261,12 @@ func (p *parser) alterTable(i, end int, target string) {
 }
 
 // alterEffects are actions of ALTER TABLE whose effect does not depend on what follows.
-var alterEffects = map[string]string{"clear": "drop.column", "truncate": "truncate", "discard": "drop.table",
-	"rename": "ddl.rename", "swap": "ddl.rename", "exchange": "ddl.rename", "owner": "privilege.grant",
-	"enable": "ddl.additive", "validate": "ddl.additive", "comment": "ddl.additive", "cluster": "ddl.additive",
-	"attach": "ddl.additive", "cache": "ddl.additive", "inherit": "ddl.additive", "recover": "ddl.additive"}
+var alterEffects = sync.OnceValue(func() map[string]string {
+	return map[string]string{"clear": "drop.column", "truncate": "truncate", "discard": "drop.table",
+		"rename": "ddl.rename", "swap": "ddl.rename", "exchange": "ddl.rename", "owner": "privilege.grant",
+		"enable": "ddl.additive", "validate": "ddl.additive", "comment": "ddl.additive", "cluster": "ddl.additive",
+		"attach": "ddl.additive", "cache": "ddl.additive", "inherit": "ddl.additive", "recover": "ddl.additive"}
+})
 
 // alterAction is the effect of one action [lo,hi) of ALTER TABLE.
 func (p *parser) alterAction(lo, hi int, target string) string {
@@ -288,7 +291,7 @@ func (p *parser) alterAction(lo, hi int, target string) string {
 			return "truncate"
 		}
 	}
-	return cmp.Or(alterEffects[word], "ddl.rewrite")
+	return cmp.Or(alterEffects()[word], "ddl.rewrite")
 }
 
 // alterAdd: a constraint that every row is held to, or a column that must have a value
@@ -364,13 +367,13 @@ func (p *parser) transfer(verb string, i, end int) {
 // sendsTo is the address outside of the database to which a statement writes rows: an
 // object store or a server. It is empty where there is none, or where it is this machine.
 func (p *parser) sendsTo(verb string, i, end int) string {
-	if !sends[verb] {
+	if !sends.Has(verb) {
 		return ""
 	}
 	for j := i + 1; j < end; j++ {
 		address := p.stringAt(j)
 		scheme, place, there := strings.Cut(address, "://")
-		if !there || !storeSchemes[strings.ToLower(scheme)] {
+		if !there || !storeSchemes.Has(strings.ToLower(scheme)) {
 			continue
 		}
 		switch {
@@ -385,11 +388,10 @@ func (p *parser) sendsTo(verb string, i, end int) string {
 }
 
 // sends are the verbs of statements that can do so.
-var sends = map[string]bool{"copy": true, "unload": true, "export": true, "backup": true, "insert": true}
+var sends = scan.SetOf("copy unload export backup insert")
 
 // storeSchemes begin the addresses that databases write to.
-var storeSchemes = map[string]bool{"s3": true, "s3a": true, "s3n": true, "gs": true, "gcs": true, "azure": true, "az": true, "abfs": true, "abfss": true, "wasb": true, "wasbs": true,
-	"oci": true, "oss": true, "cos": true, "r2": true, "hf": true, "ftp": true, "sftp": true, "http": true, "https": true}
+var storeSchemes = scan.SetOf("s3 s3a s3n gs gcs azure az abfs abfss wasb wasbs oci oss cos r2 hf ftp sftp http https")
 
 // copies handles COPY … FROM and TO a file, the client or another server.
 func (p *parser) copies(target string, i, end int) {
@@ -450,29 +452,33 @@ func (p *parser) loadCSV(i, end int) {
 }
 
 // plainVerbs are verbs whose effect does not depend on what follows.
-var plainVerbs = map[string]string{
-	"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
-	"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
-}
+var plainVerbs = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
+		"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
+	}
+})
 
 // verbEffects are verbs whose effect the word behind them decides; "" stands for every
 // other word.
-var verbEffects = map[string]map[string]string{
-	"purge": {"binary": "truncate", "master": "truncate", "": "drop.table"},
-	"reset": {"binary": "truncate", "master": "truncate", "slave": "server.config", "replica": "server.config", "persist": "server.config"},
-	"flush": {"privileges": "none", "status": "none", "": "server.config"},
-}
+var verbEffects = sync.OnceValue(func() map[string]map[string]string {
+	return map[string]map[string]string{
+		"purge": {"binary": "truncate", "master": "truncate", "": "drop.table"},
+		"reset": {"binary": "truncate", "master": "truncate", "slave": "server.config", "replica": "server.config", "persist": "server.config"},
+		"flush": {"privileges": "none", "status": "none", "": "server.config"},
+	}
+})
 
 // administer handles the remaining verbs.
 func (p *parser) administer(verb string, i, end int) {
-	effect := plainVerbs[verb]
+	effect := plainVerbs()[verb]
 	switch verb {
 	case "attach", "detach", "restore", "runscript", "flashback", "install":
 		p.library(verb, i, end)
 	case "vacuum", "reindex", "refresh", "cluster", "optimize", "rebuild":
 		effect = p.maintain(verb, i, end)
 	case "flush", "purge", "reset":
-		effect = cmp.Or(verbEffects[verb][p.raw(i+1)], verbEffects[verb][""])
+		effect = cmp.Or(verbEffects()[verb][p.raw(i+1)], verbEffects()[verb][""])
 		if verb == "flush" && p.has(i, end, "lock") {
 			effect = "ddl.lock"
 		}
@@ -498,7 +504,7 @@ func (p *parser) library(verb string, i, end int) {
 		p.out.Includes = append(p.out.Includes, from)
 		return
 	}
-	effect := libraryEffects[verb]
+	effect := libraryEffects()[verb]
 	harms := false
 	switch verb {
 	case "attach":
@@ -516,14 +522,16 @@ func (p *parser) library(verb string, i, end int) {
 }
 
 // libraryEffects are the effects of those verbs, and the word that changes them.
-var libraryEffects = map[string]struct{ plain, word, with string }{
-	"attach":    {"ddl.additive", "", "server.file-write"},
-	"install":   {"ddl.additive", "", "server.program"},
-	"detach":    {"ddl.rewrite", "permanently", "drop.table"},
-	"restore":   {"replace", "replace", "drop.database"},
-	"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP brings it back
-	"runscript": {"dynamic", "", ""},
-}
+var libraryEffects = sync.OnceValue(func() map[string]struct{ plain, word, with string } {
+	return map[string]struct{ plain, word, with string }{
+		"attach":    {"ddl.additive", "", "server.file-write"},
+		"install":   {"ddl.additive", "", "server.program"},
+		"detach":    {"ddl.rewrite", "permanently", "drop.table"},
+		"restore":   {"replace", "replace", "drop.database"},
+		"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP brings it back
+		"runscript": {"dynamic", "", ""},
+	}
+})
 
 // runsAsPage: a file that a web server runs.
 func runsAsPage(path string) bool {

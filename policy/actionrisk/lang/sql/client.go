@@ -3,6 +3,7 @@ package sql
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -52,24 +53,26 @@ type lineCommand struct {
 }
 
 // lineCommands are those words by client, in lower case.
-var lineCommands = map[string][]lineCommand{
-	"mysql":        {{"system ", clientShell}, {"pager ", clientShell}, {"nopager", clientShows}, {"source ", clientIncludes}, {"tee ", clientWrites}},
-	"sqlplus":      {{"host ", clientShell}, {"ho ", clientShell}, {"!", clientShell}, {"$", clientShell}, {"@@", clientIncludes}, {"@", clientIncludes}, {"start ", clientIncludes}, {"spool off", clientShows}, {"spool ", clientWrites}},
-	"sqlcmd":       {{":!!", clientShell}, {"!!", clientShell}, {":r ", clientIncludes}, {":out ", clientWrites}, {":error ", clientWrites}},
-	"impala-shell": {{"shell ", clientShell}, {"!", clientShell}, {"source ", clientIncludes}, {"src ", clientIncludes}},
-	"beeline":      {{"!sh ", clientShell}, {"!run ", clientIncludes}, {"!record ", clientWrites}},
-	"hive":         {{"!", clientShell}, {"dfs ", clientShell}, {"source ", clientIncludes}},
-	"spark-sql":    {{"!", clientShell}, {"source ", clientIncludes}},
-	"cqlsh":        {{"source ", clientIncludes}, {"capture off", clientShows}, {"capture ", clientWrites}},
-	"snowsql":      {{"!system ", clientShell}, {"!source ", clientIncludes}, {"!load ", clientIncludes}, {"!spool off", clientShows}, {"!spool ", clientWrites}},
-	"isql-fb":      {{"shell ", clientShell}, {"input ", clientIncludes}, {"in ", clientIncludes}, {"output ", clientWrites}},
-	"db2":          {{"!", clientShell}, {"host ", clientShell}},
-	"bteq":         {{".os ", clientShell}, {".run file ", clientIncludes}, {".run file=", clientIncludes}},
-	"nzsql":        {{`\! `, clientShell}},
-	"exaplus":      {{"host ", clientShell}, {"@", clientIncludes}},
-	"cypher-shell": {{":source ", clientIncludes}},
-	"ij":           {{"run ", clientIncludes}},
-}
+var lineCommands = sync.OnceValue(func() map[string][]lineCommand {
+	return map[string][]lineCommand{
+		"mysql":        {{"system ", clientShell}, {"pager ", clientShell}, {"nopager", clientShows}, {"source ", clientIncludes}, {"tee ", clientWrites}},
+		"sqlplus":      {{"host ", clientShell}, {"ho ", clientShell}, {"!", clientShell}, {"$", clientShell}, {"@@", clientIncludes}, {"@", clientIncludes}, {"start ", clientIncludes}, {"spool off", clientShows}, {"spool ", clientWrites}},
+		"sqlcmd":       {{":!!", clientShell}, {"!!", clientShell}, {":r ", clientIncludes}, {":out ", clientWrites}, {":error ", clientWrites}},
+		"impala-shell": {{"shell ", clientShell}, {"!", clientShell}, {"source ", clientIncludes}, {"src ", clientIncludes}},
+		"beeline":      {{"!sh ", clientShell}, {"!run ", clientIncludes}, {"!record ", clientWrites}},
+		"hive":         {{"!", clientShell}, {"dfs ", clientShell}, {"source ", clientIncludes}},
+		"spark-sql":    {{"!", clientShell}, {"source ", clientIncludes}},
+		"cqlsh":        {{"source ", clientIncludes}, {"capture off", clientShows}, {"capture ", clientWrites}},
+		"snowsql":      {{"!system ", clientShell}, {"!source ", clientIncludes}, {"!load ", clientIncludes}, {"!spool off", clientShows}, {"!spool ", clientWrites}},
+		"isql-fb":      {{"shell ", clientShell}, {"input ", clientIncludes}, {"in ", clientIncludes}, {"output ", clientWrites}},
+		"db2":          {{"!", clientShell}, {"host ", clientShell}},
+		"bteq":         {{".os ", clientShell}, {".run file ", clientIncludes}, {".run file=", clientIncludes}},
+		"nzsql":        {{`\! `, clientShell}},
+		"exaplus":      {{"host ", clientShell}, {"@", clientIncludes}},
+		"cypher-shell": {{":source ", clientIncludes}},
+		"ij":           {{"run ", clientIncludes}},
+	}
+})
 
 // sameLines are clients that know the commands of another one.
 var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh": "mysql", "sqlcl": "sqlplus", "sql": "sqlplus", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlline": "beeline", "isql": "isql-fb"}

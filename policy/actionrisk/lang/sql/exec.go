@@ -270,9 +270,9 @@ func (p *parser) dynamic(lo, hi, i int) {
 	p.add("dynamic", "", i, hi)
 }
 
-// pureFunctionList are functions that only compute; a call of anything else
+// pureFunctions are functions that only compute; a call of anything else
 // leaves a SELECT unproven, since a function can do what its author wants.
-const pureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
+var pureFunctions = scan.SetOf(`count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
  to_char to_date to_timestamp to_number age year month day hour minute second date_part date_format strftime julianday unixepoch
  date_add date_sub datediff dateadd datepart timestampdiff from_unixtime unix_timestamp getdate sysdatetime curdate curtime
  lower upper length len char_length octet_length substr substring left right trim ltrim rtrim btrim lpad rpad replace translate concat
@@ -288,15 +288,7 @@ const pureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnul
  pg_get_constraintdef pg_backend_pid pg_is_in_recovery pg_last_wal_receive_lsn pg_blocking_pids pg_postmaster_start_time has_table_privilege obj_description col_description
  format_type to_regclass quote_ident quote_literal inet_server_addr object_id object_name db_name db_id host_name suser_sname user_name serverproperty
  approx_count_distinct countif sumif any_value array_to_string string_to_array st_distance st_within st_intersects similarity word_similarity uuid gen_random_uuid newid uuid_generate_v4
- typeof total changes table_info quote zeroblob iif toyear tomonth todate touint32 uniq uniqexact groupArray argmax argmin quantile today yesterday lag_in_frame numeric decimal varchar int using as on and or not from where by with distinct select set limit then when else between`
-
-var pureFunctions = func() map[string]bool {
-	m := map[string]bool{}
-	for f := range strings.FieldsSeq(pureFunctionList) {
-		m[strings.ToLower(f)] = true
-	}
-	return m
-}()
+ typeof total changes table_info quote zeroblob iif toyear tomonth todate touint32 uniq uniqexact grouparray argmax argmin quantile today yesterday lag_in_frame numeric decimal varchar int using as on and or not from where by with distinct select set limit then when else between`)
 
 // callBodies counts the body of a routine that this text creates and then calls.
 func (p *parser) callBodies() {

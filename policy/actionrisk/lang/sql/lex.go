@@ -462,7 +462,7 @@ var runsBefore = scan.SetOf("g G gx gexec gset gdesc watch crosstabview")
 func (lx *lexer) backslash() sqlKind {
 	n := lx.past(1, IsLetter)
 	switch name := lx.text[lx.pos+1 : lx.pos+n]; {
-	case runsBefore[name]:
+	case runsBefore.Has(name):
 		lx.line()
 		return sqlEnd
 	case name != "", strings.IndexByte("!.?", lx.at(1)) >= 0:

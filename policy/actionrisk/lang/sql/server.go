@@ -3,6 +3,7 @@ package sql
 import (
 	"cmp"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -13,20 +14,22 @@ import (
 
 // Procedures are the effects of procedures that servers bring along. An empty
 // effect marks one that only shows something.
-var procedures = map[string]string{
-	"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
-	"sp_procoption": "server.program", "xp_servicecontrol": "server.program", "xp_cmdshell": "server.program",
-	"xp_dirtree": "server.file-read", "xp_fileexist": "server.file-read", "xp_subdirs": "server.file-read", "xp_readerrorlog": "",
-	"xp_delete_file": "server.file-write", "xp_delete_files": "server.file-write", "xp_copy_file": "server.file-write", "xp_copy_files": "server.file-write",
-	"sp_addsrvrolemember": "privilege.superuser", "sp_password": "privilege.password",
-	"sp_addlogin": "privilege.grant", "sp_grantlogin": "privilege.grant", "sp_adduser": "privilege.grant", "sp_grantdbaccess": "privilege.grant",
-	"sp_addlinkedserver": "server.config", "sp_addlinkedsrvlogin": "server.config", "sp_serveroption": "server.config", "sp_dboption": "server.config",
-	"sp_rename": "ddl.rename", "sp_renamedb": "ddl.rename", "sp_changeobjectowner": "privilege.grant", "sp_changedbowner": "privilege.grant",
-	"sp_detach_db": "drop.other", "sp_delete_backuphistory": "drop.other", "sp_delete_database_backuphistory": "drop.other", "sp_purge_jobhistory": "drop.other", "sp_cycle_errorlog": "server.config",
-	"sp_delete_job": "drop.other", "sp_delete_jobstep": "drop.other", "sp_delete_schedule": "drop.other", "sp_add_job": "ddl.additive", "sp_add_jobserver": "ddl.additive", "sp_add_schedule": "ddl.additive", "sp_add_jobschedule": "ddl.additive", "sp_attach_schedule": "ddl.additive", "sp_update_job": "server.config",
-	"sp_stop_job": "server.config", "sp_updatestats": "ddl.additive", "sp_recompile": "ddl.additive", "sp_refreshview": "ddl.additive",
-	"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
-}
+var procedures = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
+		"sp_procoption": "server.program", "xp_servicecontrol": "server.program", "xp_cmdshell": "server.program",
+		"xp_dirtree": "server.file-read", "xp_fileexist": "server.file-read", "xp_subdirs": "server.file-read", "xp_readerrorlog": "",
+		"xp_delete_file": "server.file-write", "xp_delete_files": "server.file-write", "xp_copy_file": "server.file-write", "xp_copy_files": "server.file-write",
+		"sp_addsrvrolemember": "privilege.superuser", "sp_password": "privilege.password",
+		"sp_addlogin": "privilege.grant", "sp_grantlogin": "privilege.grant", "sp_adduser": "privilege.grant", "sp_grantdbaccess": "privilege.grant",
+		"sp_addlinkedserver": "server.config", "sp_addlinkedsrvlogin": "server.config", "sp_serveroption": "server.config", "sp_dboption": "server.config",
+		"sp_rename": "ddl.rename", "sp_renamedb": "ddl.rename", "sp_changeobjectowner": "privilege.grant", "sp_changedbowner": "privilege.grant",
+		"sp_detach_db": "drop.other", "sp_delete_backuphistory": "drop.other", "sp_delete_database_backuphistory": "drop.other", "sp_purge_jobhistory": "drop.other", "sp_cycle_errorlog": "server.config",
+		"sp_delete_job": "drop.other", "sp_delete_jobstep": "drop.other", "sp_delete_schedule": "drop.other", "sp_add_job": "ddl.additive", "sp_add_jobserver": "ddl.additive", "sp_add_schedule": "ddl.additive", "sp_add_jobschedule": "ddl.additive", "sp_attach_schedule": "ddl.additive", "sp_update_job": "server.config",
+		"sp_stop_job": "server.config", "sp_updatestats": "ddl.additive", "sp_recompile": "ddl.additive", "sp_refreshview": "ddl.additive",
+		"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
+	}
+})
 
 // procedurePrefixes are families of procedures by the beginning of their names.
 var procedurePrefixes = []struct{ prefix, effect string }{
@@ -61,7 +64,7 @@ func (p *parser) procedure(name string, i, args, end int) bool {
 		p.add(effect, first, i, end)
 		return true
 	}
-	effect, known := procedures[name]
+	effect, known := procedures()[name]
 	for _, f := range procedurePrefixes {
 		if !known && strings.HasPrefix(name, f.prefix) {
 			effect, known = f.effect, true
@@ -135,29 +138,31 @@ func (p *parser) jobStep(i, args, end int) {
 
 // functionEffects are functions of common servers that do more than compute.
 // A name with a point is looked up with its package first.
-var functionEffects = map[string]string{
-	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
-	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
-	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
-	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
-	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
-	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
-	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
-	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
-	"aws_s3.query_export_to_s3": "server.export",
-	"load_extension":            "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
-	"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program", "dbms_java_test.funcall": "server.program", "dbms_java.grant_permission": "server.program", "aws_lambda.invoke": "server.program", "lambda_async": "server.program", "lambda_sync": "server.program",
-	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
-	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
-	"dbms_rls.drop_policy": "privilege.rls-off", "dbms_fga.drop_policy": "privilege.rls-off", "dbms_redact.drop_policy": "privilege.rls-off",
-	"dbms_aqadm.purge_queue_table": act.EmptiesQueue, "dbms_aqadm.drop_queue_table": act.EmptiesQueue, "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
-	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
-}
+var functionEffects = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
+		"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
+		"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
+		"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
+		"pg_file_rename": "server.file-write", "writefile": "server.file-write",
+		"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
+		"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
+		"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
+		"aws_s3.query_export_to_s3": "server.export",
+		"load_extension":            "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
+		"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program", "dbms_java_test.funcall": "server.program", "dbms_java.grant_permission": "server.program", "aws_lambda.invoke": "server.program", "lambda_async": "server.program", "lambda_sync": "server.program",
+		"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
+		"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
+		"dbms_rls.drop_policy": "privilege.rls-off", "dbms_fga.drop_policy": "privilege.rls-off", "dbms_redact.drop_policy": "privilege.rls-off",
+		"dbms_aqadm.purge_queue_table": act.EmptiesQueue, "dbms_aqadm.drop_queue_table": act.EmptiesQueue, "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
+		"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
+	}
+})
 
 // textFunctions run SQL that stands in one of their arguments.
-var textFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
-	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
-	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
+var textFunctions = scan.SetOf(`dblink_exec dblink dblink_send_query query_to_xml cursor_to_xml query_to_xml_and_xmlschema ts_stat crosstab openquery openrowset schedule schedule_in_database exec_sql
+	execute_sql run_sql run_command_on_workers run_command_on_shards run_command_on_placements sqlite_exec parse exec_ddl_statement dbms_job.submit query xmltable eval
+	external_query system.execute system.query execute_query`)
 
 // functions finds calls with effects in [lo,hi).
 func (p *parser) functions(lo, hi int) {
@@ -183,17 +188,17 @@ func (p *parser) function(i, close int) {
 	if p.special(whole, i, close) {
 		return
 	}
-	effect := cmp.Or(functionEffects[whole], functionEffects[name])
+	effect := cmp.Or(functionEffects()[whole], functionEffects()[name])
 	switch {
 	case effect != "":
 		p.serverFile(effect, p.stringAt(i+2), i, close+1)
-	case textFunctions[name] || textFunctions[whole]:
+	case textFunctions.Has(name) || textFunctions.Has(whole):
 		for _, text := range p.literals(i, close) {
 			if strings.IndexByte(text, ' ') > 0 {
 				p.nested(text, name, i, close+1)
 			}
 		}
-	case !pureFunctions[name] && p.toks[i].word == "":
+	case !pureFunctions.Has(name) && p.toks[i].word == "":
 		p.out.ReadOnly = false
 	}
 }
@@ -326,19 +331,21 @@ func (p *parser) written(i int) string {
 }
 
 // Settings are settings of servers whose value is a program, a library or a file.
-var settings = map[string]string{
-	"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
-	"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
-	"general_log_file": "server.file-write", "slow_query_log_file": "server.file-write", "init_connect": "dynamic", "init_slave": "dynamic", "init_replica": "dynamic", "secure_file_priv": "server.config",
-	"log_directory": "server.config", "log_filename": "server.config", "skip_grant_tables": "privilege.superuser", "plugin_dir": "server.program",
-}
+var settings = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
+		"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
+		"general_log_file": "server.file-write", "slow_query_log_file": "server.file-write", "init_connect": "dynamic", "init_slave": "dynamic", "init_replica": "dynamic", "secure_file_priv": "server.config",
+		"log_directory": "server.config", "log_filename": "server.config", "skip_grant_tables": "privilege.superuser", "plugin_dir": "server.program",
+	}
+})
 
 // Libraries are the libraries that a PostgreSQL server is told to load every day.
 var libraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
 // setting judges a setting given a value, and tells whether it is one that matters.
 func (p *parser) setting(name, value string, i, end int) bool {
-	effect := settings[strings.TrimPrefix(name, "@@global.")]
+	effect := settings()[strings.TrimPrefix(name, "@@global.")]
 	if effect == "" {
 		return false
 	}
@@ -369,7 +376,7 @@ func (p *parser) settingValue(i, end int) string {
 
 func knownLibraries(list string) bool {
 	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.Trim(name, " \"'"); name != "" && !libraries[name] {
+		if name = strings.Trim(name, " \"'"); name != "" && !libraries.Has(name) {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -180,7 +181,7 @@ func (p *parser) run() {
 	}
 	if p.nesting == 0 {
 		p.callBodies()
-		p.clientLines(lineCommands[cmp.Or(sameLines[p.of.Name], p.of.Name)])
+		p.clientLines(lineCommands()[cmp.Or(sameLines[p.of.Name], p.of.Name)])
 	}
 	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || len(p.out.Files) > 0 || p.out.Unknown {
 		p.out.ReadOnly = false
@@ -231,7 +232,7 @@ func (p *parser) glue() {
 			continue
 		}
 		w := sqlKeyword(p.text[a.Start:a.End] + p.text[b.Start:b.End])
-		if w != "" && (a.word == "" || !Verbs[a.word]) && Verbs[w] {
+		if w != "" && (a.word == "" || !Verbs.Has(a.word)) && Verbs.Has(w) {
 			p.toks[i].word, p.toks[i].End = w, b.End
 			p.toks = slices.Delete(p.toks, i+1, i+2)
 		}
@@ -488,19 +489,13 @@ func (p *parser) extent(i, lo, hi int) int {
 func (p *parser) under(verbs ...string) bool { return slices.Contains(verbs, p.head) }
 
 // Verbs may begin a statement where one is due.
-var Verbs = func() map[string]bool {
-	m := map[string]bool{}
-	for v := range strings.FieldsSeq(`select with values table show describe desc explain help insert update delete merge replace upsert
+var Verbs = scan.SetOf(`select with values table show describe desc explain help insert update delete merge replace upsert
 		truncate drop create alter rename comment grant revoke deny reassign set reset use begin start commit end abort rollback
 		savepoint release prepare execute exec deallocate do call declare fetch open close copy load unload bulk import export vacuum
 		analyze analyse optimize reindex cluster refresh lock unlock flush purge kill shutdown restart restore backup
 		recover attach detach pragma checkpoint discard print raiserror return if while loop reconfigure
 		undrop undo move install change stop system security dump exchange handler delimiter dbcc
-		source repair check exit rebuild remove cache suspend resume go into enable disable history for raise elseif elsif else match runscript flashback`) {
-		m[v] = true
-	}
-	return m
-}()
+		source repair check exit rebuild remove cache suspend resume go into enable disable history for raise elseif elsif else match runscript flashback`)
 
 // startsAt returns the verb if a statement begins at token i of the segment
 // [lo,hi): anywhere a statement is due, or by two words that begin one only.
@@ -515,7 +510,7 @@ func (p *parser) startsAt(i, lo, hi int) string {
 			return "select"
 		}
 		return ""
-	case p.toks[i].kind != sqlWord, !Verbs[word], p.op(i-1, "."):
+	case p.toks[i].kind != sqlWord, !Verbs.Has(word), p.op(i-1, "."):
 		return ""
 	case p.due(i, lo):
 		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // functions of these names
@@ -567,34 +562,38 @@ func (p *parser) inCase(i, lo int) bool {
 }
 
 // notBehind are words behind which a verb is part of another statement.
-var notBehind = map[string][]string{
-	"delete":  {"on", "before", "after", "of", "or", "then", "for"},
-	"update":  {"for", "on", "key", "then", "do", "before", "after", "of", "or"},
-	"insert":  {"then"},
-	"exec":    {"on", "grant", "row", "statement", "with"},
-	"execute": {"on", "grant", "row", "statement", "with"},
-	"create":  {"on", "instance"},
-	"alter":   {"on", "instance"},
-}
+var notBehind = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"delete":  {"on", "before", "after", "of", "or", "then", "for"},
+		"update":  {"for", "on", "key", "then", "do", "before", "after", "of", "or"},
+		"insert":  {"then"},
+		"exec":    {"on", "grant", "row", "statement", "with"},
+		"execute": {"on", "grant", "row", "statement", "with"},
+		"create":  {"on", "instance"},
+		"alter":   {"on", "instance"},
+	}
+})
 
 // opensBefore are words before which a verb begins a statement wherever it stands.
-var opensBefore = map[string][]string{
-	"truncate": {"table"},
-	"delete":   {"from", "top"},
-	"insert":   {"into", "overwrite"},
-	"merge":    {"into"},
-	"begin":    {"tran", "transaction"},
-	"commit":   {"tran", "transaction", "work"},
-	"rollback": {"tran", "transaction", "work"},
-}
+var opensBefore = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"truncate": {"table"},
+		"delete":   {"from", "top"},
+		"insert":   {"into", "overwrite"},
+		"merge":    {"into"},
+		"begin":    {"tran", "transaction"},
+		"commit":   {"tran", "transaction", "work"},
+		"rollback": {"tran", "transaction", "work"},
+	}
+})
 
 // opens reports whether the words at i begin a statement wherever they stand.
 func (p *parser) opens(i, hi int) bool {
 	next, verb := i+1, p.toks[i].word
-	if p.isAny(i-1, notBehind[verb]...) {
+	if p.isAny(i-1, notBehind()[verb]...) {
 		return false
 	}
-	if p.isAny(next, opensBefore[verb]...) {
+	if p.isAny(next, opensBefore()[verb]...) {
 		return true
 	}
 	switch verb {

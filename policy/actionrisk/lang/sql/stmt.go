@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -12,7 +13,7 @@ import (
 // statement names the effects of the statement [i,end) that begins with verb.
 // Statements it contains (CTEs, blocks) are found by segment on their own.
 func (p *parser) statement(verb string, i, end int) {
-	if !readVerbs[verb] {
+	if !readVerbs.Has(verb) {
 		p.out.ReadOnly = false
 	}
 	if to := p.sendsTo(verb, i, end); to != "" {
@@ -64,10 +65,7 @@ func (p *parser) statement(verb string, i, end int) {
 }
 
 // readVerbs begin statements that change nothing by themselves.
-var readVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
-	"describe": true, "desc": true, "help": true, "explain": true, "use": true, "begin": true, "start": true,
-	"commit": true, "end": true, "abort": true, "rollback": true, "savepoint": true, "release": true, "fetch": true,
-	"close": true, "print": true, "pragma": true, "declare": true, "open": true, "go": true, "exit": true}
+var readVerbs = scan.SetOf("select values table with show describe desc help explain use begin start commit end abort rollback savepoint release fetch close print pragma declare open go exit")
 
 // query records what a SELECT does beside reading, and CTEs that keep every row.
 func (p *parser) query(verb string, i, end int) {
@@ -184,7 +182,7 @@ func (p *parser) explain(i, end int) {
 			for ; j <= close; j++ {
 				runs = runs || p.analyzes(j)
 			}
-		case Verbs[p.toks[j].word]:
+		case Verbs.Has(p.toks[j].word):
 			if runs {
 				p.runInner(j, end)
 			}
@@ -376,29 +374,31 @@ func (p *parser) truncation(i, end int) {
 
 // ObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
 // of object; "" skips a modifier. Kinds of two words are folded to one.
-var ObjectWords = map[string]string{
-	"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
-	"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
-	"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
-	"aggregate": "other", "operator": "other", "type": "type", "domain": "other", "role": "role", "user": "role",
-	"login": "role", "group": "role", "extension": "extension", "policy": "policy", "server": "server",
-	"tablespace": "tablespace", "publication": "other", "subscription": "other", "statistics": "other",
-	"language": "other", "cast": "other", "collation": "other", "conversion": "other", "transform": "other",
-	"owned": "owned", "column": "column", "partition": "partition", "constraint": "other", "default": "other",
-	"assembly": "assembly", "certificate": "other", "credential": "other", "synonym": "other", "link": "other", "package": "routine",
-	"profile": "other", "directory": "other", "library": "other", "dimension": "other", "cluster": "other",
-	"stream": "stream", "streams": "stream", "topic": "stream", "connector": "other", "stage": "stage", "pipe": "other", "task": "event",
-	"warehouse": "other", "integration": "other", "share": "other", "tag": "other", "model": "other",
-	"function's": "", "resource": "other", "workload": "other", "instance": "instance", "system": "system", "session": "session", "account": "account",
-	"dictionary": "table", "quota": "other", "projection": "other", "measurement": "table", "series": "series", "shard": "table", "bucket": "database",
-	"continuous": "other", "retention": "table", "access": "other", "text": "other", "search": "other", "job": "event",
-	"temporary": "", "temp": "", "materialized": "view", "external": "", "foreign": "foreign", "global": "", "local": "",
-	"unique": "", "fulltext": "", "spatial": "", "recursive": "", "unlogged": "", "transient": "", "dynamic": "",
-	"public": "", "pluggable": "", "clustered": "", "nonclustered": "", "columnstore": "", "trusted": "", "procedural": "", "editionable": "",
-	"all": "", "objects": "schema", "namespace": "database", "force": "", "or": "", "replace": "", "alter": "", "if": "", "not": "", "exists": "", "hypertable": "table", "edition": "other",
-	"graph": "database", "space": "database", "vertex": "table", "edge": "table", "secret": "other", "macro": "routine", "service": "other",
-	"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
-}
+var ObjectWords = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
+		"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
+		"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
+		"aggregate": "other", "operator": "other", "type": "type", "domain": "other", "role": "role", "user": "role",
+		"login": "role", "group": "role", "extension": "extension", "policy": "policy", "server": "server",
+		"tablespace": "tablespace", "publication": "other", "subscription": "other", "statistics": "other",
+		"language": "other", "cast": "other", "collation": "other", "conversion": "other", "transform": "other",
+		"owned": "owned", "column": "column", "partition": "partition", "constraint": "other", "default": "other",
+		"assembly": "assembly", "certificate": "other", "credential": "other", "synonym": "other", "link": "other", "package": "routine",
+		"profile": "other", "directory": "other", "library": "other", "dimension": "other", "cluster": "other",
+		"stream": "stream", "streams": "stream", "topic": "stream", "connector": "other", "stage": "stage", "pipe": "other", "task": "event",
+		"warehouse": "other", "integration": "other", "share": "other", "tag": "other", "model": "other",
+		"function's": "", "resource": "other", "workload": "other", "instance": "instance", "system": "system", "session": "session", "account": "account",
+		"dictionary": "table", "quota": "other", "projection": "other", "measurement": "table", "series": "series", "shard": "table", "bucket": "database",
+		"continuous": "other", "retention": "table", "access": "other", "text": "other", "search": "other", "job": "event",
+		"temporary": "", "temp": "", "materialized": "view", "external": "", "foreign": "foreign", "global": "", "local": "",
+		"unique": "", "fulltext": "", "spatial": "", "recursive": "", "unlogged": "", "transient": "", "dynamic": "",
+		"public": "", "pluggable": "", "clustered": "", "nonclustered": "", "columnstore": "", "trusted": "", "procedural": "", "editionable": "",
+		"all": "", "objects": "schema", "namespace": "database", "force": "", "or": "", "replace": "", "alter": "", "if": "", "not": "", "exists": "", "hypertable": "table", "edition": "other",
+		"graph": "database", "space": "database", "vertex": "table", "edge": "table", "secret": "other", "macro": "routine", "service": "other",
+		"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
+	}
+})
 
 // objectOf is the kind of object named behind CREATE, DROP or ALTER at i.
 func objectOf(p *parser, i, hi int) string {
@@ -407,7 +407,7 @@ func objectOf(p *parser, i, hi int) string {
 		if kind, ok := objectPairs[[2]string{word, p.raw(i + 1)}]; ok {
 			return kind
 		}
-		kind, ok := ObjectWords[word]
+		kind, ok := ObjectWords()[word]
 		switch {
 		case word == "definer", word == "algorithm", word == "sql":
 			i = p.firstOf(i, hi, "view", "procedure", "function", "trigger", "event")
@@ -428,7 +428,7 @@ var dropEffects = map[string]string{"database": "drop.database", "schema": "drop
 func (p *parser) objectName(i, hi int) string {
 	seen := false
 	for ; i < hi && p.toks[i].kind == sqlWord; i++ {
-		kind, ok := ObjectWords[p.raw(i)]
+		kind, ok := ObjectWords()[p.raw(i)]
 		if p.isAny(i, "if", "not", "exists", "concurrently", "only", "or", "replace", "by", "view", "mapping", "for") || p.raw(i) == "data" {
 			continue
 		}

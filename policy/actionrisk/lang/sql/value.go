@@ -203,7 +203,7 @@ func (p *parser) rowless(lo, hi int) bool {
 				if p.isAny(i, "exists", "select", "any", "all", "some", "in") || strings.HasPrefix(p.raw(i), "rand") {
 					return false
 				}
-			} else if !rowlessWords[p.raw(i)] {
+			} else if !rowlessWords.Has(p.raw(i)) {
 				return false
 			}
 		}
@@ -437,7 +437,7 @@ func holds(order int, operator string) bool { return slices.Contains(orders[oper
 func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
 	switch {
-	case p.op(lo+1, "(") && hi > lo && neverNegative[p.raw(lo)]:
+	case p.op(lo+1, "(") && hi > lo && neverNegative.Has(p.raw(lo)):
 		return RowsIf(c.kind == constNumber && p.holdsForLengths(lo+2, hi-1, c.number, operator))
 	case p.rowless(lo, hi):
 		return AllRows
@@ -465,7 +465,7 @@ func (p *parser) holdsForLengths(lo, hi int, n float64, operator string) bool {
 }
 
 // neverNegative are functions that give no number below zero.
-var neverNegative = map[string]bool{"length": true, "len": true, "char_length": true, "octet_length": true, "abs": true}
+var neverNegative = scan.SetOf("length len char_length octet_length abs")
 
 // RowsIf is AllRows or, if the test may leave rows out, SomeRows.
 func RowsIf(all bool) Truth {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Truth is what a condition says of the rows of a table.
@@ -143,9 +144,11 @@ func (p *parser) negation(lo, hi int, target string) Truth {
 }
 
 // opposites are pairs of operators of which one always holds.
-var opposites = map[string]string{"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
+var opposites = sync.OnceValue(func() map[string]string {
+	return map[string]string{"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
 
-	"like": "not like", "not like": "like", "between": "not between", "not between": "between"}
+		"like": "not like", "not like": "like", "between": "not between", "not between": "between"}
+})
 
 // complementary reports whether two alternatives say the same with opposite
 // operators: id = 5 OR id <> 5.
@@ -173,7 +176,7 @@ func (p *parser) opposite(a, b [2]int) bool {
 	if aop == "is" && bop == "is" {
 		return p.is(aright[0], "not") != p.is(bright[0], "not")
 	}
-	return (opposites[aop] == bop || aop == "=" && bop == "!=") && p.sameExpr(aright, bright)
+	return (opposites()[aop] == bop || aop == "=" && bop == "!=") && p.sameExpr(aright, bright)
 }
 
 // sides are the operator of the single test [lo,hi), "" if it has none, and what stands

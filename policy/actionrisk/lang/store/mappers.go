@@ -51,7 +51,7 @@ func givenSQL(e *interp.Env, before string) bool {
 		before = before[:open+1]
 	}
 	name := tokens.CalledBefore(before)
-	return e.Calls().Statements[name[strings.LastIndexAny(name, "./!-")+1:]]
+	return e.Calls.Statements.Get(name[strings.LastIndexAny(name, "./!-")+1:])
 }
 
 // runORM finds calls of object mappers in program text, and SQL in its strings
@@ -63,14 +63,14 @@ func runORM(e *interp.Env, src *act.Source) {
 	}
 	var r sql.Result
 	r.ReadOnly = true
-	for _, o := range e.Calls().Mappers {
+	for _, o := range e.Calls.Mappers {
 		at := strings.Index(text, o.Text)
 		if at < 0 || o.Needs != "" && !strings.Contains(text, o.Needs) || at > 0 && text[at-1] <= ' ' && o.Text[0] == '.' {
 			continue
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1
 		effect, chain := o.Whole, text[from:at]
-		if o.Scoped != "" && e.Calls().Filtered(chain) {
+		if o.Scoped != "" && e.Calls.Filtered(chain) {
 			effect = o.Scoped
 		}
 		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.Text)})

@@ -29,7 +29,7 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 	text = strings.ReplaceAll(text, "\r", "")
 	first, _, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
 	switch {
-	case wirePorts[address[strings.LastIndexByte(address, ':')+1:]], stores.WireStrong[first], wireVerbs[first] && stores.LooksWire(text):
+	case wirePorts.Has(address[strings.LastIndexByte(address, ':')+1:]), stores.WireStrong.Has(first), wireVerbs.Has(first) && stores.LooksWire(text):
 		e.Redis(src, text, " "+address)
 	case stores.LooksSQL(text):
 		inner := *src

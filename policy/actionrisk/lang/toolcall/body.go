@@ -88,7 +88,7 @@ func apiFields(sh *interp.Process, v *act.Invocation) {
 	for i := range v.Opts {
 		o := &v.Opts[i]
 		key, value, ok := strings.Cut(o.Value.Text, "=")
-		if !o.Given || !ok || !stores.QueryKeys[key] {
+		if !o.Given || !ok || !stores.QueryKeys.Has(key) {
 			continue
 		}
 		text := act.Word{Text: value, At: -1, Span: o.Value.Span}
@@ -111,7 +111,7 @@ func items(sh *interp.Process, v *act.Invocation, words string) {
 			continue
 		}
 		src := sh.Src.Inside(act.Word{Text: strings.Trim(strings.TrimPrefix(value, "="), `"`), At: -1, Span: w.Span}, v.Exe)
-		if stores.QueryKeys[strings.ToLower(key)] {
+		if stores.QueryKeys.Has(strings.ToLower(key)) {
 			runStatement(sh.Env, &src)
 		}
 	}
@@ -134,7 +134,7 @@ func parameters(sh *interp.Process, w act.Word) {
 func runForm(e *interp.Env, src *act.Source) {
 	for pair := range strings.SplitSeq(src.Text, "&") {
 		key, value, ok := strings.Cut(pair, "=")
-		if !ok || !stores.QueryKeys[strings.ToLower(key)] || !e.Budget.Spend(1+len(pair)/16) {
+		if !ok || !stores.QueryKeys.Has(strings.ToLower(key)) || !e.Budget.Spend(1+len(pair)/16) {
 			continue
 		}
 		if plain, err := url.QueryUnescape(value); err == nil {
@@ -197,7 +197,7 @@ func (w *bodyWalk) node(n *tree.Node, key string) {
 	}
 	switch n.Kind {
 	case '"':
-		if stores.QueryKeys[strings.ToLower(key)] {
+		if stores.QueryKeys.Has(strings.ToLower(key)) {
 			src := n.Source(w.src, "body")
 			runStatement(w.e, &src)
 		}

@@ -47,7 +47,7 @@ func (w *jsonWalk) contractObject(n *tree.Node) bool {
 			break
 		}
 	}
-	if to == "" || function == "" || strings.Contains(function, "_") && w.e.Clients.Method[function] != "" {
+	if to == "" || function == "" || strings.Contains(function, "_") && w.e.Clients.Method.Get(function) != "" {
 		return false
 	}
 	name, data := contractFunction(function)
@@ -65,7 +65,7 @@ func (w *jsonWalk) contractRun(n, args *tree.Node, to, name, data string) bool {
 	switch {
 	case len(data) > 8:
 		ids = amounts.CalldataRules(data, amounts.AssetOf(to), 0)
-	case data != "" && amounts.ReadSelectors[strings.ToLower(data)]:
+	case data != "" && amounts.ReadSelectors.Has(strings.ToLower(data)):
 		return w.e.Match(&act.Item{Kind: act.KindTool, Name: "read", Src: w.src, From: n.Start, To: n.End, Target: act.Printable(to)})
 	case name != "":
 		ids = call.Rules(w.src.Text)
@@ -109,20 +109,20 @@ func (w *jsonWalk) contractArgs(args *tree.Node) []string {
 // nothing is changed.
 func readsContract(n *tree.Node, name string) bool {
 	for _, key := range mutabilityKey {
-		if viewWords[strings.ToLower(n.Str(key))] {
+		if viewWords.Has(strings.ToLower(n.Str(key))) {
 			return true
 		}
 	}
 	abi := n.Get("abi", "functionAbi", "fragment")
 	for _, k := range abi.KidsOrNone() {
-		if strings.Contains(k.Text, " view") || strings.Contains(k.Text, " pure") || viewWords[k.Str("stateMutability")] {
+		if strings.Contains(k.Text, " view") || strings.Contains(k.Text, " pure") || viewWords.Has(k.Str("stateMutability")) {
 			return true
 		}
 	}
-	if abi != nil && viewWords[abi.Str("stateMutability")] {
+	if abi != nil && viewWords.Has(abi.Str("stateMutability")) {
 		return true
 	}
-	return viewFunctions[name] || facts.ToolClass(name) == "read"
+	return viewFunctions.Has(name) || facts.ToolClass(name) == "read"
 }
 
 // viewFunctions are functions of common contracts that only show something, whose

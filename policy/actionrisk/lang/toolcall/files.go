@@ -91,7 +91,7 @@ func (j *fileJudge) text(key string, v *tree.Node) {
 
 // namesFile tells whether a member's text is a path.
 func namesFile(key, text string) bool {
-	return pathKeys[tree.PlainKey(key)] && text != "" && len(text) <= 512 && !strings.Contains(text, "\n")
+	return pathKeys.Has(tree.PlainKey(key)) && text != "" && len(text) <= 512 && !strings.Contains(text, "\n")
 }
 
 // patch runs a text that is one.
@@ -196,7 +196,7 @@ func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
 func (w *jsonWalk) content(args *tree.Node) string {
 	var b strings.Builder
 	w.eachText(args, "", 0, func(key string, v *tree.Node) {
-		if contentKeys[tree.PlainKey(key)] && b.Len()+len(v.Text) < scan.MaxDecoded {
+		if contentKeys.Has(tree.PlainKey(key)) && b.Len()+len(v.Text) < scan.MaxDecoded {
 			text := v.Text
 			if tree.PlainKey(key) == "diff" {
 				text = strings.TrimPrefix(strings.ReplaceAll(text, "\n+", "\n"), "+")
@@ -437,7 +437,7 @@ var subjectKeys = scan.SetOf("user username userid userids useremail email email
 var rightKeys = scan.SetOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
 
 func isRight(key string) bool {
-	return rightKeys[key] || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
+	return rightKeys.Has(key) || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
 }
 
 // masters are roles and groups whose members may do everything.
@@ -458,7 +458,7 @@ func masterName(text string) string {
 		text = text[i+len(":policy/"):]
 	}
 	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
-	if one := strings.TrimSuffix(text, "s"); masters[one] { // Super Admins
+	if one := strings.TrimSuffix(text, "s"); masters.Has(one) { // Super Admins
 		return one
 	}
 	return text
@@ -466,10 +466,10 @@ func masterName(text string) string {
 
 // givesAdmin: somebody may do everything from then on.
 func givesAdmin(args *tree.Node) bool {
-	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys[tree.PlainKey(k)] })
+	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys.Has(tree.PlainKey(k)) })
 	for i, k := range args.Kids {
 		switch key := tree.PlainKey(args.KeysAt(i)); {
-		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || cloudMasters[strings.ToLower(k.Text)]),
+		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || cloudMasters.Has(strings.ToLower(k.Text))),
 			subject && givesRight(key, k),
 			(k.Kind == '[' || k.Kind == '{') && givesAdmin(k):
 			return true
@@ -482,13 +482,13 @@ func givesAdmin(args *tree.Node) bool {
 func givesRight(key string, k *tree.Node) bool {
 	switch {
 	case k.Kind == 't':
-		return adminFlags[key]
+		return adminFlags.Has(key)
 	case !isRight(key):
 		return false
 	case k.Kind == '"':
-		return masters[masterName(k.Text)] || strings.HasSuffix(strings.ToLower(k.Text), "_admin")
+		return masters.Has(masterName(k.Text)) || strings.HasSuffix(strings.ToLower(k.Text), "_admin")
 	}
-	return k.Kind == '[' && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters[masterName(k.Text)] })
+	return k.Kind == '[' && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters.Has(masterName(k.Text)) })
 }
 
 // promotes: the tool's own name says that it gives somebody all rights.
@@ -497,9 +497,9 @@ func promotes(words []string) bool {
 	for i := range words {
 		switch {
 		case facts.Says(words[i:i+1], "promotes"):
-			return slices.ContainsFunc(words[i+1:], func(w string) bool { return masters[w] && w != "owner" && w != "owners" })
+			return slices.ContainsFunc(words[i+1:], func(w string) bool { return masters.Has(w) && w != "owner" && w != "owners" })
 		case facts.Says(words[i:i+1], "sets"):
-			return i < last && masters[words[last]] && words[last] != "owner" && words[last] != "owners" && words[last] != "maintainer"
+			return i < last && masters.Has(words[last]) && words[last] != "owner" && words[last] != "owners" && words[last] != "maintainer"
 		}
 	}
 	return false

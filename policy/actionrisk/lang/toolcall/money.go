@@ -107,7 +107,7 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
 		return w.e.Money(w.src, args.Start, args.End, name, act.RunsContract)
-	case len(words) > 1 && w.isFunction(named) && !amounts.CommonNames[named]:
+	case len(words) > 1 && w.isFunction(named) && !amounts.CommonNames.Has(named):
 		function = named
 	default:
 		if function = w.namedAfter(words, args); function == "" {
@@ -119,7 +119,7 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 
 // isFunction tells whether contracts have a function of that name, and little else does.
 func (w *jsonWalk) isFunction(name string) bool {
-	return w.e.Calls().IsContractVerb(name) && !amounts.GeneralNames[name]
+	return w.e.Calls.IsContractVerb(name) && !amounts.GeneralNames.Has(name)
 }
 
 // namedAfter is the function of a contract that the last words of a tool's name are, if
@@ -166,9 +166,9 @@ func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 	sends, signs := facts.Says(words, "sends"), slices.Contains(words, "sign")
 	for i, k := range args.Kids {
 		switch key := tree.PlainKey(args.KeysAt(i)); {
-		case walletKeyKeys[key] && k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text):
+		case walletKeyKeys.Has(key) && k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text):
 			w.e.Money(w.src, k.Start, k.End, "", act.KeyInView)
-		case sends && rawKeys[key], signs && isDigest(key, k.Text, raw):
+		case sends && rawKeys.Has(key), signs && isDigest(key, k.Text, raw):
 			w.e.Money(w.src, k.Start, k.End, "", act.SignsBlindly)
 		}
 	}
@@ -241,7 +241,7 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // XRP Ledger
 		return report(act.Transfers)
 	}
-	switch rule := w.e.Clients.Method[method]; rule {
+	switch rule := w.e.Clients.Method.Get(method); rule {
 	case "":
 	case "transaction":
 		return w.calls(first)
@@ -380,7 +380,7 @@ func ReadRPC(sh *interp.Process, src *act.Source, _ string, v *act.Invocation) a
 	at.Span, _ = v.Src.Where(v.From, v.To)
 	at.Text, at.At, at.Depth = text, -1, at.Depth+1
 	for _, n := range list {
-		if method := n.Str("method"); e.Clients.Method[method] != "" {
+		if method := n.Str("method"); e.Clients.Method.Get(method) != "" {
 			w := jsonWalk{e: e, src: &at}
 			w.rpc(n, method, n.Get("params"))
 		}

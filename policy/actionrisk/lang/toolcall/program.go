@@ -30,13 +30,13 @@ func bareToolName(name string) string {
 func programOf(e *interp.Env, name string) (exe string, rest []string) {
 	words := facts.ToolWords(bareToolName(name))
 	for i, w := range words {
-		if other := facts.Verbs().Programs[w]; other != "" {
+		if other := facts.Verbs().Programs.Get(w); other != "" {
 			w = other
 		}
 		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !e.In("tool-nouns", w) {
+		if e.Program(w).Judged && facts.Verbs().Class.Get(w) == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
 		if i > 1 || i > 0 && !facts.Says(words[i:i+1], "fillers") { // words that say that it runs a program
@@ -121,7 +121,7 @@ func opensHost(args *tree.Node) bool {
 	}
 	for i, k := range args.Kids {
 		key := strings.ToLower(args.KeysAt(i))
-		if mountKeys[key] && k.Kind != 't' || key == "privileged" && k.Kind == 't' || key == "hostconfig" || key == "host_config" {
+		if mountKeys.Has(key) && k.Kind != 't' || key == "privileged" && k.Kind == 't' || key == "hostconfig" || key == "host_config" {
 			return true
 		}
 	}
@@ -153,7 +153,7 @@ func (w *jsonWalk) collect(p *commandParts, args *tree.Node, depth int) {
 	for i, k := range args.Kids {
 		key := strings.ToLower(args.KeysAt(i))
 		switch {
-		case asideKeys[key], isService(key) && k.Kind != '"', p.container && p.ofContainer(key, k):
+		case asideKeys.Has(key), isService(key) && k.Kind != '"', p.container && p.ofContainer(key, k):
 			continue
 		}
 		switch k.Kind {
@@ -173,7 +173,7 @@ func (w *jsonWalk) collect(p *commandParts, args *tree.Node, depth int) {
 
 // words takes a member that is a list.
 func (p *commandParts) words(key string, list []string) {
-	if actionKeys[key] || commandKeys[key] {
+	if actionKeys.Has(key) || commandKeys.Has(key) {
 		p.sub = append(p.sub, list...)
 	} else {
 		p.operands = append(p.operands, list...)
@@ -190,12 +190,12 @@ func (p *commandParts) ofContainer(key string, k *tree.Node) bool {
 	switch {
 	case isService(key):
 		return false
-	case mountKeys[key] && k.Kind != 't' && k.Kind != 'f':
+	case mountKeys.Has(key) && k.Kind != 't' && k.Kind != 'f':
 		for _, m := range mounts(k) {
 			p.options = append(p.options, "-v", m)
 		}
 		return true
-	case commandKeys[key] && k.Kind == '[':
+	case commandKeys.Has(key) && k.Kind == '[':
 		p.inner = append(p.inner, strs(k)...)
 		return true
 	case k.Kind != '"':
@@ -203,7 +203,7 @@ func (p *commandParts) ofContainer(key string, k *tree.Node) bool {
 	case isMode:
 		p.options = append(p.options, "--"+strings.TrimRight(mode, "_-")+"="+k.Text)
 		return true
-	case commandKeys[key]:
+	case commandKeys.Has(key):
 		p.inner = append(p.inner, strings.Fields(strings.TrimPrefix(k.Text, p.exe+" "))...)
 		return true
 	}
@@ -215,7 +215,7 @@ func (p *commandParts) text(key, text string) {
 	switch {
 	case isService(key):
 		p.sub = append([]string{text}, p.sub...)
-	case actionKeys[key] || commandKeys[key]:
+	case actionKeys.Has(key) || commandKeys.Has(key):
 		p.sub = append(p.sub, strings.Fields(strings.TrimPrefix(text, p.exe+" "))...)
 	case key == "output" && p.exe == "kubectl":
 		p.options = append(p.options, "-o", text)
@@ -298,7 +298,7 @@ func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	}
 	behind := len(argv)
 	for i, k := range n.Kids {
-		if k != head && isWords(k) && tailKeys[strings.ToLower(n.KeysAt(i))] {
+		if k != head && isWords(k) && tailKeys.Has(strings.ToLower(n.KeysAt(i))) {
 			argv = append(argv, strs(k)...)
 		}
 	}

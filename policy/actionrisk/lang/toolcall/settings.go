@@ -29,7 +29,7 @@ func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
 		installScripts(e, sh, f.Word)
 	case strings.HasSuffix(file, ".json") && facts.Says(facts.ToolWords(file), "spending"):
 		paymentSettings(e, sh, file, f.Word)
-	case scan.HasAnySuffix(file, e.Groups["agent-settings"]...):
+	case scan.HasAnySuffix(file, e.Groups.Get("agent-settings")...):
 		agentSettings(e, sh, f.Word)
 	case isBuildJob(file):
 		buildJob(e, sh, f.Word)
@@ -68,7 +68,7 @@ func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 	if !e.Budget.Spend(len(src.Text) / 4) {
 		return
 	}
-	for _, w := range e.Groups["agent-unguarded"] {
+	for _, w := range e.Groups.Get("agent-unguarded") {
 		if strings.Contains(strings.ReplaceAll(src.Text, " ", ""), w) {
 			e.See(act.DropsProtection, &src, 0, len(src.Text), act.Printable(w))
 			break
@@ -109,7 +109,7 @@ func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 		return
 	}
 	for i, k := range scripts.Kids {
-		if name := scripts.KeysAt(i); installHooks[name] && k.Kind == '"' && e.Budget.Spend(8) {
+		if name := scripts.KeysAt(i); installHooks.Has(name) && k.Kind == '"' && e.Budget.Spend(8) {
 			sh.Reading(&src).Carried(0, len(src.Text), k.Text, name)
 		}
 	}
@@ -121,7 +121,7 @@ func buildJob(e *interp.Env, sh *interp.Process, text act.Word) {
 	e.EachLine(src.Text, "\n", func(from, to int) {
 		line := strings.ReplaceAll(src.Text[from:to], " ", "")
 		whole := scan.HasAny(line, "toJSON(secrets)", "toJson(secrets)", "printenv|", "env|base64", "env|curl")
-		if whole && slices.ContainsFunc(e.Groups["netclients"], func(c string) bool { return strings.Contains(src.Text[from:to], c+" ") }) {
+		if whole && slices.ContainsFunc(e.Groups.Get("netclients"), func(c string) bool { return strings.Contains(src.Text[from:to], c+" ") }) {
 			e.See(act.SendsSecret, &src, from, to, "")
 		}
 	})

@@ -270,7 +270,7 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
 	src := w.src.Inside(w.src.Word(args.Start, args.End), "")
 	call.End = len(src.Text)
-	r := stores.MongoDoes(w.e.Calls(), []stores.MongoCall{call})
+	r := stores.MongoDoes(&w.e.Calls, []stores.MongoCall{call})
 	before := len(w.e.Findings)
 	w.e.Statements(&src, &r, "")
 	return len(w.e.Findings) > before
@@ -301,7 +301,7 @@ var placeKeys = scan.SetOf("env environment stage project namespace cluster data
 func placeWords(args *tree.Node) string {
 	var b strings.Builder
 	for i, k := range args.KidsOrNone() {
-		if placeKeys[strings.ToLower(args.KeysAt(i))] && k.Kind == '"' {
+		if placeKeys.Has(strings.ToLower(args.KeysAt(i))) && k.Kind == '"' {
 			b.WriteString(" " + k.Text)
 		}
 	}
@@ -375,10 +375,10 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 	}
 	switch k.Kind {
 	case '"':
-		if carried := linesOf[class]; carried.keys[key] {
+		if carried := linesOf[class]; carried.keys.Has(key) {
 			return w.carry(args, k, carried.lang, via)
 		}
-		return (class == "shell" || payloadKeys[key]) && w.payload(name, class, k)
+		return (class == "shell" || payloadKeys.Has(key)) && w.payload(name, class, k)
 	case '{', '[':
 		w.node(k, key)
 	}
@@ -390,11 +390,11 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
 	lang := languageOf(name)
 	switch {
-	case lang != "" && (textKeys[key] || browserCode[key] || lang == "applescript" && w.carrierOf(key) != ""):
+	case lang != "" && (textKeys.Has(key) || browserCode.Has(key) || lang == "applescript" && w.carrierOf(key) != ""):
 		return w.programText(k, lang, via), true
-	case browserCode[tree.PlainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
+	case browserCode.Has(tree.PlainKey(key)) && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
 		return w.page(k, via), true
-	case typedKeys[key] && (inTerminal(name) || w.typesLine(k) && facts.Says(facts.ToolWords(name), "types")):
+	case typedKeys.Has(key) && (inTerminal(name) || w.typesLine(k) && facts.Says(facts.ToolWords(name), "types")):
 		return w.carry(args, k, "any", via), true
 	}
 	return false, false
@@ -404,7 +404,7 @@ func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k
 // something else elsewhere.
 var linesOf = map[string]struct {
 	lang string
-	keys map[string]bool
+	keys *scan.Set
 }{"shell": {"any", scan.SetOf("input text line value")}, "sql": {"sql", scan.SetOf("query input q text")}}
 
 // searchedFor: a tool that reads is given the text to look for it.
@@ -418,14 +418,14 @@ func searchedFor(name, lang string, k *tree.Node) bool {
 // languageOf is the language of the texts that a tool runs, by its name.
 func languageOf(name string) string {
 	words := facts.ToolWords(bareToolName(name))
-	if len(words) == 0 || facts.Verbs().Class[words[0]] == "read" {
+	if len(words) == 0 || facts.Verbs().Class.Get(words[0]) == "read" {
 		return ""
 	}
 	if facts.Says(words, "shell-verbs") {
 		words = append(words, wholeWords(name)...)
 	}
 	for _, w := range words {
-		if lang := facts.Verbs().Languages[w]; lang != "" {
+		if lang := facts.Verbs().Languages.Get(w); lang != "" {
 			return lang
 		}
 	}
@@ -530,7 +530,7 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 
 // toolInPhrase is the tool that a sentence asks to call, "" if it does not.
 func toolInPhrase(p *amounts.Phrase) string {
-	if len(p.Words) < 3 || !toolPhrases[p.Words[0]] || !p.Has("tool", "mcp") {
+	if len(p.Words) < 3 || !toolPhrases.Has(p.Words[0]) || !p.Has("tool", "mcp") {
 		return ""
 	}
 	i := 1

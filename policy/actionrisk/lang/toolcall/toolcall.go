@@ -66,18 +66,30 @@ func behind(src *act.Source, n int) act.Source {
 // beginsJSON tells whether a text begins as a list or an object does, and not as a
 // shell's { list; }, [ test ] or [[ test ]] do.
 func beginsJSON(text string) bool {
-	if len(text) < 2 {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' {
 		return false
 	}
 	next := strings.TrimLeft(text[1:], " \t\r\n")
-	if next == "" {
+	number := next != "" && text[0] == '[' && next[0] >= '0' && next[0] <= '9'
+	switch {
+	case next == "", strings.IndexByte("\"'{}[]", next[0]) < 0 && !number && !bareMember(text[0], next):
+		return false
+	case scan.HasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
+		return true
+	case scan.HasAnyPrefix(text, "[ ", "[[ ", "{ "):
 		return false
 	}
-	number := text[0] == '[' && next[0] >= '0' && next[0] <= '9'
-	if strings.IndexByte("\"'{}[]", next[0]) < 0 && !number && !bareMember(text[0], next) {
-		return false
+	return text[0] == '[' || !isGroup(text[1:], next)
+}
+
+// isGroup: what stands behind "{", and from its first word on, is of a group of commands
+// and not of an object: a text without a colon behind it, or a word on the next line.
+func isGroup(rest, next string) bool {
+	if next[0] == '"' { // a key has a colon behind it, a command has not
+		_, after, ok := strings.Cut(next[1:], "\"")
+		return ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
-	return strings.Contains(text, "]]]") || !strings.HasPrefix(text, "[[ ")
+	return next != rest && next[0] != '}'
 }
 
 // jsonWalk looks for the shapes of gate actions in a tree.
@@ -267,7 +279,7 @@ func besides(n, args *tree.Node) *tree.Node {
 	out := args
 	for i, key := range n.Keys {
 		plain := tree.PlainKey(key)
-		if n.Kids[i] == args || key == "target" || key == "source" || !pathKeys[plain] && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
+		if n.Kids[i] == args || key == "target" || key == "source" || !pathKeys.Has(plain) && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
 			continue
 		}
 		if out == args {
@@ -305,7 +317,7 @@ func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
 func (w *jsonWalk) installs(n *tree.Node) bool {
 	scripts, found := n.Get("scripts"), false
 	for i, k := range scripts.Kids {
-		if k.Kind == '"' && installHooks[scripts.KeysAt(i)] {
+		if k.Kind == '"' && installHooks.Has(scripts.KeysAt(i)) {
 			found = w.carry(scripts, k, "any", "package.json") || found
 		}
 	}
@@ -405,7 +417,7 @@ func (w *jsonWalk) carrierOf(key string) string {
 		return ""
 	}
 	lang := carrierWords[words[len(words)-1]]
-	if lang == "code" && numberedCodes[words[0]] {
+	if lang == "code" && numberedCodes.Has(words[0]) {
 		return ""
 	}
 	return lang
@@ -423,7 +435,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	lang := w.carrierOf(key)
 	if lang == "" && v.Kind == '"' {
 		switch {
-		case textKeys[tree.PlainKey(key)] && namesLanguage(n):
+		case textKeys.Has(tree.PlainKey(key)) && namesLanguage(n):
 			lang = "code"
 		case encodedKey(key):
 			return w.encoded(n, v, key, via)

@@ -51,11 +51,11 @@ func (w *winShell) cmdStarts(c *psCall, args []act.Word, text string, in act.Flo
 
 // cmdProgram judges a program, or a command that is part of cmd.
 func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Flow) act.Flow {
-	if w.e.Other["program "+name] != nil {
+	if w.e.Other.Get("program "+name) != nil {
 		w.sh.Src = w.src
 		Program(w.sh, &act.Invocation{Src: w.src, From: c.from, To: c.to, Exe: name, Argv: args})
 	}
-	if spec := w.e.Windows.ByInternal[name]; spec != nil && (len(spec.Run) > 0 || !w.e.Program(name).Judged) {
+	if spec := w.e.Windows.ByInternal.Get(name); spec != nil && (len(spec.Run) > 0 || !w.e.Program(name).Judged) {
 		return w.cmdInternal(c, spec, args, in)
 	}
 	args[0].Text = strings.TrimPrefix(args[0].Text, "@")
@@ -130,7 +130,7 @@ func isSlashOption(t string) bool {
 		option, _, _ = strings.Cut(option, ":")
 		switch {
 		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // /ah
-		case len(option) > 1 && longSlashOptions[strings.ToLower(option)]:
+		case len(option) > 1 && longSlashOptions.Has(strings.ToLower(option)):
 		default:
 			return false
 		}

@@ -340,7 +340,7 @@ func (w *winShell) cmdValue(name string) (string, bool) {
 		return v[0].Text, true
 	}
 	name = strings.ToLower(name)
-	if v, ok := w.e.Windows.Env[name]; ok {
+	if v := w.e.Windows.Env.Get(name); v != "" {
 		return strings.ReplaceAll(v, "/", `\`), true
 	}
 	switch name {

@@ -183,12 +183,12 @@ func (c *psCall) place(names []string) {
 
 // parameter is the whole name of an abbreviated parameter, and whether it takes a value.
 func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
-	t, least := w.e.Windows, 3
+	t, least := &w.e.Windows, 3
 	if spec != nil {
 		least = 0
 		for _, list := range [...][]string{spec.Pos, spec.Params} {
 			if i := slices.IndexFunc(list, func(full string) bool {
-				return full == name || strings.HasPrefix(full, name) && !t.IsSwitch[name]
+				return full == name || strings.HasPrefix(full, name) && !t.IsSwitch.Get(name)
 			}); i >= 0 {
 				return list[i], true
 			}
@@ -230,7 +230,7 @@ func (w *winShell) canonical(name string) string {
 	for range 4 {
 		to, ok := w.aliases[name]
 		if !ok {
-			if to, ok = w.e.Windows.Aliases[name]; !ok {
+			if to = w.e.Windows.Aliases.Get(name); to == "" {
 				break
 			}
 		}
@@ -259,9 +259,9 @@ func (w *winShell) run(c *psCall) psValue {
 	if name == "rem" || strings.HasPrefix(name, "::") {
 		return psValue{}
 	}
-	spec := w.e.Windows.ByCmdlet[name]
+	spec := w.e.Windows.ByCmdlet.Get(name)
 	verb, noun, _ := strings.Cut(name, "-")
-	if w.meansProgram(c, spec) || spec == nil && (noun == "" || !w.e.Windows.IsVerb[verb]) {
+	if w.meansProgram(c, spec) || spec == nil && (noun == "" || !w.e.Windows.IsVerb.Get(verb)) {
 		return w.finish(c, w.native(c))
 	}
 	c.name, c.verb, c.noun = name, verb, noun
@@ -287,7 +287,7 @@ func (w *winShell) meansProgram(c *psCall, spec *facts.Cmdlet) bool {
 			_, both := abbreviated(w.e.Windows.Switches, item.name, 0)
 			return both
 		}
-		return !takes && name == item.name && !w.e.Windows.IsSwitch[name]
+		return !takes && name == item.name && !w.e.Windows.IsSwitch.Get(name)
 	})
 }
 
@@ -319,7 +319,7 @@ func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
 	case special != nil:
 		return special(w, c)
 	case spec == nil:
-		if !matched && !quietVerbs[c.verb] {
+		if !matched && !quietVerbs.Has(c.verb) {
 			w.e.Unproven, w.e.Loose = true, true
 		}
 		return w.gives(c, "", act.Flow{})
@@ -355,7 +355,7 @@ func (w *winShell) defaults(c *psCall) {
 
 // match judges a command, or a member, by the tables.
 func (w *winShell) match(kind, name string, c *psCall) bool {
-	if w.e.Other[kind+" "+name] == nil && w.e.Other[kind+" *"] == nil {
+	if w.e.Other.Get(kind+" "+name) == nil && w.e.Other.Get(kind+" *") == nil {
 		return false
 	}
 	var words []string
@@ -540,7 +540,7 @@ func (w *winShell) native(c *psCall) psValue {
 	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // it finds what it is asked for
 		return psString(argv[len(argv)-1].Text)
 	}
-	if slices.Contains(w.e.Groups["shell-setup"], scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {
+	if slices.Contains(w.e.Groups.Get("shell-setup"), scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {
 		v.text = ""
 	}
 	return v

@@ -58,7 +58,7 @@ func (w *winShell) removePath(c *psCall, v psValue) {
 		if strings.Contains(p, "*") || recurse || !strings.Contains(strings.ToLower(p), "currentuser") {
 			w.see(act.RemovesService, c) // what services of the machine show to others
 		}
-	case itemDrives[d]:
+	case itemDrives.Has(d):
 	default:
 		argv := words("rm", "--")
 		if recurse || c.piped && v.output { // what a loop goes through

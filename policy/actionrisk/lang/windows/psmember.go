@@ -22,7 +22,7 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 		return out
 	}
 	matched := w.match("member", name, c)
-	for _, m := range w.e.Windows.ByMember[name] {
+	for _, m := range w.e.Windows.ByMember.Get(name) {
 		if slices.ContainsFunc(m.On, func(on string) bool {
 			return on == c.noun || strings.IndexByte(on, '*') >= 0 && paths.GlobMatch(on, c.noun)
 		}) {

@@ -39,7 +39,7 @@ func (w *winShell) environment(name string) psValue {
 		return psValue{text: v[0].Text, taint: v[0].Taint}
 	}
 	name = strings.ToLower(name)
-	if v, ok := w.e.Windows.Env[name]; ok {
+	if v := w.e.Windows.Env.Get(name); v != "" {
 		return psString(v)
 	}
 	v := psUnknown(0)
@@ -157,7 +157,7 @@ func (w *winShell) property(v psValue, name string) psValue {
 		return psNumber(v.length())
 	case v.kind == psHash && name == "values":
 		return psListOf(v.items)
-	case v.kind == psText && textProperties[name]:
+	case v.kind == psText && textProperties.Has(name):
 		return v
 	case v.kind == psType:
 		return psThing(v.text+"."+name, 0)
@@ -177,10 +177,10 @@ func (w *winShell) property(v psValue, name string) psValue {
 
 // ofObject is a member of an object that a table knows, or a part of it.
 func (w *winShell) ofObject(v psValue, name string) psValue {
-	if file := w.e.Windows.Paths[v.text+"."+name]; file != "" {
+	if file := w.e.Windows.Paths.Get(v.text + "." + name); file != "" {
 		return psString(file)
 	}
-	if pathProperties[name] && len(v.keys) > 0 { // still what was listed
+	if pathProperties.Has(name) && len(v.keys) > 0 { // still what was listed
 		return v
 	}
 	return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}

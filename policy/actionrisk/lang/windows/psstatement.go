@@ -299,7 +299,7 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 		return r.command(in, piped)
 	case strings.IndexByte("$('\"[{!,+", c) >= 0, c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
 		return r.valueOrAssignment()
-	case c == '-' && (isDigit(r.following()) || prefixOperators[r.word()]):
+	case c == '-' && (isDigit(r.following()) || prefixOperators.Has(r.word())):
 		return r.expression(0)
 	case isDigit(c):
 		look := *r

@@ -153,9 +153,9 @@ func cast(name string, v psValue) psValue {
 		return psListOf(out)
 	case name == "string":
 		return psValue{text: v.str(), taint: v.taints()}
-	case numberTypes[name]:
+	case numberTypes.Has(name):
 		return number(v)
-	case plainTypes[name] || v.kind != psText && v.kind != psHash:
+	case plainTypes.Has(name) || v.kind != psText && v.kind != psHash:
 		return v
 	case name == "type":
 		return psValue{kind: psType, text: strings.ToLower(v.str())}

@@ -126,7 +126,7 @@ func knownCmdlet(c *facts.Set, name string) bool {
 	if !ok {
 		return name == "iex" || name == "irm" || name == "iwr"
 	}
-	return noun != "" && c.Windows.IsVerb[verb] && (c.Windows.ByCmdlet[name] != nil || c.Other["cmdlet "+verb] != nil && !c.Program(name).Judged && c.Program(name).Options == nil && strings.IndexByte(noun, '-') < 0)
+	return noun != "" && c.Windows.IsVerb.Get(verb) && (c.Windows.ByCmdlet.Get(name) != nil || c.Other.Get("cmdlet "+verb) != nil && !c.Program(name).Judged && c.Program(name).Options == nil && strings.IndexByte(noun, '-') < 0)
 }
 
 // encodedCommand runs base64 of UTF-16LE.
@@ -152,19 +152,19 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 	}
 	first, rest := plainName(text[:end]), text[end:]
 	if isCmdlet(c, first) {
-		return "powershell", c.Windows.ByCmdlet[first] != nil || scan.Upper(text[0]) && strings.IndexByte(text[:end], '-') > 0
+		return "powershell", c.Windows.ByCmdlet.Get(first) != nil || scan.Upper(text[0]) && strings.IndexByte(text[:end], '-') > 0
 	}
-	if (c.Windows.Elsewhere[first] != nil || !c.Windows.IsProgram[first]) && onlyPOSIX(c, text) {
+	if (c.Windows.Elsewhere.Get(first) != nil || !c.Windows.IsProgram.Get(first)) && onlyPOSIX(c, text) {
 		return "", false
 	}
 	if startsProgram(c, first, rest) {
 		lang := windowsLanguage(c, first, text)
-		return lang, c.Windows.Elsewhere[first] == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
+		return lang, c.Windows.Elsewhere.Get(first) == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
 	}
-	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal[first[:i]] != nil { // del/s
+	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal.Get(first[:i]) != nil { // del/s
 		return "cmd", false
 	}
-	later := windowsLater(&c.Windows.WindowsTable, text)
+	later := windowsLater(&c.Windows, text)
 	if lang, sure := looksExpression(c, text); lang != "" {
 		return lang, sure || later == lang
 	}
@@ -175,9 +175,9 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 // output goes to its null device, and nothing is written that no POSIX shell writes: a path
 // with a drive, a variable of cmd, a command of PowerShell.
 func onlyPOSIX(c *facts.Set, text string) bool {
-	return saysPOSIX(text) && windowsLater(&c.Windows.WindowsTable, text) == "" && !strings.Contains(text, `:\`) &&
+	return saysPOSIX(text) && windowsLater(&c.Windows, text) == "" && !strings.Contains(text, `:\`) &&
 		!slices.ContainsFunc(strings.FieldsFunc(text, betweenWords), func(w string) bool {
-			return c.Windows.ByCmdlet[strings.ToLower(w)] != nil && strings.IndexByte(w, '-') > 0
+			return c.Windows.ByCmdlet.Get(strings.ToLower(w)) != nil && strings.IndexByte(w, '-') > 0
 		})
 }
 
@@ -213,7 +213,7 @@ func saysPOSIX(text string) bool {
 // isCmdlet: the name is a verb and a noun, as PowerShell's are.
 func isCmdlet(c *facts.Set, first string) bool {
 	verb, noun, _ := strings.Cut(first, "-")
-	return noun != "" && c.Windows.IsVerb[verb] && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+	return noun != "" && c.Windows.IsVerb.Get(verb) && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // plainName is the name of a command in small letters, without its folder, its suffix
@@ -230,10 +230,10 @@ var hidingSigns = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "", "\u201
 
 // startsProgram: the text begins with a program that Windows has, and is meant for it.
 func startsProgram(c *facts.Set, first, rest string) bool {
-	if !c.Windows.IsProgram[first] && (c.Other["program "+first] == nil || !strings.ContainsAny(rest, `\/%`)) {
+	if !c.Windows.IsProgram.Get(first) && (c.Other.Get("program "+first) == nil || !strings.ContainsAny(rest, `\/%`)) {
 		return false
 	}
-	return meantForWindows(&c.Windows.WindowsTable, first, strings.ToLower(rest))
+	return meantForWindows(&c.Windows, first, strings.ToLower(rest))
 }
 
 // windowsLater: a text that begins with a program of any system goes on as only
@@ -252,15 +252,15 @@ func windowsLater(t *facts.WindowsTable, text string) string {
 
 // meantForWindows: the rest of the text tells what a name of many meanings means.
 func meantForWindows(t *facts.WindowsTable, first, rest string) bool {
-	marks, ok := t.Elsewhere[first]
-	return !ok || scan.HasAny(rest, marks...)
+	marks := t.Elsewhere.Get(first)
+	return marks == nil || scan.HasAny(rest, marks...)
 }
 
 // windowsLanguage tells cmd from PowerShell where nobody said which it is.
 func windowsLanguage(c *facts.Set, first, text string) string {
-	names := c.Windows
-	alias, internal := names.Aliases[first] != "" || names.ByCmdlet[first] != nil, names.ByInternal[first] != nil
-	later := windowsLater(&names.WindowsTable, text)
+	names := &c.Windows
+	alias, internal := names.Aliases.Get(first) != "" || names.ByCmdlet.Get(first) != nil, names.ByInternal.Get(first) != nil
+	later := windowsLater(names, text)
 	switch {
 	case later == "cmd":
 		return later

@@ -113,7 +113,7 @@ func wordLike(want, word string) bool {
 // started: names and options are the same in any case there.
 func Program(sh *interp.Process, v *act.Invocation) bool {
 	e, name := sh.Env, strings.ToLower(v.Exe)
-	carries, judged := e.Windows.ByCarrier[name], e.Other["program "+name] != nil
+	carries, judged := e.Windows.ByCarrier.Get(name), e.Other.Get("program "+name) != nil
 	if len(e.Files) > 0 && slices.Contains(e.Windows.Loaders, name) {
 		load(sh, v)
 	}

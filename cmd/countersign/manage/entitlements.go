@@ -1,0 +1,136 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign/countersign/commands/store"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+)
+
+// Entitlements is what the operator sees and changes about access to
+// products. It acts as "operator", and the ledger says so.
+type Entitlements struct {
+	List   entitlementsListCmd   `cmd:"" help:"List a customer's access to products, with all states."`
+	Grant  entitlementsGrantCmd  `cmd:"" help:"Give a customer access to a product; it also ends a revocation."`
+	Revoke entitlementsRevokeCmd `cmd:"" help:"End a customer's access to a product, whatever it rests on, until it is granted again."`
+}
+
+// ofCustomer names a customer, by id or by e-mail address.
+type ofCustomer struct {
+	Customer string `help:"Id of the customer." xor:"who" required:"" placeholder:"ID"`
+	Email    string `help:"E-mail address of the customer." xor:"who" required:""`
+	setting.Ledger
+}
+
+// open gives a subcommand the commands and the customer's id.
+func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil || c.Customer != "" {
+		return n, c.Customer, err
+	}
+	id, err := n.App.CustomerByEmail(ctx, c.Email)
+	if err != nil {
+		n.Close()
+		return nil, "", err
+	}
+	return n, id, nil
+}
+
+// listedEntitlements is a customer with what there is.
+type listedEntitlements struct {
+	CustomerID   string              `json:"customerId"`
+	Entitlements []store.Entitlement `json:"entitlements"`
+}
+
+func entitlementRows(o *screen.Output, list ...store.Entitlement) string {
+	rows := screen.Table{Heads: []string{"product", "state", "from", "until"}}
+	for _, e := range list {
+		until := ""
+		if e.ValidUntil != nil {
+			until = *e.ValidUntil
+		}
+		rows.Add(e.Product, e.Status, e.Source, until)
+	}
+	return o.Table(rows)
+}
+
+type entitlementsListCmd struct{ ofCustomer }
+
+// Run prints one line per product.
+func (c *entitlementsListCmd) Run(ctx context.Context, o *screen.Output) error {
+	n, id, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	list, err := n.App.Entitlements(ctx, id)
+	if err != nil {
+		return err
+	}
+	return o.Result(listedEntitlements{id, list}, id+"\n"+entitlementRows(o, list...))
+}
+
+type entitlementsGrantCmd struct {
+	Product string `required:"" help:"Slug of the product." placeholder:"SLUG"`
+	Until   string `help:"Until when, such as 2027-01-31 or an RFC 3339 time; without it for ever." placeholder:"TIME"`
+	Reason  string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	ofCustomer
+}
+
+// Run prints the access as it is now.
+func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error {
+	until, err := parseUntil(c.Until)
+	if err != nil {
+		return err
+	}
+	n, id, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	e, err := n.App.GrantEntitlement(ctx, id, c.Product, until, c.Reason)
+	if err != nil {
+		return err
+	}
+	return o.Result(e, entitlementRows(o, e))
+}
+
+// parseUntil reads a day, whose start in UTC it is, or a time; empty is the zero
+// time.
+func parseUntil(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("--until wants a day such as 2027-01-31, or an RFC 3339 time")
+}
+
+type entitlementsRevokeCmd struct {
+	Product string `required:"" help:"Slug of the product." placeholder:"SLUG"`
+	Reason  string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	ofCustomer
+}
+
+// Run prints the access as it is now.
+func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
+	n, id, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	e, err := n.App.RevokeEntitlement(ctx, id, c.Product, c.Reason)
+	if err != nil {
+		return err
+	}
+	return o.Result(e, entitlementRows(o, e))
+}

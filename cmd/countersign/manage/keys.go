@@ -1,0 +1,65 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+)
+
+// Key issues and revokes API keys.
+type Key struct {
+	Issue  keyIssueCmd  `cmd:"" help:"Issue a free key. It is shown once."`
+	Revoke keyRevokeCmd `cmd:"" help:"End a key, or an agent with all its tokens, at once."`
+}
+
+type keyIssueCmd struct {
+	Email string `required:"" help:"Whose key it is."`
+	setting.Ledger
+}
+
+// Run prints the key.
+func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
+	c.Begins = true
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	issued, err := n.App.IssueFreeKey(ctx, c.Email, "")
+	if err != nil {
+		return err
+	}
+	return o.Result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
+		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": ground.Stamp(issued.ResetsAt)},
+		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, accounts.FreeCallsPerMonth))
+}
+
+type keyRevokeCmd struct {
+	ID     string `arg:"" help:"The 12 characters after svck_, or an agent's client id (agt_...)."`
+	Reason string `required:"" help:"Why; it is recorded."`
+	setting.Ledger
+}
+
+// Run revokes the key or the agent.
+func (c *keyRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	revoke := n.App.RevokeKey
+	if accounts.IsAgentID(c.ID) {
+		revoke = n.App.RevokeAgent
+	}
+	if err := revoke(ctx, c.ID, c.Reason); err != nil {
+		return err
+	}
+	return o.Result(map[string]string{"id": c.ID, "state": "revoked"}, "revoked\n")
+}

@@ -1,0 +1,79 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+)
+
+// ofOrganization is what commands about one organization have.
+type ofOrganization struct {
+	Org string `help:"Id or name of the organization; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	setting.Ledger
+}
+
+// asOperator runs a step for the organization as the operator.
+func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, organizations.Principal) error) error {
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	id, err := n.Organization(ctx, c.Org)
+	if err != nil {
+		return err
+	}
+	p, err := n.App.Operator(ctx, id)
+	if err != nil {
+		return err
+	}
+	return step(n.App, p)
+}
+
+// orgUseCmd remembers an organization for this user.
+type orgUseCmd struct {
+	Named  string `arg:"" optional:"" name:"organization" help:"Id or name of the organization."`
+	Forget bool   `help:"Remember none any more."`
+	setting.Ledger
+}
+
+// Run writes it into the user's configuration folder, beside the ledger's name: on
+// another ledger it means nothing.
+func (c *orgUseCmd) Run(ctx context.Context, o *screen.Output) error {
+	if (c.Named == "") != c.Forget {
+		return errors.New("name an organization, or give --forget")
+	}
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	places, err := node.ReadRemembered()
+	if err != nil {
+		return err
+	}
+	delete(places, n.Ledger.Origin())
+	id, text := "", "forgotten\n"
+	if !c.Forget {
+		if id, err = n.Organization(ctx, c.Named); err != nil {
+			return err
+		}
+		org, err := n.App.Organization(ctx, id)
+		if err != nil {
+			return err
+		}
+		places[n.Ledger.Origin()], text = id, fmt.Sprintf("commands are about %s (%s) from now on\n", org.OrgID, screen.Printable(org.Name))
+	}
+	if err := node.WriteRemembered(places); err != nil {
+		return err
+	}
+	return o.Result(map[string]string{"orgId": id}, text)
+}

@@ -1,0 +1,261 @@
+// Package manage has the commands about organizations, their policies and keys, and about
+// money: org, policy, webhooks, key, payments, refunds and entitlements.
+package manage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+)
+
+// Org is what the operator does about organizations. It acts as "operator",
+// and the ledger says so.
+type Org struct {
+	Create orgCreateCmd `cmd:"" help:"Make an organization with its first owner."`
+	Update orgUpdateCmd `cmd:"" help:"Rename it, change its plan, suspend, lapse or resume it."`
+	List   orgListCmd   `cmd:"" help:"List all organizations."`
+	Show   orgShowCmd   `cmd:"" help:"Show one with its members."`
+	Use    orgUseCmd    `cmd:"" help:"Remember the organization that commands are about when none is named."`
+	Member orgMemberCmd `cmd:"" help:"Members and their roles."`
+	Token  orgTokenCmd  `cmd:"" help:"Bearer tokens."`
+}
+
+type orgCreateCmd struct {
+	Name  string `required:"" help:"Name of the organization."`
+	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"team or business."`
+	Owner string `required:"" help:"E-mail address of its first owner." placeholder:"EMAIL"`
+	setting.Ledger
+}
+
+// Run prints the organization.
+func (c *orgCreateCmd) Run(ctx context.Context, o *screen.Output) error {
+	c.Begins = true
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	org, err := n.App.CreateOrganization(ctx, "operator", c.Name, c.Plan, c.Owner)
+	if err != nil {
+		return err
+	}
+	return o.Result(org, fmt.Sprintf("%s\nnext: countersign org token issue --org %[1]s; countersign policy activate --org %[1]s --file FILE --reason TEXT\n", org.OrgID))
+}
+
+type orgUpdateCmd struct {
+	Name  string `help:"New name."`
+	Plan  string `help:"team or business."`
+	State string `help:"active, suspended or lapsed."`
+
+	Arguments string `help:"Which decisions keep the arguments of tools, sealed and erasable, so that a reviewer sees them: off, reviews (default) or always."`
+
+	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	ofOrganization
+}
+
+// Run prints the organization as it is now.
+func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
+	n, err := node.Open(ctx, &c.ofOrganization.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	id, err := n.Organization(ctx, c.Org)
+	if err != nil {
+		return err
+	}
+	org, err := n.App.UpdateOrganization(ctx, "operator", id,
+		organizations.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	return o.Result(org, organizationRows(o, org))
+}
+
+// organizationRows renders organizations as a table.
+func organizationRows(o *screen.Output, list ...organizations.OrganizationInfo) string {
+	rows := screen.Table{Heads: []string{"organization", "plan", "state", "members", "name"}}
+	for _, org := range list {
+		rows.Add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
+	}
+	return o.Table(rows)
+}
+
+type orgListCmd struct{ setting.Ledger }
+
+// Run prints one line per organization.
+func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	list, err := n.App.ListOrganizations(ctx)
+	if err != nil {
+		return err
+	}
+	return o.Result(list, organizationRows(o, list...))
+}
+
+type orgShowCmd struct {
+	Named string `arg:"" optional:"" name:"organization" help:"Id or name of the organization, as --org."`
+	ofOrganization
+}
+
+// shownOrganization is an organization with its members.
+type shownOrganization struct {
+	organizations.OrganizationInfo
+	MemberList []organizations.MemberInfo `json:"memberList"`
+}
+
+// Run prints the organization and its members.
+func (c *orgShowCmd) Run(ctx context.Context, o *screen.Output) error {
+	c.Org = cmp.Or(c.Named, c.Org)
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		org, err := app.Organization(ctx, p.OrgID)
+		if err != nil {
+			return err
+		}
+		members, err := app.Members(ctx, p)
+		if err != nil {
+			return err
+		}
+		rows := screen.Table{Heads: []string{"member", "role", "e-mail"}}
+		for _, m := range members {
+			rows.Add(m.MemberID, m.Role, m.Email)
+		}
+		return o.Result(shownOrganization{org, members}, organizationRows(o, org)+o.Table(rows))
+	})
+}
+
+type orgMemberCmd struct {
+	Add    memberAddCmd    `cmd:"" help:"Give somebody a role; a member gets another one."`
+	Remove memberRemoveCmd `cmd:"" help:"End a membership, and the member's tokens, at once."`
+}
+
+type memberAddCmd struct {
+	Email string `required:"" help:"Whose membership it is."`
+	Role  string `required:"" enum:"owner,admin,developer,auditor" placeholder:"owner|admin|developer|auditor" help:"owner, admin, developer or auditor."`
+	ofOrganization
+}
+
+// Run prints the member.
+func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		m, err := app.AddMember(ctx, p, c.Email, c.Role)
+		if err != nil {
+			return err
+		}
+		return o.Result(m, fmt.Sprintf("%s  %s\n", m.MemberID, m.Role))
+	})
+}
+
+type memberRemoveCmd struct {
+	Member string `arg:"" help:"Id of the member."`
+	ofOrganization
+}
+
+// Run removes the member.
+func (c *memberRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
+			return err
+		}
+		return o.Result(map[string]string{"memberId": c.Member, "state": "removed"}, "removed\n")
+	})
+}
+
+type orgTokenCmd struct {
+	Issue  tokenIssueCmd  `cmd:"" help:"Issue a token. It is shown once."`
+	List   tokenListCmd   `cmd:"" help:"List the tokens of an organization."`
+	Revoke tokenRevokeCmd `cmd:"" help:"End a token at once."`
+}
+
+type tokenIssueCmd struct {
+	Scopes  []string `help:"What it may do; default assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
+	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
+	Name    string   `help:"What it is for."`
+	Member  string   `help:"Id of the member whose token it is." placeholder:"ID"`
+	From    []string `help:"Networks it may be used from." placeholder:"CIDR"`
+	Rotate  string   `help:"Id of the token this one follows; that one lives 24 hours longer." placeholder:"ID"`
+	ofOrganization
+}
+
+// Run prints the token.
+func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
+	days, err := parseDays(c.Expires)
+	if err != nil {
+		return err
+	}
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		issued, err := app.IssueToken(ctx, p, organizations.TokenOrder{Name: c.Name, Scopes: c.Scopes, Days: days,
+			Addresses: c.From, Member: c.Member, Rotates: c.Rotate})
+		if err != nil {
+			return err
+		}
+		return o.Result(issued, fmt.Sprintf("%s\n%s until %s; shown this once\n",
+			issued.Token, strings.Join(issued.Scopes, " "), issued.ExpiresAt))
+	})
+}
+
+// parseDays reads "90d", "90" or a duration of whole days; empty is 0.
+func parseDays(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		text = days
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 && d%(24*time.Hour) == 0 {
+		return int(d / (24 * time.Hour)), nil
+	}
+	var days int
+	if _, err := fmt.Sscanf(text+"\n", "%d\n", &days); err != nil || days < 1 {
+		return 0, fmt.Errorf("--expires wants days, such as 90d")
+	}
+	return days, nil
+}
+
+type tokenListCmd struct{ ofOrganization }
+
+// Run prints one line per token.
+func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		tokens, err := app.Tokens(ctx, p)
+		if err != nil {
+			return err
+		}
+		rows := screen.Table{Heads: []string{"token", "state", "expires", "scopes", "name"}}
+		for _, t := range tokens {
+			rows.Add(t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
+		}
+		return o.Result(tokens, o.Table(rows))
+	})
+}
+
+type tokenRevokeCmd struct {
+	ID     string `arg:"" help:"The 12 characters after svco_."`
+	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	ofOrganization
+}
+
+// Run revokes the token.
+func (c *tokenRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		if err := app.RevokeToken(ctx, p, strings.TrimPrefix(c.ID, "svco_"), c.Reason); err != nil {
+			return err
+		}
+		return o.Result(map[string]string{"tokenId": c.ID, "state": "revoked"}, "revoked\n")
+	})
+}

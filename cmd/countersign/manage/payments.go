@@ -1,0 +1,185 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+// Payments are payments as an operator sees them.
+type Payments struct {
+	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
+	Show      paymentsShowCmd      `cmd:"" help:"Show what a payment has come to."`
+	Reconcile paymentsReconcileCmd `cmd:"" help:"Find out now what became of every open payment. Exit 1: some are still open."`
+	Resolve   paymentsResolveCmd   `cmd:"" help:"Record what you have found out about an open payment."`
+}
+
+type paymentsListCmd struct {
+	State string `help:"Only open, claimed, unknown, settled or refused ones." enum:",open,claimed,unknown,settled,refused" default:""`
+	Limit int    `help:"At most so many." default:"50"`
+	setting.Ledger
+}
+
+// Run prints one line per payment.
+func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
+		list, err := p.Payments(ctx, c.State, c.Limit)
+		if err == nil {
+			err = unseal(ctx, n, list)
+		}
+		if err != nil {
+			return err
+		}
+		return o.Result(listed(list), paymentRows(o, list))
+	})
+}
+
+// unseal puts into a list what no read model holds: who paid, and by what transaction.
+func unseal(ctx context.Context, n *node.Node, list []projections.Payment) error {
+	for i := range list {
+		info, err := n.App.Payment(ctx, list[i].PaymentID)
+		if err != nil {
+			return err
+		}
+		list[i].Payer, list[i].Transaction = info.Payer, info.Transaction
+	}
+	return nil
+}
+
+// listedPayment is a payment with its time as everything else writes times.
+type listedPayment struct {
+	projections.Payment
+	ClaimedAt string `json:"claimedAt"`
+}
+
+func listed(list []projections.Payment) []listedPayment {
+	shown := []listedPayment{}
+	for _, payment := range list {
+		shown = append(shown, listedPayment{payment, ground.Stamp(payment.ClaimedAt)})
+	}
+	return shown
+}
+
+func paymentRows(o *screen.Output, list []projections.Payment) string {
+	rows := screen.Table{Heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
+	for _, p := range list {
+		rows.Add(p.PaymentID, p.State, ground.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
+			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
+	}
+	return o.Table(rows)
+}
+
+type paymentsShowCmd struct {
+	ID string `arg:"" help:"Id of the payment, pay_..."`
+	setting.Ledger
+}
+
+// Run prints the payment.
+func (c *paymentsShowCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		info, err := app.Payment(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return o.Result(info, paymentText(info))
+	})
+}
+
+func paymentText(p payments.PaymentInfo) string {
+	var text strings.Builder
+	for _, line := range [][2]string{{"payment", p.PaymentID}, {"state", p.State}, {"reason", p.Reason}, {"transaction", p.Transaction}, {"evidence", p.Evidence},
+		{"mode", p.Mode}, {"operation", p.Operation}, {"amount", p.Amount + " of " + p.Asset + " on " + p.Network}, {"payer", p.Payer}, {"paid to", p.PayTo},
+		{"nonce", p.Nonce}, {"claimed", p.ClaimedAt}, {"valid until", p.ValidBefore}, {"refund", p.Refund}} {
+		if line[1] != "" {
+			fmt.Fprintf(&text, "%-12s %s\n", line[0], line[1])
+		}
+	}
+	return text.String()
+}
+
+type paymentsReconcileCmd struct {
+	setting.X402
+	setting.Ledger
+}
+
+// Run makes one attempt at each open payment and prints what it has come to.
+func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
+		s, err := c.X402.Open(ctx, &c.Ledger, true, n.Log)
+		if err != nil {
+			return err
+		}
+		if n.App.Settler = s.Settler; s.Settler == nil {
+			return errors.New("X402_MODE is off: nobody can be asked")
+		}
+		open, err := p.Payments(ctx, "open", ReconcileAtOnce)
+		if err != nil {
+			return err
+		}
+		still, found := false, []payments.PaymentInfo{}
+		rows := screen.Table{Heads: []string{"payment", "state", "transaction or reason"}}
+		for _, payment := range open {
+			if _, err := n.App.Settle(ctx, payment.PaymentID, 2); err != nil {
+				fmt.Fprintf(o.Stderr, "countersign: %s: %v\n", payment.PaymentID, err)
+			}
+			info, err := n.App.Payment(ctx, payment.PaymentID)
+			if err != nil {
+				return err
+			}
+			still = still || info.State == payments.PaymentIsClaimed || info.State == payments.PaymentIsUnknown
+			found = append(found, info)
+			rows.Add(info.PaymentID, info.State, strings.TrimSpace(info.Transaction+" "+info.Reason))
+		}
+		if err := o.Result(found, o.Table(rows)); err != nil || !still {
+			return err
+		}
+		return screen.ErrNo
+	})
+}
+
+// ReconcileAtOnce bounds one run of reconcile.
+const ReconcileAtOnce = 1000
+
+type paymentsResolveCmd struct {
+	ID      string `arg:"" help:"Id of the payment, pay_..."`
+	Settled string `help:"The transaction that settled it." placeholder:"TX" xor:"end" required:""`
+	Refused bool   `help:"It never will be: its window has passed, and its nonce is unused." xor:"end" required:""`
+	setting.Ledger
+}
+
+// Run records the end.
+func (c *paymentsResolveCmd) Run(ctx context.Context, o *screen.Output) error {
+	if err := checkTransaction("--settled", c.Settled); !c.Refused && err != nil {
+		return err
+	}
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		info, err := app.ResolvePayment(ctx, c.ID, c.Settled)
+		if err != nil {
+			return err
+		}
+		return o.Result(info, paymentText(info))
+	})
+}
+
+var transactionForm = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
+
+// checkTransaction refuses what cannot be a transaction of the chain: it is
+// recorded for ever, and none at all would mean the opposite.
+func checkTransaction(flag, transaction string) error {
+	if !transactionForm.MatchString(transaction) {
+		return errors.New(flag + ": want a transaction: 0x and 64 hex digits")
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+// Refunds are refunds as an operator handles them: nothing is paid by us.
+type Refunds struct {
+	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
+	Show    refundsShowCmd    `cmd:"" help:"Show a refund: how much goes where."`
+	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it, and record that with sent."`
+	Sent    refundsSentCmd    `cmd:"" help:"Record the transaction by which an approved refund was paid."`
+}
+
+type refundsListCmd struct {
+	State string `help:"Only requested, approved or sent ones." enum:",requested,approved,sent" default:""`
+	Limit int    `help:"At most so many." default:"50"`
+	setting.Ledger
+}
+
+// Run prints one line per refund.
+func (c *refundsListCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
+		list, err := p.Refunds(ctx, c.State, c.Limit)
+		if err == nil {
+			err = unseal(ctx, n, list)
+		}
+		if err != nil {
+			return err
+		}
+		rows := screen.Table{Heads: []string{"payment", "refund", "amount", "payer", "operation"}}
+		for _, p := range list {
+			rows.Add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
+		}
+		return o.Result(listed(list), o.Table(rows))
+	})
+}
+
+type refundsShowCmd struct {
+	ID string `arg:"" help:"Id of the payment, pay_..."`
+	setting.Ledger
+}
+
+// Run prints the refund.
+func (c *refundsShowCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		r, err := app.Refund(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return writeRefund(o, c.ID, r)
+	})
+}
+
+// writeRefund prints one refund.
+func writeRefund(o *screen.Output, paymentID string, r payments.Refund) error {
+	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
+	return o.Result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
+		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")
+}
+
+type refundsApproveCmd struct {
+	ID     string `arg:"" help:"Id of the payment, pay_..."`
+	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	setting.Ledger
+}
+
+// Run approves the refund.
+func (c *refundsApproveCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		r, err := app.ApproveRefund(ctx, c.ID, c.Reason)
+		if err != nil {
+			return err
+		}
+		return writeRefund(o, c.ID, r)
+	})
+}
+
+type refundsSentCmd struct {
+	ID          string `arg:"" help:"Id of the payment, pay_..."`
+	Transaction string `required:"" help:"The transaction." placeholder:"TX"`
+	setting.Ledger
+}
+
+// Run records the transaction.
+func (c *refundsSentCmd) Run(ctx context.Context, o *screen.Output) error {
+	if err := checkTransaction("--transaction", c.Transaction); err != nil {
+		return err
+	}
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		r, err := app.SendRefund(ctx, c.ID, c.Transaction)
+		if err != nil {
+			return err
+		}
+		return writeRefund(o, c.ID, r)
+	})
+}

@@ -1,0 +1,163 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// Webhooks is what the operator does about the webhooks of an organization. The
+// service sends; here nothing is sent.
+type Webhooks struct {
+	Create     webhookCreateCmd     `cmd:"" help:"Make a webhook. Its secret is shown once."`
+	List       webhookListCmd       `cmd:"" help:"List the webhooks of an organization."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once; the old one signs beside it for 24 hours."`
+	Remove     webhookRemoveCmd     `cmd:"" help:"End a webhook; what waits for it is dropped."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"Show messages to a webhook and what became of them."`
+	Resend     webhookResendCmd     `cmd:"" help:"Send dead messages of a webhook again, or one message."`
+}
+
+type webhookCreateCmd struct {
+	URL         string   `required:"" name:"url" help:"https address that takes POST." placeholder:"URL"`
+	Topics      []string `help:"Of checkpoints,decisions,reviews,violations; default: all but checkpoints." placeholder:"TOPIC"`
+	Name        string   `help:"What it is for."`
+	WebhookNets []string `help:"Private networks that webhooks may reach, as serve is told." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	ofOrganization
+}
+
+// Run prints the webhook with its secret.
+func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
+	private, err := setting.Networks("WEBHOOK_NETWORKS", c.WebhookNets)
+	if err != nil {
+		return err
+	}
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		app.WebhookNetworks = private
+		created, err := app.CreateWebhook(ctx, p, webhooks.WebhookOrder{URL: c.URL, Topics: c.Topics, Name: c.Name})
+		if err != nil {
+			return err
+		}
+		return o.Result(created, fmt.Sprintf("%s\n%s  %s to %s; the secret is shown this once\n",
+			created.Secret, created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
+	})
+}
+
+type webhookListCmd struct{ ofOrganization }
+
+// Run prints one line per webhook.
+func (c *webhookListCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		list, err := app.ListWebhooks(ctx, p)
+		if err != nil {
+			return err
+		}
+		rows := screen.Table{Heads: []string{"webhook", "to", "topics", "name"}}
+		for _, hook := range list {
+			rows.Add(hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
+		}
+		return o.Result(list, o.Table(rows))
+	})
+}
+
+type webhookRotateCmd struct {
+	Webhook string `arg:"" help:"Id of the webhook."`
+	ofOrganization
+}
+
+// Run prints the new secret.
+func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
+		if err != nil {
+			return err
+		}
+		return o.Result(rotated, fmt.Sprintf("%s\nshown this once; the old secret signs beside it until %s\n", rotated.Secret, rotated.RotatesUntil))
+	})
+}
+
+type webhookRemoveCmd struct {
+	Webhook string `arg:"" help:"Id of the webhook."`
+	Reason  string `help:"Why; it is recorded." placeholder:"TEXT"`
+	ofOrganization
+}
+
+// Run removes the webhook.
+func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		if err := app.RemoveWebhook(ctx, p, c.Webhook, c.Reason); err != nil {
+			return err
+		}
+		return o.Result(map[string]string{"webhookId": c.Webhook, "state": "removed"}, "removed\n")
+	})
+}
+
+// asSender runs a step that looks into what is queued for a webhook of an
+// organization.
+func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
+	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
+		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
+			return err
+		}
+		views, err := node.ReadModels(ctx, app.Ledger, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer views.Close()
+		return step(p.OrgID, views)
+	})
+}
+
+type webhookDeliveriesCmd struct {
+	Webhook string `arg:"" help:"Id of the webhook."`
+	State   string `help:"Only those that are due, sent or dead." enum:",due,sent,dead" default:""`
+	Limit   int    `help:"The newest so many." default:"100"`
+	ofOrganization
+}
+
+// Run prints one line per message, the newest first.
+func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
+		list, err := views.Deliveries(ctx, orgID, c.Webhook, c.State, c.Limit)
+		if err != nil {
+			return err
+		}
+		rows := screen.Table{Heads: []string{"message", "state", "attempts", "due", "status", "error"}}
+		for _, d := range list {
+			rows.Add(d.MessageID, d.State, fmt.Sprint(d.Attempts), d.DueAt, fmt.Sprint(d.Status), d.Error)
+		}
+		return o.Result(list, o.Table(rows))
+	})
+}
+
+type webhookResendCmd struct {
+	Webhook string `arg:"" help:"Id of the webhook."`
+	Message string `help:"Id of one message, sent or dead; without it every dead one." placeholder:"ID"`
+	ofOrganization
+}
+
+// Run prints how many messages the service will send again.
+func (c *webhookResendCmd) Run(ctx context.Context, o *screen.Output) error {
+	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
+		n, err := views.SendAgain(ctx, orgID, c.Webhook, c.Message)
+		if err != nil {
+			return err
+		}
+		if n == 0 && c.Message != "" {
+			return policy.Refuse(ground.CodeNotFound, "", "message not found")
+		}
+		return o.Result(map[string]int{"due": n}, fmt.Sprintf("%d will be sent again\n", n))
+	})
+}

@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// Checkpoints reads where and with which key the tree's heads are kept. The signer
+// is nil without a key; the private database makes one if it may.
+func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
+	c := keeper.Options{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
+	if d.CheckpointDir == "" {
+		c.Folder.Path = filepath.Join(d.Dir(), "checkpoints")
+	}
+	for _, place := range d.CheckpointMirrors {
+		store, err := checkpoint.ParseStore(place, os.Getenv)
+		if err != nil {
+			return c, fmt.Errorf("CHECKPOINT_MIRRORS: %w", err)
+		}
+		c.Mirrors = append(c.Mirrors, store)
+	}
+	for _, text := range d.Witnesses {
+		witness, err := checkpoint.ParseWitness(text)
+		if err != nil {
+			return c, fmt.Errorf("WITNESSES: %w", err)
+		}
+		c.Witnesses = append(c.Witnesses, witness)
+	}
+	var err error
+	c.Signer, err = d.KeyFor("CHECKPOINT_KEY", d.CheckpointKey, "checkpoint.key", development)
+	return c, err
+}
+
+// missing names a setting of checkpoints that does nothing without a key, if there is one.
+func missing(d *setting.Ledger, signer *seal.Signer) string {
+	switch {
+	case signer != nil:
+		return ""
+	case d.CheckpointDir != "":
+		return "CHECKPOINT_DIR"
+	case len(d.CheckpointMirrors) > 0:
+		return "CHECKPOINT_MIRRORS"
+	case len(d.Witnesses) > 0:
+		return "WITNESSES"
+	}
+	return ""
+}
+
+// checkpointSettings refuses to serve with settings of checkpoints that sign none.
+func (n *Node) checkpointSettings(d *setting.Ledger, signer *seal.Signer) error {
+	if !d.Serves {
+		return nil
+	}
+	if name := missing(d, n.Checkpoints.Signer); name != "" {
+		return fmt.Errorf("%s is set, and CHECKPOINT_KEY is not: nothing would be kept there; set CHECKPOINT_KEY to a key of its own (openssl rand -hex 32), or unset %[1]s", name)
+	}
+	if n.Checkpoints.Signer != nil && signer.KeyID() == n.Checkpoints.Signer.KeyID() {
+		return errSameKey
+	}
+	return nil
+}
+
+var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
+
+// Heads looks at whether a database that is put back would be noticed.
+func (n *Node) Heads(d *setting.Ledger) screen.Finding {
+	if name := missing(d, n.Checkpoints.Signer); name != "" {
+		return screen.Bad("checkpoints", name+" is set, and CHECKPOINT_KEY is not: serve does not start")
+	}
+	if n.Checkpoints.Signer == nil {
+		return screen.Warning("checkpoints", "no CHECKPOINT_KEY: a database that is put back to an earlier state is not noticed; set a key of its own (openssl rand -hex 32)")
+	}
+	return screen.OK("checkpoints", "key "+n.Checkpoints.Signer.KeyID()+" signs heads")
+}
+
+// checkOutside holds the database against the notes outside of it, before the first
+// append. A database that was put back is served for reading only, unless its loss
+// was accepted.
+func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Options) error {
+	found, unreachable, err := keeper.CheckOutside(ctx, n.Ledger, c)
+	for _, place := range unreachable {
+		n.Log.Warn("a place of checkpoints could not be asked", "place", place)
+	}
+	var rollback *keeper.Rollback
+	switch {
+	case errors.As(err, &rollback) && !d.RollbackAccepted:
+		_ = n.Ledger.Refuse(rollback)
+		return nil
+	case errors.As(err, &rollback):
+		if n.App.Signer == nil {
+			return errors.New("--accept-rollback needs SIGNING_KEY: what was lost is stated by a signed event")
+		}
+		return n.acceptRollbacks(ctx, c, rollback)
+	case errors.Is(err, ledger.ErrTampered):
+		_ = n.Ledger.Refuse(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the checkpoints outside the database: %w", err)
+	case d.RollbackAccepted:
+		return errors.New("--accept-rollback: the database lacks nothing that a checkpoint knows of; start without it")
+	case !found && c.Signer != nil:
+		if total, err := n.Ledger.Total(ctx); err == nil && total > 0 {
+			n.Log.Warn("no checkpoint lies outside the database: that it was put back cannot be excluded", "place", c.Folder.Path)
+		}
+	}
+	return nil
+}
+
+// acceptRollbacks goes on without what was lost, in one partition after the other.
+func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *keeper.Rollback) error {
+	for range n.Ledger.Partitions() {
+		n.Log.Warn("going on without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
+		if err := keeper.AcceptRollback(ctx, n.Ledger, rollback, n.App.Signer, "evt_"+ulid.Make().String()); err != nil {
+			return err
+		}
+		if len(n.Ledger.Partitions()) == 1 {
+			return nil
+		}
+		if _, _, err := keeper.CheckOutside(ctx, n.Ledger, c); !errors.As(err, &rollback) {
+			return err
+		}
+	}
+	return rollback
+}
+
+// KeepCheckpoints begins to sign heads, where there is a key for it.
+func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
+	where := []string{n.Checkpoints.Folder.Path}
+	for _, m := range n.Checkpoints.Mirrors {
+		where = append(where, m.String())
+	}
+	switch {
+	case n.Ledger.Stopped() != nil:
+		return "none: READ ONLY, this node appends nothing", nil
+	case n.Checkpoints.Signer == nil:
+		return "none (set CHECKPOINT_KEY): a database that is put back would not be noticed", nil
+	case n.App.Signer.KeyID() == n.Checkpoints.Signer.KeyID():
+		return "", errSameKey
+	}
+	err = keeper.Start(ctx, n.Ledger, n.Checkpoints, func() string { return "evt_" + ulid.Make().String() })
+	if err != nil {
+		return "", fmt.Errorf("keep checkpoints: %w", err)
+	}
+	return "key " + n.Checkpoints.Signer.KeyID() + ", kept in " + strings.Join(where, ", "), nil
+}

@@ -1,0 +1,229 @@
+// Package node opens the ledger for a command or for the service: the database, started
+// where it is a private one, the ledger in it, the vault, the checkpoints and the commands.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/migrations"
+)
+
+// Node is a program's access to the ledger.
+type Node struct {
+	App         *commands.App
+	Ledger      *ledger.Ledger
+	Checkpoints keeper.Options
+	Server      *Server // the private PostgreSQL; nil with DATABASE_URL
+	Log         *slog.Logger
+
+	kek []byte // opens the vault; nil without one
+}
+
+// Start opens the ledger of the settings. A private PostgreSQL is started or joined, and
+// its schema brought up to date; that of DATABASE_URL only if migrate asks for it.
+// development allows keys to be created in the data folder. What takes time is reported to
+// say.
+func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, baseURL string, log *slog.Logger, say func(string, ...any)) (*Node, error) {
+	n := &Node{Log: log}
+	url := d.DatabaseURL
+	if d.Private() {
+		server, err := startPrivate(ctx, d, log, say)
+		if err != nil {
+			return nil, err
+		}
+		n.Server, url, migrate = server, server.URL(migrations.AppRole), true
+	}
+	if err := n.open(ctx, d, url, migrate, development, baseURL); err != nil {
+		n.Close()
+		return nil, err
+	}
+	if d.Serves {
+		return n, nil // serve calls Begin when it has checked all its settings
+	}
+	if err := n.Begin(ctx, d, development); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Begin prepares the node to append: it compares the database with the checkpoints that
+// are kept outside of it, opens the vault and activates the keys. Everything that fails
+// only because of a wrong setting was checked before.
+func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) error {
+	if err := n.checkOutside(ctx, d, n.Checkpoints); err != nil {
+		return err
+	}
+	if err := audit.HeedRemembered(n.Ledger, n.SelfChecks(d)); err != nil {
+		return err
+	}
+	if err := n.openVault(ctx, d, development && d.Private()); err != nil {
+		return err
+	}
+	if signer := n.App.Signer; signer != nil && n.Ledger.Stopped() == nil {
+		if err := n.activate(ctx, signer, n.App.NextSigner); err != nil {
+			if errors.Is(err, ledger.ErrForeignKey) {
+				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
+			}
+			return fmt.Errorf("activate the signing key: %w", err)
+		}
+	}
+	if text := n.ReadOnly(); text != "" {
+		fmt.Fprintf(os.Stderr, "countersign: %s\n", text)
+	}
+	return nil
+}
+
+// ReadOnly returns why this node appends nothing to the ledger, which was rolled back, cut
+// or rewritten, and "" if it appends. Reading goes on.
+func (n *Node) ReadOnly() string {
+	if n.Ledger.Stopped() == nil {
+		return ""
+	}
+	c := n.Ledger.Condition()
+	return "READ ONLY: " + c.Sentence + "; " + c.Detail
+}
+
+func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate, development bool, baseURL string) error {
+	if migrate {
+		owner := url
+		if n.Server != nil {
+			owner = n.Server.URL(migrations.OwnerRole)
+		}
+		if err := migrations.UpPartitioned(ctx, owner, d.Origin, d.Partitions); err != nil {
+			return err
+		}
+	} else if err := migrations.CheckCurrent(ctx, url); err != nil {
+		return err
+	}
+	products, err := d.Products()
+	if err != nil {
+		return err
+	}
+	signer, err := d.Signer(development && d.Private())
+	if err != nil {
+		return err
+	}
+	next, err := d.KeyFor("NEXT_SIGNING_KEY", d.NextKey, "", false)
+	if err != nil {
+		return err
+	}
+	if n.Checkpoints, err = Checkpoints(d, development && d.Private()); err != nil {
+		return err
+	}
+	if err := n.checkpointSettings(d, signer); err != nil {
+		return err
+	}
+	files, err := d.Archive()
+	if err != nil {
+		return err
+	}
+	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: archive.NewReader(files)}); err != nil {
+		return err
+	}
+	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.Ledger.Origin(), "/0") {
+		return fmt.Errorf("this ledger has another origin, for ever: %s; set LEDGER_ORIGIN to it or unset it", strings.TrimSuffix(n.Ledger.Origin(), "/0"))
+	}
+	if d.Serves && !d.ByProvider() {
+		if err := n.lasting(ctx); err != nil {
+			return err
+		}
+	}
+	n.App = commands.New(&ground.Ground{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"})
+	n.App.Products = products
+	if d.Private() {
+		n.App.Environment = "dev" // its keys may be development keys
+	}
+	return nil
+}
+
+// lasting refuses a database that may lose what it has acknowledged.
+func (n *Node) lasting(ctx context.Context) error {
+	var off bool
+	err := n.Ledger.Pool().QueryRow(ctx, `select current_setting('fsync') <> 'on' or current_setting('full_page_writes') <> 'on'`).Scan(&off)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask PostgreSQL whether commits last: %w", err)
+	case off:
+		return errors.New("fsync or full_page_writes of PostgreSQL is off, and an acknowledged event may be lost: turn both on (alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()), or, if its provider keeps commits durable elsewhere, start with --durability=provider (DURABILITY)")
+	}
+	return nil
+}
+
+// SelfChecks is how this node verifies its ledger, and where it remembers what it found.
+func (n *Node) SelfChecks(d *setting.Ledger) audit.SelfChecks {
+	return audit.SelfChecks{KEK: n.kek, Folder: n.Checkpoints.Folder, GoOn: d.FindingsAccepted}
+}
+
+// activate makes the signer's key a key of this ledger, or checks that it, or the
+// one after it, is.
+func (n *Node) activate(ctx context.Context, signer, next *seal.Signer) error {
+	err := n.Ledger.Activate(ctx, signer, "evt_"+ulid.Make().String())
+	if errors.Is(err, ledger.ErrForeignKey) && next != nil {
+		return n.Ledger.Activate(ctx, next, "evt_"+ulid.Make().String())
+	}
+	return err
+}
+
+// Close ends the access to the ledger. A private PostgreSQL stops with its last user.
+func (n *Node) Close() {
+	if n.Ledger != nil {
+		n.Ledger.Close()
+	}
+	if n.Server != nil {
+		n.Server.stop()
+	}
+}
+
+// Open is Start for a command that logs nothing.
+func Open(ctx context.Context, d *setting.Ledger) (*Node, error) {
+	return Start(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+}
+
+// With opens the ledger and calls do with its commands.
+func With(ctx context.Context, d *setting.Ledger, do func(*commands.App) error) error {
+	n, err := Start(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return do(n.App)
+}
+
+// Archived returns what doctor says of the archive, and nothing if there is none.
+func (n *Node) Archived(ctx context.Context) []screen.Finding {
+	a, err := archive.Count(ctx, n.Ledger)
+	switch {
+	case err != nil:
+		return []screen.Finding{screen.Bad("archive", err.Error())}
+	case a.Objects == 0:
+		return nil
+	}
+	if err := archive.ReadNewest(ctx, n.Ledger); err != nil {
+		return []screen.Finding{screen.Bad("archive", fmt.Sprintf("%d events are archived: %v", a.Events, err))}
+	}
+	found := []screen.Finding{screen.OK("archive", fmt.Sprintf("%d events in %d objects, the newest can be read", a.Events, a.Objects))}
+	if a.Incomplete > 0 {
+		found = append(found, screen.Warning("archive", fmt.Sprintf("%d objects were not finished: run countersign archive move again", a.Incomplete)))
+	}
+	return found
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+)
+
+// Organization returns the id of the organization that a command is about: the one that was
+// named by its id or by its name, else the one that is remembered for this ledger, else the
+// only one there is. It is an error if several have the name.
+func (n *Node) Organization(ctx context.Context, named string) (string, error) {
+	if strings.HasPrefix(named, "org_") {
+		return named, nil
+	}
+	remembered := ""
+	if named == "" {
+		places, err := ReadRemembered()
+		if err != nil {
+			return "", err
+		}
+		if remembered = places[n.Ledger.Origin()]; remembered != "" {
+			return remembered, nil
+		}
+	}
+	list, err := n.App.ListOrganizations(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, org := range list {
+		if named == "" || strings.EqualFold(org.Name, named) {
+			found = append(found, org.OrgID)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(list) == 0:
+		return "", errors.New("there is no organization yet: countersign org create makes one")
+	case named != "" && len(found) == 0:
+		return "", errors.New("--org: no organization has this name; countersign org list shows all of them")
+	case named != "":
+		return "", errors.New("--org: several organizations have this name: give the id; countersign org list shows all of them")
+	}
+	return "", fmt.Errorf("there are %d organizations: name one with --org, or remember one with countersign org use; countersign org list shows all of them", len(list))
+}
+
+// rememberedFile returns the file in the user's configuration folder that holds, for each
+// ledger, the organization that commands are about.
+func rememberedFile() (string, error) {
+	folder, err := os.UserConfigDir()
+	return filepath.Join(folder, "countersign", "organizations.json"), err
+}
+
+// ReadRemembered returns the ids of the remembered organizations by the origins of their
+// ledgers. Without a home folder there are none.
+func ReadRemembered() (map[string]string, error) {
+	places := map[string]string{}
+	file, err := rememberedFile()
+	if err != nil {
+		return places, nil // no home folder remembers nothing
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return places, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &places)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: remove it, or name the organization with --org: %w", file, files.WithoutPath(err))
+	}
+	return places, nil
+}
+
+// WriteRemembered replaces what is remembered.
+func WriteRemembered(places map[string]string) error {
+	file, err := rememberedFile()
+	if err != nil {
+		return fmt.Errorf("find the configuration folder: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	text, err := json.Marshal(places, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return files.Replace(file, append(text, '\n'))
+}

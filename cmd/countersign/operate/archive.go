@@ -1,0 +1,138 @@
+package operate
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/migrations"
+)
+
+// Archive keeps the database small.
+type Archive struct {
+	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events into objects, each of which is written, read back and checked before anything leaves the database. Safe to repeat."`
+	Back  archiveBackCmd  `cmd:"" help:"Put archived payloads back into the database."`
+	Check archiveCheckCmd `cmd:"" help:"Check objects by themselves: signature, events, and their place in the tree of a signed checkpoint. Exit 1: one is false."`
+}
+
+type archiveMoveCmd struct {
+	OlderThan time.Duration `help:"Only events that are older, such as 400d." type:"days" required:"" placeholder:"DURATION"`
+	setting.Ledger
+}
+
+// archiveResult is what moving says.
+type archiveResult struct {
+	Events  int64          `json:"events"` // moved now
+	Archive archive.Counts `json:"archive"`
+}
+
+// Run moves what is old.
+func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
+	return moving(ctx, &c.Ledger, o, "moved", func(n *node.Node, a archive.Options) (int64, error) {
+		if n.App.Signer == nil {
+			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
+		}
+		a.Signer, a.Before = n.App.Signer, time.Now().Add(-c.OlderThan)
+		return archive.Move(ctx, n.Ledger, a)
+	})
+}
+
+// moving opens the ledger, as its owner too, and says what was moved.
+func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, archive.Options) (int64, error)) error {
+	files, err := d.Archive()
+	if err != nil {
+		return err
+	}
+	n, err := node.Start(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	a := archive.Options{OwnerURL: d.DatabaseURL, Files: files}
+	if n.Server != nil {
+		a.OwnerURL = n.Server.URL(migrations.OwnerRole)
+	}
+	a.Progress = func(object string, events int64) { o.Progress.Say("%s %d events, %s", said, events, object) }
+	var result archiveResult
+	if result.Events, err = move(n, a); err != nil {
+		return err
+	}
+	if result.Archive, err = archive.Count(ctx, n.Ledger); err != nil {
+		return err
+	}
+	return o.Result(result, fmt.Sprintf("%s %d events\nthe archive holds %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
+}
+
+type archiveBackCmd struct {
+	From int64 `help:"From the object on that holds this position; default: all." default:"1" placeholder:"POSITION"`
+	setting.Ledger
+}
+
+// Run brings back.
+func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
+	return moving(ctx, &c.Ledger, o, "brought back", func(n *node.Node, a archive.Options) (int64, error) {
+		return archive.BringBack(ctx, n.Ledger, a, c.From)
+	})
+}
+
+type archiveCheckCmd struct {
+	Objects []string `arg:"" help:"Files."`
+	setting.TrustedKeys
+}
+
+// Run checks each object.
+func (c *archiveCheckCmd) Run(o *screen.Output) error {
+	keys, err := c.Trusted()
+	if err != nil {
+		return err
+	}
+	var records, heads []ed25519.PublicKey
+	for _, key := range keys {
+		switch key.Purpose {
+		case ledger.PurposeRecord:
+			records = append(records, key.Public)
+		case ledger.PurposeCheckpoint:
+			heads = append(heads, key.Public)
+		}
+	}
+	type checked struct {
+		File   string         `json:"file"`
+		Valid  bool           `json:"valid"`
+		Detail string         `json:"detail"`
+		Record archive.Record `json:"record"`
+	}
+	if len(heads) == 0 {
+		return setting.ErrNoCheckpointKey
+	}
+	var list []checked
+	rows := screen.Table{Heads: []string{"state", "object", "found"}}
+	bad := false
+	for _, path := range c.Objects {
+		packed, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		r, err := archive.Check(packed, records, heads)
+		one := checked{path, err == nil, fmt.Sprintf("positions %d to %d of %s", r.First, r.Last, r.Origin), r}
+		if err != nil {
+			bad, one.Detail = true, err.Error()
+		}
+		list = append(list, one)
+		rows.Add(map[bool]string{true: "VALID", false: "FALSE"}[one.Valid], path, one.Detail)
+	}
+	if err := o.Result(list, o.Table(rows)); err != nil || !bad {
+		return err
+	}
+	return screen.ErrNo
+}

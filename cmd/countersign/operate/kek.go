@@ -1,0 +1,68 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/migrations"
+)
+
+// signerKEKCmd is about the key that wraps data keys.
+type signerKEKCmd struct {
+	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key again, under another key."`
+}
+
+type signerRotateKEKCmd struct {
+	setting.Ledger
+	Next string `help:"The new key, 64 hex digits; the data folder's is made." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
+}
+
+// newKEK lies in the data folder from before the keys are wrapped under it until it
+// is the one in use: whatever happens between, the other one is not the only one.
+const newKEK = "data.kek.new"
+
+// Run rotates.
+func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
+	url, leave, err := node.Database(ctx, &c.Ledger, migrations.OwnerRole)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	old, next := c.DataKEK, c.Next
+	kept := filepath.Join(c.Dir(), "data.kek")
+	if c.Private() {
+		if old, err = setting.ReadSecret(kept); err != nil {
+			return fmt.Errorf("the key in use, data.kek in the data folder: %w", err)
+		}
+		if next, err = setting.KeepSecret(filepath.Join(c.Dir(), newKEK), cmp.Or(next, setting.NewSecret())); err != nil {
+			return err
+		}
+	}
+	oldKey, err := setting.ParseKEK("DATA_KEK", old)
+	if err != nil {
+		return err
+	}
+	nextKey, err := setting.ParseKEK("NEXT_DATA_KEK", next)
+	if err != nil {
+		return err
+	}
+	n, err := vault.RotateKEK(ctx, url, oldKey, nextKey)
+	if err != nil {
+		return err
+	}
+	then := "set NEXT_DATA_KEK as DATA_KEK and start the nodes with it"
+	if c.Private() {
+		if err := os.Rename(filepath.Join(c.Dir(), newKEK), kept); err != nil {
+			return err
+		}
+		then = "it lies in the data folder"
+	}
+	return o.Result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Backups from before need the old key\n", n, then))
+}

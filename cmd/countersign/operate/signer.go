@@ -1,0 +1,115 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger"
+)
+
+// Signer shows and changes the keys that sign.
+type Signer struct {
+	List   signerListCmd   `cmd:"" help:"Print the ledger's signing keys: purpose, and the positions between which each is valid."`
+	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the one before it and by itself, and retire that one."`
+	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"The key that wraps the data keys of personal members: print the one of old, rotate."`
+}
+
+type signerListCmd struct{ setting.Ledger }
+
+// listedKey is one line of signer list.
+type listedKey struct {
+	Partition int16  `json:"partition,omitzero"` // absent in the first
+	KeyID     string `json:"keyId"`
+	Purpose   string `json:"purpose"`
+	From      int64  `json:"fromPosition"`
+	To        int64  `json:"toPosition"`       // 0: active
+	Void      int64  `json:"voidFromPosition"` // 0: every signature counts
+}
+
+// Run prints the keys, in the order of their activation.
+func (c *signerListCmd) Run(ctx context.Context, o *screen.Output) error {
+	c.Unsigned = true
+	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	rings, err := n.Ledger.Keyrings(ctx)
+	if err != nil {
+		return err
+	}
+	keys := []listedKey{}
+	for p, ring := range rings {
+		for _, k := range ring {
+			keys = append(keys, listedKey{int16(p), k.ID, k.Purpose, k.From, k.To, k.Void})
+		}
+	}
+	slices.SortFunc(keys, func(a, b listedKey) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
+	})
+	rows := screen.Table{Heads: []string{"key", "purpose", "from", "state"}}
+	for _, k := range keys {
+		state := "active"
+		if k.To > 0 {
+			state = fmt.Sprintf("to %d", k.To)
+		}
+		if k.Void > 0 {
+			state += fmt.Sprintf(", compromised from %d", k.Void)
+		}
+		from := fmt.Sprint(k.From)
+		if len(rings) > 1 {
+			from = fmt.Sprintf("%d of partition %d", k.From, k.Partition)
+		}
+		rows.Add(k.KeyID, k.Purpose, from, state)
+	}
+	return o.Result(keys, o.Table(rows))
+}
+
+type signerRotateCmd struct {
+	setting.Ledger
+	Purpose         string  `help:"record or checkpoint." enum:"record,checkpoint" default:"record"`
+	CompromisedFrom []int64 `help:"Position from which signatures of the old key count for nothing: somebody else has it. Of a ledger with several partitions one of each, in order." name:"compromised-from" placeholder:"POSITION"`
+}
+
+// Run rotates. Nodes that were started with NEXT_SIGNING_KEY go on with it at once,
+// others answer 503 until they are started with it as SIGNING_KEY.
+func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
+	if c.NextKey == "" {
+		return errors.New("NEXT_SIGNING_KEY is not set: give the new key there, or with --next-signing-key")
+	}
+	next, err := setting.ParseSigner(c.NextKey)
+	if err != nil {
+		return fmt.Errorf("NEXT_SIGNING_KEY: %w", err)
+	}
+	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	from := n.App.Signer
+	if c.Purpose == ledger.PurposeCheckpoint {
+		from = n.Checkpoints.Signer
+	}
+	if from == nil {
+		return errors.New("the key to be replaced is not here: it signs the activation of the next one")
+	}
+	err = n.Ledger.Rotate(ctx, ledger.Rotation{Purpose: c.Purpose, From: from, To: next, CompromisedFrom: c.CompromisedFrom, Actor: "operator",
+		EventIDs: [2]string{"evt_" + ulid.Make().String(), "evt_" + ulid.Make().String()}})
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
+	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
+		fmt.Sprintf("%s is retired, %s signs from now on: set it as %s and start the nodes with it\n", from.KeyID(), next.KeyID(), setting))
+}

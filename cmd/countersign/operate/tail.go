@@ -1,0 +1,259 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// Tail prints events as they come.
+type Tail struct {
+	Last  int      `help:"Begin with so many of the newest events." short:"n" default:"10" placeholder:"N"`
+	Once  bool     `help:"End behind the newest event instead of waiting for more."`
+	Type  []string `help:"Only events of this type, or of all that begin with it, such as decision or payment.settled." placeholder:"TYPE"`
+	Org   string   `help:"Only events of this organization, or of service." placeholder:"ORG"`
+	Match string   `help:"Only events with this text in their type, stream, actor or summary." placeholder:"TEXT"`
+
+	Position string `help:"Only the event at this position, whole and as the fan-out publishes it; of a ledger with several partitions PARTITION:N." placeholder:"N"`
+	setting.Ledger
+}
+
+const (
+	tailBatch = 500
+	tailEvery = time.Second // how often is looked where nobody tells of events
+)
+
+// Run prints until a signal.
+func (c *Tail) Run(ctx context.Context, o *screen.Output) error {
+	c.Unsigned = true
+	n, err := node.Open(ctx, &c.Ledger)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	if c.Position != "" {
+		return c.showWhole(ctx, o, n.Ledger)
+	}
+	if c.Org != "" && !ledger.IsService(c.Org) {
+		if c.Org, err = n.Organization(ctx, c.Org); err != nil {
+			return err
+		}
+	}
+	return c.follow(ctx, o, n.Ledger)
+}
+
+// follow prints what there is, and then what comes.
+func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
+	after, err := l.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	for p := range after {
+		after[p] = max(after[p]-int64(c.Last), 0)
+	}
+	for {
+		changed := l.Changed() // before reading: what comes later wakes us
+		events, err := newest(ctx, l, after)
+		switch {
+		case ctx.Err() != nil: // the signal is how it ends
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := c.showAll(o, events); err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			continue
+		}
+		if c.Once {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(tailEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// showWhole prints the data of an event's message, the octets that its datahash is of.
+func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
+	at, err := parsePosition(c.Position)
+	if err == nil {
+		err = at.in(len(l.Partitions()))
+	}
+	if err != nil {
+		return err
+	}
+	events, err := l.Partition(at.partition).After(ctx, at.position-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		return fmt.Errorf("partition %d ends before position %d", at.partition, at.position)
+	}
+	text, err := canon.Marshal(projections.DataOf(events[0]))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.Stdout, "%s\n", text)
+	return err
+}
+
+// newest reads what is behind the positions of each partition, which it moves on, in
+// the order of time.
+func newest(ctx context.Context, l *ledger.Ledger, after []int64) ([]ledger.Event, error) {
+	var all []ledger.Event
+	for p, position := range after {
+		events, err := l.Partition(int16(p)).After(ctx, position, tailBatch)
+		if err != nil {
+			return nil, err
+		}
+		if len(events) > 0 {
+			after[p] = events[len(events)-1].Position
+		}
+		all = append(all, events...)
+	}
+	if len(after) > 1 {
+		slices.SortStableFunc(all, func(a, b ledger.Event) int { return cmp.Compare(a.OccurredUS, b.OccurredUS) })
+	}
+	return all, nil
+}
+
+// tailedEvent is one event as --json prints it.
+type tailedEvent struct {
+	Partition int16          `json:"partition,omitzero"`
+	Position  int64          `json:"position"`
+	At        string         `json:"occurredAt"`
+	Tenant    string         `json:"tenant"`
+	Sequence  int64          `json:"sequence"`
+	Stream    string         `json:"stream"`
+	ID        string         `json:"eventId"`
+	Type      string         `json:"type"`
+	Actor     string         `json:"actor"`
+	Payload   jsontext.Value `json:"payload"`
+}
+
+func (c *Tail) showAll(o *screen.Output, events []ledger.Event) error {
+	for _, e := range events {
+		if err := c.show(o, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show prints an event that the filters take.
+func (c *Tail) show(o *screen.Output, e ledger.Event) error {
+	said, state := summary(told(e.Payload))
+	if !c.takes(e, said) {
+		return nil
+	}
+	at := ground.Stamp(e.Occurred())
+	if o.JSON {
+		line, err := canon.Marshal(tailedEvent{e.Partition, e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.Stdout, "%s\n", line)
+		return err
+	}
+	cells := []string{at, fmt.Sprint(e.Position), e.Type, e.Tenant, e.Actor, said}
+	if !o.Terminal {
+		rows := screen.Table{Rows: [][]string{cells}}
+		_, err := io.WriteString(o.Stdout, o.Table(rows))
+		return err
+	}
+	_, err := fmt.Fprintf(o.Stdout, "%s  %6s  %s  %s  %s\n", o.Styled(screen.Faint, e.Occurred().Local().Format("15:04:05")), cells[1],
+		o.Styled(screen.StateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), screen.Printable(said))
+	return err
+}
+
+func (c *Tail) takes(e ledger.Event, said string) bool {
+	typed := len(c.Type) == 0
+	for _, t := range c.Type {
+		typed = typed || strings.HasPrefix(e.Type, t)
+	}
+	text := strings.ToLower(strings.Join([]string{e.Type, e.Stream, e.Actor, said}, " "))
+	return typed && (c.Org == "" || e.Tenant == c.Org) && strings.Contains(text, strings.ToLower(c.Match))
+}
+
+// telling are the members of payloads that say in a word what happened, the most
+// telling first. What is sealed is no text, and is left out.
+var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", "state", "status", "protocol", "service", "operation", "product", "charge",
+	"plan", "role", "purpose", "version", "decisionId", "paymentId", "workflowId", "changed", "reason"}
+
+// word is a telling member of an event.
+type word struct{ name, text string }
+
+// told are the telling members of an event that it has.
+func told(payload []byte) (words []word) {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(payload, &members) != nil {
+		return nil
+	}
+	places := []map[string]jsontext.Value{members}
+	for _, inner := range []string{"record", "workflow"} {
+		var below map[string]jsontext.Value
+		if json.Unmarshal(members[inner], &below) == nil {
+			places = append(places, below)
+		}
+	}
+	for _, name := range telling {
+		for _, place := range places {
+			if text := scalar(place[name]); text != "" {
+				words = append(words, word{name, text})
+				break
+			}
+		}
+	}
+	return words
+}
+
+// summary is an event in a line, and the word its colour follows.
+func summary(words []word) (said, state string) {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = w.name + "=" + w.text
+		if state == "" && screen.StateStyles[w.text] != "" {
+			state = w.text
+		}
+	}
+	return strings.Join(parts, " "), state
+}
+
+// scalar is a text, a number or a list of texts in words; anything else is empty.
+func scalar(value jsontext.Value) string {
+	var text string
+	var list []string
+	switch value.Kind() {
+	case '"':
+		_ = json.Unmarshal(value, &text) // stored events hold good JSON
+	case '0':
+		text = string(value)
+	case '[':
+		if json.Unmarshal(value, &list) == nil {
+			text = strings.Join(list, ",")
+		}
+	}
+	return text
+}

@@ -1,0 +1,105 @@
+package proof
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// openNamed opens what the user names: an export (a folder, or something compressed),
+// or a text, which is read whole; - is standard input.
+func openNamed(ctx context.Context, o *screen.Output, name string) (export *bundle.Bundle, text []byte, err error) {
+	progress := func(text string) { o.Progress.Say("%s", text) }
+	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+		export, err = bundle.Open(ctx, name, progress)
+		return export, nil, err
+	}
+	in, err := files.OpenInput(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	from := bufio.NewReader(in)
+	if magic, _ := from.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // shorter is a text
+		export, err = bundle.Unpack(ctx, from, progress)
+		return export, nil, err
+	}
+	text, err = files.ReadAtMost(from, files.MaxInput)
+	return nil, text, err
+}
+
+// bundle verifies an export, offline.
+func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, trust bundle.Trust) error {
+	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) })
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
+		result.Tenant, result.Last.Sequence, result.Last.Hash)
+	if result.Filters != (bundle.Filters{}) {
+		filters, err := canon.Marshal(result.Filters)
+		if err != nil {
+			return err
+		}
+		text += fmt.Sprintf("FILTERS     %s\n", filters)
+	}
+	if !result.Valid {
+		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
+	}
+	text += "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n"
+	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
+		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+		"the time of any event beyond the order of positions (times are the server's clock)") {
+		text += "NOT PROVEN  " + gap + "\n"
+	}
+	if result.Pin != nil {
+		if err := files.Replace(c.Pin, result.Pin); err != nil {
+			return err
+		}
+	}
+	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
+		return err
+	}
+	if !result.Valid {
+		return screen.ErrNo
+	}
+	return nil
+}
+
+// readPin reads the checkpoint that somebody has kept. A name that was mistyped must
+// not look like a first time.
+func readPin(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("--pin: there is no such file; make it with countersign pin https://... --pin FILE, or name the one you have")
+	}
+	return text, err
+}
+
+// inWords explains what a pin says.
+func inWords(reason string) string {
+	switch {
+	case strings.HasPrefix(reason, "pin: ROLLBACK: "):
+		return "ROLLBACK    The export says that the history of this tenant ends before an event that you have seen.\n" +
+			"            If it is an old export, ask for a new one. If it is new, events were taken away: keep it and your pin, and show both to the operator of the service.\n"
+	case reason == "pin: ROLLBACK":
+		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
+			"            If the checkpoint is only older than your pin, nothing is wrong: ask for a new export, and never replace the pin by hand.\n" +
+			"            If history was taken back, the newest checkpoint of the service (countersign pin https://...) is older than your pin, too: show both to the operator of the service.\n"
+	case strings.HasPrefix(reason, "pin: FORK"):
+		return "FORK        This is another history than the one your pin knows: the service has shown two histories. Keep both, and show them to the operator of the service.\n"
+	}
+	return ""
+}

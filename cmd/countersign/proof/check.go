@@ -1,0 +1,180 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Check is the executor's own check, just before it pays or calls: the pending
+// call must be the one that was decided about, by this organization, and still valid. It
+// needs no database, and the service only to learn of a stop.
+type Check struct {
+	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
+	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
+	Org      string `help:"Id of the organization whose decision it must be: equal calls of two organizations have equal action hashes." required:"" env:"COUNTERSIGN_ORG" placeholder:"ORG_ID"`
+	URL      string `name:"url" help:"Service to ask whether a stop, or another policy, has ended the decision since. Without it a stop is not seen." env:"COUNTERSIGN_URL" placeholder:"URL"`
+	Token    string `help:"Token of the organization that may read (svco_...), for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
+	State    string `help:"File that keeps the decisions that were used on this machine. Default: used.json in the user's state folder." placeholder:"FILE"`
+	setting.TrustedKeys
+	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
+}
+
+// checkAnswer is the answer of check.
+type checkAnswer struct {
+	Execute     bool    `json:"execute"`
+	OrgID       string  `json:"orgId"`
+	ActionHash  *string `json:"assuranceActionHash"`
+	Reason      *string `json:"reason"`
+	ValidUntil  *string `json:"validUntil"`
+	StopChecked bool    `json:"stopChecked"` // the service was asked
+	UsedIn      *string `json:"usedIn"`      // the file that keeps the decision as used
+}
+
+// Run says whether the call may be made; exit code 1 says no.
+func (c *Check) Run(ctx context.Context, o *gate.Output) error {
+	if !strings.HasPrefix(c.Org, "org_") {
+		return errors.New("--org must be the id of an organization (org_...)")
+	}
+	said := checkAnswer{OrgID: c.Org}
+	whyNot, err := c.check(ctx, o.Account(), &said)
+	if err != nil {
+		return err
+	}
+	if said.Execute = whyNot == ""; !said.Execute {
+		said.Reason = &whyNot
+	}
+	if err := o.Result(said, o.Wrapped("%s", said.text())); err != nil {
+		return err
+	}
+	if !said.Execute {
+		return screen.ErrNo
+	}
+	return nil
+}
+
+// check goes from what costs nothing to what leaves a trace: the files, the service, the
+// list of used decisions. An error is what could not be found out, which is no answer.
+func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer) (whyNot string, err error) {
+	trusted, err := c.Trusted()
+	if err != nil {
+		return "", err
+	}
+	keys := setting.ForRecords(trusted)
+	record, hash, err := c.genuine(c.Decision, assurance.DecisionType, keys)
+	if err != nil {
+		return refusedRecord(err)
+	}
+	decision, err := assurance.ReadDecision(record)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", c.Decision, err)
+	}
+	var approval *assurance.ApprovalRecord
+	if c.Approval != "" {
+		record, _, err := c.genuine(c.Approval, assurance.ApprovalType, keys)
+		if err != nil {
+			return refusedRecord(err)
+		}
+		read, err := assurance.ReadApproval(record)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", c.Approval, err)
+		}
+		approval = &read
+	}
+	call, err := pendingCall(c.Call, decision.Protocol)
+	if err != nil {
+		return "", fmt.Errorf("the pending call: %w", err)
+	}
+	said.ActionHash = &call.ActionHash
+	until, whyNot := assurance.MayExecute(call, c.Org, decision, hash, approval, time.Now())
+	if whyNot != "" {
+		return whyNot, nil
+	}
+	said.ValidUntil = &until
+	if c.URL != "" {
+		if whyNot, err = c.ask(ctx, decision, hash, approval); err != nil || whyNot != "" {
+			return whyNot, err
+		}
+		said.StopChecked = true
+	}
+	used := usedDecisions(c.State)
+	if used == "" {
+		if used, err = ownUsedDecisions(user); err != nil {
+			return "", err
+		}
+	}
+	first, err := used.add(decision.DecisionID, time.Now())
+	if err != nil || !first {
+		return "the decision was already used on this machine, by this user", err
+	}
+	said.UsedIn = (*string)(&used)
+	return "", nil
+}
+
+// refusedRecord tells a record that is false, which is an answer, from one that cannot
+// be read.
+func refusedRecord(err error) (whyNot string, _ error) {
+	if errors.Is(err, errFalse) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// text is the answer for a person.
+func (c checkAnswer) text() string {
+	if !c.Execute {
+		return "DO NOT EXECUTE  " + *c.Reason + "\norganization    " + c.OrgID + "\n"
+	}
+	stop := "STOP NOT CHECKED, valid until " + *c.ValidUntil
+	if c.StopChecked {
+		stop = "no stop, valid until " + *c.ValidUntil
+	}
+	return "EXECUTE         once: a second check of this decision is refused for this user on this machine; others do not know of it\n" +
+		"organization    " + c.OrgID + "\n" + stop + "\n"
+}
+
+// errFalse is a record that is not what it says: an answer of no.
+var errFalse = errors.New("is not a good record of a trusted key")
+
+// genuine reads a signed record and checks it with keys from elsewhere.
+func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsontext.Value, hash string, err error) {
+	text, err := files.ReadInput(file)
+	if err != nil {
+		return nil, "", err
+	}
+	var envelope seal.Envelope
+	if err := canon.Decode(text, &envelope); err != nil {
+		return nil, "", fmt.Errorf("%s: want a signed record as the service answered it: %w", file, err)
+	}
+	if envelope.Integrity.PayloadType != payloadType || !seal.Good(envelope.Examine(keys)) {
+		return nil, "", fmt.Errorf("%s %w", file, errFalse)
+	}
+	record, err = canon.Canonical(envelope.Record)
+	return record, envelope.Integrity.RecordHash, err
+}
+
+// pendingCall reads a call, or an intent alone of the decision's protocol.
+func pendingCall(text, protocol string) (assurance.PendingCall, error) {
+	members, err := canon.Canonical([]byte(text))
+	if err != nil {
+		return assurance.PendingCall{}, err
+	}
+	if whole, err := canon.Members(members); err == nil && whole["intent"] == nil {
+		text = `{"protocol":"` + protocol + `","intent":` + text + `}`
+	}
+	return assurance.ParseCall([]byte(text))
+}

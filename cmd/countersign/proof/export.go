@@ -1,0 +1,167 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/commands/evidence"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+// Export writes the signed history of an organization for somebody who trusts
+// neither us nor our programs.
+type Export struct {
+	setting.Ledger
+	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
+	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
+	To         string `help:"Only events before this time, RFC 3339 or a date." placeholder:"TIME"`
+	Period     string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+	Protocol   string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
+	Decision   string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
+	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
+	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
+	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
+	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
+}
+
+// Run exports.
+func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
+	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal}
+	if filters.From, filters.To, err = c.span(); err != nil {
+		return err
+	}
+	if c.Out == "-" {
+		_, err := c.export(ctx, o, filters, o.Stdout, true)
+		return err
+	}
+	file, err := files.Create(c.Out) // before anything is recorded: what cannot be written is found now
+	if err != nil {
+		return err
+	}
+	manifest, err := c.export(ctx, o, filters, file, file.Direct)
+	if err := file.Close(err); err != nil {
+		return err
+	}
+	end := ""
+	if filters.To != "" && manifest.Filters.To == "" {
+		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
+	}
+	return o.Result(manifest, o.Wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.Out, end))
+}
+
+// showing says how many decisions an export shows, so that a filter that matches nothing
+// is noticed.
+func showing(m evidence.Exported) string {
+	filtered := m.Filters.Protocol != "" || m.Filters.Decision != "" || m.Filters.Agent != "" || m.Filters.Run != ""
+	switch {
+	case m.Decisions == 0 && filtered:
+		return "shows NO decision: none in this period matches the filters. Agent and run ids must be exactly those that were sent"
+	case m.Decisions == 0:
+		return "shows no decision: there is none in this period"
+	case m.Decisions == 1:
+		return "shows 1 decision"
+	}
+	return fmt.Sprintf("shows %d decisions", m.Decisions)
+}
+
+// export makes the bundle and packs it: before it is recorded, since a disk may be full,
+// but where what is written leaves at once (direct) behind that, so that nothing leaves
+// of which the ledger does not know.
+func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m evidence.Exported, err error) {
+	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return m, err
+	}
+	defer n.Close()
+	if !ledger.IsService(c.Org) {
+		if c.Org, err = n.Organization(ctx, c.Org); err != nil {
+			return m, err
+		}
+	}
+	if _, err := n.KeepCheckpoints(ctx); err != nil { // the newest events are covered, too
+		return m, err
+	}
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return m, err
+	}
+	defer os.RemoveAll(folder)
+	progress := func(done, total int64) { o.Progress.Say("exported %d of %d events", done, total) }
+	pace := n.Ledger.Pace()
+	if c.FullSpeed {
+		pace = &ledger.Pace{}
+	}
+	pack := func() error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
+	export := evidence.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
+	if !direct {
+		export.Ready = pack
+	}
+	if m, err = n.App.ExportHistory(ctx, export); err == nil && direct {
+		err = pack()
+	}
+	return m, err
+}
+
+// span is the time that is asked for, as RFC 3339.
+func (c *Export) span() (from, to string, err error) {
+	if c.Period != "" {
+		if c.From != "" || c.To != "" {
+			return "", "", errors.New("give --period, or --from and --to, not both")
+		}
+		return period(c.Period)
+	}
+	if from, err = moment("--from", c.From); err != nil {
+		return "", "", err
+	}
+	to, err = moment("--to", c.To)
+	return from, to, err
+}
+
+// moment is a time, or the beginning of a day in UTC, as RFC 3339; empty from nothing.
+func moment(flag, text string) (string, error) {
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.Format(time.RFC3339), nil
+	}
+	if _, err := time.Parse(time.RFC3339, text); text != "" && err != nil {
+		return "", fmt.Errorf("%s: want a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", flag)
+	}
+	return text, nil
+}
+
+var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
+
+// period is the first moment of a year, quarter or month, and that of the next, in
+// UTC.
+func period(text string) (from, to string, err error) {
+	parts := periodForm.FindStringSubmatch(text)
+	if parts == nil {
+		return "", "", errors.New("--period: want 2026Q3, 2026-09 or 2026")
+	}
+	year, _ := strconv.Atoi(parts[1]) // the pattern has digits only
+	month, months := 1, 12
+	if q, err := strconv.Atoi(parts[2]); err == nil {
+		month, months = 3*q-2, 3
+	}
+	if m, err := strconv.Atoi(parts[3]); err == nil {
+		month, months = m, 1
+	}
+	start := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	return start.Format(time.RFC3339), start.AddDate(0, months, 0).Format(time.RFC3339), nil
+}

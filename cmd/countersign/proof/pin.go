@@ -1,0 +1,272 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// Pin keeps the newest checkpoint somebody has seen of a ledger, and refuses one
+// that does not continue it: whoever runs it now and then is a witness.
+type Pin struct {
+	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
+	Keys   string `help:"Keys you trust, as saved from /.well-known/jwks.json; without it those that the service had when you first asked it." placeholder:"FILE"`
+	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
+}
+
+// pinnedHead is what pin has found.
+type pinnedHead struct {
+	Origin string `json:"origin"`
+	Size   int64  `json:"size"`
+	Root   string `json:"root"`
+	Before int64  `json:"before"` // size of the checkpoint kept until now; 0: there was none
+	Pin    string `json:"pin"`    // file
+}
+
+const pinTimeout = 10 * time.Second
+
+// Run compares and keeps. ROLLBACK and FORK are exit code 1.
+func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
+	text, proofs, err := c.read(ctx, o)
+	if err != nil {
+		return err
+	}
+	origin, _, _ := strings.Cut(string(text), "\n")
+	if c.Pin == "" {
+		folder, err := os.UserConfigDir()
+		if err != nil {
+			return errors.New("there is no configuration folder: name a file with --pin")
+		}
+		c.Pin = filepath.Join(folder, "countersign", "pins", url.PathEscape(origin)+".note")
+		if err := os.MkdirAll(filepath.Dir(c.Pin), 0o700); err != nil {
+			return err
+		}
+	}
+	keys, first, err := c.trusted(ctx)
+	if err != nil {
+		return err
+	}
+	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
+	head, err := checkpoint.Open(text, origin, keys.at(checkpoint.Partition(text), claimed.Size)...)
+	if err != nil {
+		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, bring its keys with --keys", err)
+	}
+	found := pinnedHead{Origin: origin, Size: head.Size, Root: hex.EncodeToString(head.Root[:]), Pin: c.Pin}
+	kept, err := os.ReadFile(c.Pin)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	said := fmt.Sprintf("PINNED      %s at %d events, in %s\n", origin, head.Size, c.Pin)
+	if kept != nil {
+		pin, err := checkpoint.ParsePin(kept)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Pin, err)
+		}
+		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // it was checked when it was kept
+		if err != nil {
+			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
+		}
+		found.Before = before.Size
+		if no, err := refuses(before, head, proofs); err != nil || no != "" {
+			return errors.Join(err, refusePin(o, found, no))
+		}
+		said = fmt.Sprintf("PINNED      %s at %d events, which continue the %d you had seen, in %s\n", origin, head.Size, before.Size, c.Pin)
+	}
+	if first {
+		said += "TRUSTED     the keys, which the service gave when you first asked it: bring them with --keys\n"
+	}
+	if err := replacePin(c.Pin, text); err != nil {
+		return err
+	}
+	return o.Result(found, o.Wrapped("%s", said))
+}
+
+func refusePin(o *screen.Output, found pinnedHead, no string) error {
+	if no == "" {
+		return nil
+	}
+	if err := o.Result(map[string]any{"origin": found.Origin, "size": found.Size, "before": found.Before, "refused": no}, o.Wrapped("%s", inWords(no))); err != nil {
+		return err
+	}
+	return screen.ErrNo
+}
+
+// refuses says in which way a head does not continue the one before it; empty: it
+// does.
+func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
+	switch {
+	case before.Size > head.Size:
+		return "pin: ROLLBACK", nil
+	case before.Size == head.Size && before.Root != head.Root:
+		return "pin: FORK", nil
+	case before.Size == head.Size:
+		return "", nil
+	}
+	hashes, err := proofs(before.Size, head.Size)
+	if err != nil {
+		return "", err
+	}
+	if tree.CheckConsistency(hashes, head.Size, head.Root, before.Size, before.Root) != nil {
+		return "pin: FORK", nil
+	}
+	return "", nil
+}
+
+// consistencyProofs are where proofs come from that a tree continues a smaller one.
+type consistencyProofs func(from, to int64) ([]tree.Hash, error)
+
+// read gets the checkpoint, and says where a proof comes from.
+func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs consistencyProofs, err error) {
+	if strings.HasPrefix(c.Source, "https://") || strings.HasPrefix(c.Source, "http://") {
+		base := strings.TrimSuffix(c.Source, "/")
+		text, err = fetch(ctx, base+"/api/ledger/checkpoint")
+		return text, func(from, to int64) ([]tree.Hash, error) {
+			answer, err := fetch(ctx, fmt.Sprintf("%s/api/ledger/consistency?from=%d&to=%d", base, from, to))
+			if err != nil {
+				return nil, err
+			}
+			return readHashes(answer)
+		}, err
+	}
+	export, text, err := openNamed(ctx, o, c.Source)
+	if err != nil {
+		return nil, nil, err
+	}
+	if export == nil {
+		if pin, err := checkpoint.ParsePin(text); err == nil {
+			text = pin.Note // also of another person's pin; its tenants are not taken over
+		}
+		return text, func(from, to int64) ([]tree.Hash, error) {
+			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
+		}, nil
+	}
+	defer export.Close()
+	text, err = export.Text("checkpoint.txt")
+	proven, err2 := export.Text("proofs/consistency.jsonl")
+	if err := errors.Join(err, err2); err != nil {
+		return nil, nil, err
+	}
+	if text == nil {
+		return nil, nil, errors.New("no checkpoint covers the events of this export")
+	}
+	return text, func(from, to int64) ([]tree.Hash, error) {
+		for line := range bytes.Lines(proven) {
+			var p bundle.Proof
+			if json.Unmarshal(line, &p) == nil && p.From == from {
+				return readHashes(line)
+			}
+		}
+		return nil, fmt.Errorf("this export has no proof that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
+	}, nil
+}
+
+// readHashes reads the hashes of a proof, in hex.
+func readHashes(text []byte) ([]tree.Hash, error) {
+	var p struct {
+		Hashes []string `json:"hashes"`
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, errors.New("the proof is none")
+	}
+	var hashes []tree.Hash
+	for _, h := range p.Hashes {
+		octets, err := hex.DecodeString(h)
+		if err != nil || len(octets) != len(tree.Hash{}) {
+			return nil, errors.New("the proof is none")
+		}
+		hashes = append(hashes, tree.Hash(octets))
+	}
+	return hashes, nil
+}
+
+// trusted are the checkpoint keys: of the file, or those that the service had when it
+// was first asked, which are kept beside the pin; first says that this is now.
+func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error) {
+	kept := c.Pin + ".keys.json"
+	name := c.Keys
+	if name == "" {
+		name = kept
+	}
+	text, err := os.ReadFile(name)
+	if c.Keys == "" && errors.Is(err, fs.ErrNotExist) {
+		if !strings.HasPrefix(c.Source, "http") {
+			return nil, false, errors.New("bring the ledger's keys with --keys: a file cannot vouch for itself")
+		}
+		first = true
+		text, err = fetch(ctx, strings.TrimSuffix(c.Source, "/")+"/.well-known/jwks.json")
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	set, err := setting.ReadKeySet(text)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, key := range set {
+		if key.Purpose == ledger.PurposeCheckpoint {
+			keys = append(keys, key)
+		}
+	}
+	if c.Keys != "" || first {
+		err = files.Replace(kept, text)
+	}
+	return keys, first, err
+}
+
+// headKeys are keys that sign checkpoints.
+type headKeys []bundle.Key
+
+// at are those whose notes of a size count in a partition.
+func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
+	for _, key := range k {
+		if key.Partition != partition || !key.CompromisedAt(size) {
+			public = append(public, key.Public)
+		}
+	}
+	return public
+}
+
+// all are the keys, whatever counts.
+func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
+
+// fetch gets a small text of a service.
+func fetch(ctx context.Context, address string) ([]byte, error) {
+	const most = 4 << 20
+	ctx, cancel := context.WithTimeout(ctx, pinTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("the address is not a URL")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := files.ReadAtMost(answer.Body, most)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %s: %s", r.URL.Path, answer.Status, strings.TrimSpace(string(text[:min(len(text), 200)])))
+	}
+	return text, err
+}

@@ -1,0 +1,44 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/projections"
+)
+
+// Replay builds again, from the events, what was built from them.
+type Replay struct {
+	Diff      replayDiffCmd      `cmd:"" help:"Compare every read model, row by row, with what the events give. Exit 1: a row differs."`
+	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit 1: one comes out otherwise."`
+	At        replayAtCmd        `cmd:"" help:"Build the read models as they were behind a position or before a time, in a schema beside."`
+	Rebuild   replayRebuildCmd   `cmd:"" help:"Build a read model anew and put it in the place of the one in use, which answers until then."`
+}
+
+type replayRebuildCmd struct {
+	Name string `arg:"" help:"status, organizations, history or payments."`
+	setting.Ledger
+}
+
+// Run rebuilds one read model, beside a running service or without one.
+func (c *replayRebuildCmd) Run(ctx context.Context, o *screen.Output) error {
+	say := func(format string, args ...any) { fmt.Fprintf(o.Stderr, "countersign: "+format+"\n", args...) }
+	log := logs.New(slog.LevelWarn)
+	n, err := node.Start(ctx, &c.Ledger, false, false, "", log, say)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	position, err := projections.Rebuild(ctx, n.Ledger, log, c.Name)
+	if err != nil {
+		return err
+	}
+	return o.Result(map[string]any{"name": c.Name, "position": position},
+		fmt.Sprintf("%s is rebuilt from the events up to position %d\n", c.Name, position))
+}

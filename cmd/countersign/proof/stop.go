@@ -1,0 +1,71 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/decisions"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// askWithin is how long the service may take to say whether a decision holds.
+const askWithin = 10 * time.Second
+
+// ask asks the service whether a decision, and the approval if there is one, still hold.
+// Without an answer nothing is known, which is an error.
+func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, recordHash string, approval *assurance.ApprovalRecord) (whyNot string, err error) {
+	if c.Token == "" {
+		return "", errors.New("--url needs --token, of the organization")
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	address := strings.TrimSuffix(c.URL, "/") + "/api/assurance/decisions/" + url.PathEscape(decision.DecisionID) + "/standing"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", errors.New("--url must be the address of a service")
+	}
+	r.Header.Set("Authorization", "Bearer "+c.Token)
+	// A redirect is not followed, since another server could answer there.
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if err != nil {
+		return "", fmt.Errorf("the service does not answer, so whether the decision still holds is not known: %w", errors.Unwrap(err))
+	}
+	defer answer.Body.Close()
+	text, err := files.ReadAtMost(answer.Body, 1<<16)
+	if err != nil {
+		return "", fmt.Errorf("the answer of the service: %w", err)
+	}
+	var said struct {
+		decisions.Standing
+		Error string `json:"error"`
+	}
+	err = json.Unmarshal(text, &said)
+	switch {
+	case answer.StatusCode == http.StatusNotFound && said.Error == "not found":
+		return "the service knows no such decision of this organization", nil
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
+	case err != nil || said.DecisionID != decision.DecisionID:
+		return "", errors.New("the answer of the service is not about this decision")
+	case said.OrgID != c.Org || said.DecisionRecordHash != recordHash:
+		return "the service has another decision under this id", nil
+	case !said.Holds && said.Reason != nil:
+		return screen.Printable(*said.Reason), nil
+	case !said.Holds:
+		return "the service says that the decision does not hold", nil
+	case approval != nil && decision.Decision == assurance.NeedsReview && (said.ApprovalID == nil || *said.ApprovalID != approval.ApprovalID):
+		return "the service has another approval of this decision", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,35 @@
+package screen
+
+import "strings"
+
+// Finding is one thing that doctor looked at.
+type Finding struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // ok, warning or bad
+	Detail string `json:"detail"`
+}
+
+// OK is a finding that all is well.
+func OK(name, detail string) Finding { return Finding{name, "ok", detail} }
+
+// Warning is a finding that the operator should look at.
+func Warning(name, detail string) Finding { return Finding{name, "warning", detail} }
+
+// Bad is a finding that something does not work.
+func Bad(name, detail string) Finding { return Finding{name, "bad", detail} }
+
+// Findings writes findings as a table or as JSON. It returns ErrNo if one of them is bad.
+func (o *Output) Findings(list []Finding) error {
+	rows, bad := Table{Heads: []string{"state", "what", "found"}}, false
+	for _, f := range list {
+		rows.Add(f.State, f.Name, strings.ReplaceAll(strings.TrimSpace(f.Detail), "\n", "; "))
+		bad = bad || f.State == "bad"
+	}
+	if err := o.Result(list, o.Table(rows)); err != nil {
+		return err
+	}
+	if bad {
+		return ErrNo
+	}
+	return nil
+}

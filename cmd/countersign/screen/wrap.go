@@ -1,0 +1,39 @@
+package screen
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Wrapped formats a text for people. On a terminal it breaks lines to the terminal's width;
+// in a pipe a line stays a line.
+func (o Look) Wrapped(format string, args ...any) string {
+	text := fmt.Sprintf(format, args...)
+	if o.Width == 0 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if Columns(line) <= o.Width {
+			continue
+		}
+		indent := strings.Repeat(" ", hangingIndent(line, o.Width))
+		lines[i] = strings.Join(WrapWords(line, o.Width, indent), "\n")
+	}
+	return strings.Join(lines, "\n")
+}
+
+var gaps = regexp.MustCompile(`^ +|  +`)
+
+// hangingIndent returns the column at which the rest of a broken line begins: that of the
+// last column of text that begins in the left half of the terminal.
+func hangingIndent(line string, width int) int {
+	indent := 0
+	for _, gap := range gaps.FindAllStringIndex(line, -1) {
+		if at := Columns(line[:gap[1]]); at <= width/2 {
+			indent = at
+		}
+	}
+	return indent
+}

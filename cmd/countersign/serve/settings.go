@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/countersign/countersign/commands/accounts"
+
+	"github.com/countersign/countersign/cmd/countersign/setting"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// mayServe refuses to serve others than this machine by what only this machine may
+// use, and names the settings to add.
+func (c *Command) mayServe(proxied bool, log *slog.Logger) error {
+	if c.OnThisMachine() {
+		return nil
+	}
+	if c.RateLimit == "off" {
+		return errors.New("RATE_LIMIT=off is for a loopback listener and a loopback base URL only")
+	}
+	var missing []string
+	if c.Private() && c.SigningKey == "" {
+		missing = append(missing, "SIGNING_KEY")
+	}
+	base, err := url.Parse(c.BaseURL)
+	public := err != nil || !setting.Loopback(net.JoinHostPort(base.Hostname(), "0"))
+	if public && c.ContactEmail == "" {
+		missing = append(missing, "CONTACT_EMAIL")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("others than this machine can reach the service (LISTEN, BASE_URL): set %s, and SMTP_URL and X402_MODE for sign-in and payments", strings.Join(missing, " and "))
+	}
+	if public && setting.Loopback(c.Listen) && !proxied {
+		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
+	}
+	return nil
+}
+
+// tokenKeys are the keys of access tokens. They are other keys than the record
+// key: what one signs must never pass for what the other does.
+func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
+	text := c.TokenKey
+	if text == "" && c.Private() && setting.Loopback(c.Listen) {
+		var err error
+		if text, err = c.DevelopmentKey("token.key"); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var keys []ed25519.PrivateKey
+	for part := range strings.SplitSeq(text, ",") {
+		seed, err := setting.ParseSeed(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("TOKEN_KEY: %w", err)
+		}
+		key := ed25519.NewKeyFromSeed(seed)
+		if accounts.TokenKeyID(key) == signer.KeyID() {
+			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a key of their own")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// supportClients are checked, since a typing error would grant nothing silently.
+func (c *Command) supportClients() ([]string, error) {
+	for _, id := range c.SupportClients {
+		if !accounts.IsAgentID(id) {
+			return nil, errors.New("SUPPORT_CLIENTS must list client ids such as agt_01KAH0000000000000000000000")
+		}
+	}
+	return c.SupportClients, nil
+}

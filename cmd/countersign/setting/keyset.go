@@ -1,0 +1,153 @@
+package setting
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ReadKeySet reads the Ed25519 keys of a JSON Web Key Set as the service publishes it;
+// keys of another kind are passed over. One that names no purpose signs records.
+func ReadKeySet(text []byte) ([]bundle.Key, error) {
+	var set struct {
+		Keys []struct {
+			KID, X, CRV string
+			For         string `json:"svc_purpose"`
+			Partition   int    `json:"svc_partition"`
+			From        int64  `json:"svc_from_position"`
+			To          *int64 `json:"svc_to_position"`
+			Void        int64  `json:"svc_void_from_position"`
+		}
+	}
+	if err := canon.Check(text); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return nil, errors.New("want a JSON Web Key Set")
+	}
+	var keys []bundle.Key
+	for _, key := range set.Keys {
+		public, err := base64.RawURLEncoding.DecodeString(key.X)
+		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
+			continue
+		}
+		k := bundle.Key{Purpose: cmp.Or(key.For, ledger.PurposeRecord), Public: public, Partition: key.Partition, From: key.From, Void: key.Void}
+		if key.To != nil {
+			k.To = *key.To
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// TrustedKeys is how a verifier brings the keys it trusts.
+type TrustedKeys struct {
+	Keys string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
+	Key  []string `help:"A key you trust to sign records, as KEYID:HEX; one for checkpoints as KEYID:HEX:checkpoint." placeholder:"KEYID:HEX"`
+}
+
+// Trusted reads them: those of the file, and behind them those that were given one by
+// one, which sign at whatever position of any partition. One of all must sign records.
+func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
+	if c.Keys != "" {
+		text, err := os.ReadFile(c.Keys)
+		if err != nil {
+			return nil, err
+		}
+		if keys, err = ReadKeySet(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Keys, err)
+		}
+	}
+	for _, k := range c.Key {
+		id, digits, _ := strings.Cut(k, ":")
+		digits, purpose, _ := strings.Cut(digits, ":")
+		purpose = cmp.Or(purpose, ledger.PurposeRecord)
+		public, err := hex.DecodeString(digits)
+		if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != id || purpose != ledger.PurposeRecord && purpose != ledger.PurposeCheckpoint {
+			return nil, errors.New("--key: want KEYID:HEX, or KEYID:HEX:checkpoint, where KEYID begins the SHA-256 of the key")
+		}
+		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, Partition: bundle.AnyPartition})
+	}
+	if len(ForRecords(keys)) == 0 {
+		return nil, errors.New("no key to trust: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX")
+	}
+	return keys, nil
+}
+
+// ErrNoCheckpointKey is that of verifiers of what a checkpoint covers.
+var ErrNoCheckpointKey = errors.New("no key to trust for checkpoints: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX:checkpoint")
+
+// recordKeys are the keys, by id, that the verifier trusts to sign records, whatever a
+// record says: each with where it is good in every partition that the file tells of.
+type recordKeys map[string][]bundle.Key
+
+// ForRecords leaves out the keys for other things, which must not sign records. What
+// was given one by one counts more than what the file says of the same key.
+func ForRecords(all []bundle.Key) recordKeys {
+	keys := recordKeys{}
+	for _, key := range all {
+		switch id := seal.KeyID(key.Public); {
+		case key.Purpose != ledger.PurposeRecord:
+		case key.Partition == bundle.AnyPartition:
+			keys[id] = []bundle.Key{key}
+		default:
+			keys[id] = append(keys[id], key)
+		}
+	}
+	return keys
+}
+
+// Find implements seal.Keys.
+func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.PublicKey, string) {
+	of := k[id]
+	if len(of) == 0 {
+		return nil, "the key is not among those you trust"
+	}
+	key := of[0]
+	if at := slices.IndexFunc(of, func(key bundle.Key) bool { return key.Partition == int(partition) }); at >= 0 {
+		key = of[at]
+	} else if key.From > 0 && position > 0 {
+		return nil, fmt.Sprintf("the key is not known in partition %d", partition)
+	}
+	switch {
+	case position > 0 && position < key.From:
+		return nil, fmt.Sprintf("the key is valid from position %d", key.From)
+	case position > 0 && key.RetiredBy(position):
+		return nil, fmt.Sprintf("the key is valid below position %d", key.To)
+	case key.CompromisedAt(position):
+		return nil, fmt.Sprintf("the key is compromised from position %d on", key.Void)
+	}
+	return key.Public, ""
+}
+
+// KeyFor makes the signer of a setting: a seed, or the public key of one that an
+// SSH agent holds. Where a development key is allowed, it is made and kept.
+func (d *Ledger) KeyFor(name, text, file string, development bool) (*seal.Signer, error) {
+	if text == "" && development {
+		var err error
+		if text, err = d.DevelopmentKey(file); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	signer, err := ParseSigner(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return signer, nil
+}

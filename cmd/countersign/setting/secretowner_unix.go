@@ -1,0 +1,17 @@
+//go:build unix
+
+package setting
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ownedByUs says whether a secret's file belongs to the user of this program or to
+// root, who can read and change everything anyway: who owns a file can change it
+// at any time, whatever its mode says.
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
+}

@@ -1,0 +1,80 @@
+package setting
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	sshagent "golang.org/x/crypto/ssh/agent"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// ParseSigner reads a signing key: an Ed25519 seed, or a line "ssh-ed25519 AAAA…",
+// the public half of a key that the SSH agent at SSH_AUTH_SOCK holds and never
+// gives away. An agent may be a hardware key, or a bridge to a key service.
+func ParseSigner(text string) (*seal.Signer, error) {
+	if strings.HasPrefix(text, ssh.KeyAlgoED25519+" ") {
+		return agentSigner(text)
+	}
+	seed, err := ParseSeed(text)
+	if err != nil {
+		return nil, err
+	}
+	return seal.NewSigner(seed)
+}
+
+// agentKey is a key in an SSH agent. Each signature is a connection of its own: an
+// agent that was restarted meanwhile is found again.
+type agentKey struct {
+	socket string
+	public ssh.PublicKey
+	raw    ed25519.PublicKey
+}
+
+func agentSigner(line string) (*seal.Signer, error) {
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return nil, errors.New("want a public key as ssh-add -L prints it")
+	}
+	holder, ok := public.(ssh.CryptoPublicKey)
+	if !ok {
+		return nil, errors.New("want an ssh-ed25519 key")
+	}
+	raw, ok := holder.CryptoPublicKey().(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("want an ssh-ed25519 key")
+	}
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil, errors.New("the key is in an SSH agent, but SSH_AUTH_SOCK names none")
+	}
+	return seal.Using(agentKey{socket, public, raw})
+}
+
+// Public implements crypto.Signer.
+func (k agentKey) Public() crypto.PublicKey { return k.raw }
+
+// Sign implements crypto.Signer: an Ed25519 signature of the whole message.
+func (k agentKey) Sign(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
+	conn, err := net.Dial("unix", k.socket)
+	if err != nil {
+		return nil, fmt.Errorf("the SSH agent does not answer: %w", err)
+	}
+	defer conn.Close()
+	signature, err := sshagent.NewClient(conn).Sign(k.public, message)
+	if err != nil {
+		return nil, fmt.Errorf("the SSH agent does not sign: %w", err)
+	}
+	if signature.Format != ssh.KeyAlgoED25519 || !ed25519.Verify(k.raw, message, signature.Blob) {
+		return nil, errors.New("the SSH agent gave no Ed25519 signature")
+	}
+	return bytes.Clone(signature.Blob), nil
+}

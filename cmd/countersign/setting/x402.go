@@ -1,0 +1,133 @@
+package setting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+)
+
+// X402 are on what terms payments are taken, and who settles them.
+type X402 struct {
+	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database, a loopback listener and a loopback base URL, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
+	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
+	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
+	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS" rare:""`
+	X402AssetName  string `help:"Its EIP-712 name." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME" rare:""`
+	X402AssetVer   string `help:"Its EIP-712 version." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION" rare:""`
+	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
+	X402URL        string `help:"Facilitator that verifies and settles." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
+	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
+	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, where it is the facilitator: each request gets a token of its own." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
+	X402KeySecret  string `help:"Its secret." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
+	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
+	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
+	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
+	X402Remote     bool   `help:"Allow X402_MODE=dev where others can reach the service: they get paid answers for nothing." name:"x402-dev-allow-remote" rare:""`
+	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger" rare:""`
+}
+
+// Settler is who settles, and on what terms; nil with mode off.
+type Settler struct {
+	payments.Settler
+	Terms x402.Terms
+	Run   func(context.Context) // beside the service; may be nil
+	Said  string                // for people
+}
+
+// Open checks the settings of the mode; errors name the one that is wrong.
+func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slog.Logger) (*Settler, error) {
+	local := d.Private() && onThisMachine
+	mode := x.X402Mode
+	if mode == "" {
+		mode = payments.ModeOff
+		if local {
+			mode = payments.ModeDev
+		}
+		if x.X402URL != "" {
+			return nil, errors.New("X402_FACILITATOR_URL is set: set X402_MODE=facilitator, too, or unset it")
+		}
+	}
+	terms, err := x402.NewTerms(x402.Settings{Network: x.X402Network, PayTo: x.X402PayTo, Asset: x.X402Asset, AssetName: x.X402AssetName,
+		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == payments.ModeDev})
+	switch {
+	case mode == payments.ModeOff:
+		return &Settler{Said: "off: use a free key (X402_MODE turns them on)"}, nil
+	case err != nil:
+		return nil, err
+	case mode == payments.ModeFacilitator:
+		return x.openFacilitator(ctx, terms, log)
+	case x.X402URL != "":
+		return nil, errors.New("X402_MODE=dev asks no facilitator: unset X402_FACILITATOR_URL, or set X402_MODE=facilitator")
+	case !local && !x.X402Remote:
+		return nil, errors.New("X402_MODE=dev moves no money, so it needs a loopback listener (LISTEN) and base URL (BASE_URL) and the private database (no DATABASE_URL), or --x402-dev-allow-remote")
+	}
+	return &Settler{Settler: x402.Dev{}, Terms: terms,
+		Said: "dev: signatures are checked, no money moves (" + terms.Network + ", to " + terms.PayTo + ")"}, nil
+}
+
+func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.Logger) (*Settler, error) {
+	if x.X402URL == "" {
+		return nil, errors.New("X402_MODE=facilitator needs X402_FACILITATOR_URL")
+	}
+	f, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: x.X402URL, Bearer: x.X402Bearer, KeyID: x.X402KeyID, Secret: x.X402KeySecret, Minimal: x.X402Minimal,
+		RPCURL: x.X402RPC, Confirmations: x.X402Confirm, Network: terms.Network, Log: log})
+	if err == nil {
+		err = f.Start(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	said := fmt.Sprintf("facilitator, %s on %s to %s", terms.Symbol(), terms.Network, terms.PayTo)
+	if !f.Configured() {
+		said += "; off until the facilitator says that it supports this network: " + f.Problem()
+	}
+	if !f.Proves() {
+		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")
+		said += "; set X402_RPC_URL, or lost settlements stay unknown"
+	}
+	return &Settler{Settler: f, Terms: terms, Run: f.Run, Said: said}, nil
+}
+
+// Supported looks for a facilitator that does not settle our kind of payment: every
+// unpaid call is 503 then.
+func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []screen.Finding {
+	if x.X402Mode != payments.ModeFacilitator {
+		return nil
+	}
+	s, err := x.Open(ctx, d, true, log)
+	if err != nil {
+		return []screen.Finding{screen.Bad("facilitator", err.Error())}
+	}
+	f, asks := s.Settler.(interface{ Problem() string })
+	if problem := ""; asks {
+		if problem = f.Problem(); problem != "" {
+			return []screen.Finding{screen.Bad("facilitator", "X402_FACILITATOR_URL: "+problem+", so x402 is off")}
+		}
+	}
+	return []screen.Finding{screen.OK("facilitator", s.Said)}
+}
+
+// RightLedger refuses a mode on a ledger of the other one: what was settled for
+// nothing must not stand beside what was paid for.
+func (x *X402) RightLedger(ctx context.Context, s *Settler, app *commands.App) error {
+	if s.Settler == nil {
+		return nil
+	}
+	dev, facilitator, err := app.SettledModes(ctx)
+	switch {
+	case err != nil:
+		return err
+	case facilitator && s.Mode() == payments.ModeDev:
+		return errors.New("this ledger holds settlements on a chain, so X402_MODE=dev must not be used with it: set X402_MODE=facilitator or off")
+	case dev && s.Mode() == payments.ModeFacilitator && !x.X402DevLedger:
+		return errors.New("this ledger holds settlements of X402_MODE=dev, which moved no money: start with a new ledger, or with --accept-dev-ledger")
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+// Command fanout publishes every event of a ledger, from the first one on, to a broker:
+// NATS JetStream, Kafka or Google Pub/Sub. It runs next to the service, on the same
+// database, so that the service does not carry the brokers' clients.
+//
+// Events are published at least once and, for each organization, in order. Several
+// fanout programs may run at once: each event is published by one of them, and when one
+// stops another goes on. Errors are logged to stderr. Exit codes: 0 stopped by a signal,
+// 2 it could not start.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/cmd/fanout/jetstream"
+	"github.com/countersign/countersign/cmd/fanout/kafka"
+	"github.com/countersign/countersign/cmd/fanout/pubsub"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/projections"
+)
+
+// cli is every setting of the program. What the service has too has the same name.
+type cli struct {
+	FanoutURL     string `help:"Broker that gets every event: NATS with JetStream, such as nats://user:password@host:4222, Kafka, such as kafka://user:password@host:9092/topic (and ?tls=true for TLS), or Google Pub/Sub, such as pubsub://projects/PROJECT/topics/TOPIC." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" required:""`
+	DatabaseURL   string `help:"PostgreSQL that holds the ledger." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL" required:""`
+	BaseURL       string `help:"Address of the service, for references to data that a broker refuses as too large." env:"BASE_URL" name:"base-url" placeholder:"URL" required:""`
+	ArchiveStore  string `help:"Where countersign archive has moved old payloads to: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE"`
+	MetricsListen string `help:"Address of the listener for /metrics." env:"FANOUT_METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" default:"127.0.0.1:9465"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	parser, err := kong.New(&c, kong.Name("fanout"), kong.Description("Publishes every event of a countersign ledger to NATS JetStream, Kafka or Google Pub/Sub."),
+		setting.SecretsFromFiles)
+	if err == nil {
+		_, err = parser.Parse(os.Args[1:])
+	}
+	if err == nil {
+		err = c.run(ctx, logs.New(slog.LevelInfo))
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "fanout: %v\n", err)
+		os.Exit(2)
+	}
+}
+
+// run publishes until ctx ends. An event that was acknowledged by the broker is not
+// published again after that, unless its checkpoint could not be written.
+func (c *cli) run(ctx context.Context, log *slog.Logger) error {
+	if err := migrations.CheckCurrent(ctx, c.DatabaseURL); err != nil {
+		return err
+	}
+	var files checkpoint.Files // nil: the error of an archived payload asks for ARCHIVE_STORE
+	if c.ArchiveStore != "" {
+		var err error
+		if files, err = checkpoint.ParseFiles(c.ArchiveStore, os.Getenv); err != nil {
+			return fmt.Errorf("ARCHIVE_STORE: %w", err)
+		}
+	}
+	l, err := ledger.Open(ctx, c.DatabaseURL, ledger.Options{Log: log, Archive: archive.NewReader(files)})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	sink, err := sinkAt(c.FanoutURL, log)
+	if err != nil {
+		return fmt.Errorf("FANOUT_URL: %w", err)
+	}
+	defer sink.Publisher.Close()
+	sink.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
+	listener, err := net.Listen("tcp", c.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", c.MetricsListen, errors.Unwrap(err))
+	}
+	defer listener.Close()
+	published, err := projections.Publish(ctx, l, log, sink)
+	if err != nil {
+		return err
+	}
+	defer published.Close()
+	failed := make(chan error, 1)
+	server := &http.Server{Handler: metrics(published), ReadHeaderTimeout: 5 * time.Second}
+	defer server.Close()
+	go func() { failed <- server.Serve(listener) }() // ends with the server
+	log.Info("publishing events", "ledger", l.Origin(), "broker", sink.Name, "metrics", "http://"+listener.Addr().String()+"/metrics")
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return fmt.Errorf("metrics: %w", err)
+	}
+}
+
+// sinkAt makes the sink that an address names by its scheme. The sink's checkpoint is
+// kept under its name, so names never change.
+func sinkAt(address string, log *slog.Logger) (sink projections.Sink, err error) {
+	switch scheme, _, _ := strings.Cut(address, ":"); scheme {
+	case "kafka":
+		sink.Name = "kafka"
+		sink.Publisher, err = kafka.New(address, log)
+	case "pubsub":
+		sink.Name = "pubsub"
+		sink.Publisher, err = pubsub.New(address)
+	default:
+		sink.Name = "nats"
+		sink.Publisher, err = jetstream.New(address, log)
+	}
+	return sink, err
+}
+
+// metrics serves /metrics in the text format of Prometheus.
+func metrics(p *projections.Projections) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(lags{p}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_fanout_without_data_total",
+		Help: "Events published without their data, because the broker refuses them as too large."}, func() float64 { return float64(p.WithoutData()) }))
+	h := http.NewServeMux()
+	h.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return h
+}
+
+// lags collects how many events wait for each sink.
+type lags struct{ p *projections.Projections }
+
+var behindMetric = prometheus.NewDesc("countersign_projection_behind_events", "Events that the sink has still to get.", []string{"projection"}, nil)
+
+// Describe implements prometheus.Collector.
+func (lags) Describe(ch chan<- *prometheus.Desc) { ch <- behindMetric }
+
+// Collect implements prometheus.Collector. While the database is away there is no value.
+func (l lags) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	all, err := l.p.Lags(ctx)
+	if err != nil {
+		return
+	}
+	for name, lag := range all {
+		ch <- prometheus.MustNewConstMetric(behindMetric, prometheus.GaugeValue, float64(lag.Behind), name)
+	}
+}

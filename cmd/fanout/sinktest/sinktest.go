@@ -1,0 +1,224 @@
+// Package sinktest is what the tests of every sink need: a ledger, events in it,
+// the projection that feeds the sink, and a look at what has arrived.
+package sinktest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// Free waits until nobody has an address on which somebody is to listen again: the
+// connection of a client may have got its port meanwhile.
+func Free(t *testing.T, address string) {
+	t.Helper()
+	ledgertest.Until(t, address+" is free", func() bool {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = l.Close()
+		}
+		return err == nil
+	})
+}
+
+// Discard is a log for nobody.
+var Discard = slog.New(slog.DiscardHandler)
+
+// Type is that of the messages about what Append appends.
+const Type = "countersign.member.removed"
+
+const baseURL = "https://countersign.example"
+
+// Ledger is an empty ledger, of as many partitions as TEST_PARTITIONS says.
+func Ledger(t *testing.T) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// Append appends the events from to from+n-1, of some tenants in turn.
+func Append(t *testing.T, l *ledger.Ledger, from, n int) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		AppendLarge(t, l, i, 0)
+	}
+}
+
+// AppendMixed appends 45 events: the 7th has a payload of 60,000 octets, the 40th of 2
+// million, those between them so many, and the others are small.
+func AppendMixed(t *testing.T, l *ledger.Ledger, octets int) {
+	t.Helper()
+	Append(t, l, 1, 6)
+	AppendLarge(t, l, 7, 60_000)
+	for i := 8; i < 40; i++ {
+		AppendLarge(t, l, i, octets)
+	}
+	AppendLarge(t, l, 40, 2_000_000)
+	Append(t, l, 41, 5)
+}
+
+// AppendLarge appends event i with a payload of so many octets and some.
+func AppendLarge(t *testing.T, l *ledger.Ledger, i, octets int) {
+	t.Helper()
+	// Hexadecimal digits of hashes: a broker that measures what is compressed must not
+	// find half of them.
+	var filling strings.Builder
+	for n := 0; filling.Len() < octets; n++ {
+		fmt.Fprintf(&filling, "%x", sha256.Sum256(fmt.Append(nil, i, n)))
+	}
+	_, err := l.Append(t.Context(), ledger.Append{Tenant: fmt.Sprint("org_", i%5), Drafts: []ledger.Draft{{Stream: "s", Expect: ledger.Any(1 << 40), ID: fmt.Sprint("evt_", i),
+		Type: "member.removed", SchemaVersion: 1, Actor: "a", Payload: fmt.Appendf(nil, `{"memberId":"%d%s"}`, i, filling.String())}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start has a node feed a sink until stop is called. The count is of the events that
+// were published without their data.
+func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (stop func(), withoutData func() int64) {
+	t.Helper()
+	views, err := projections.Publish(t.Context(), l, Discard, projections.Sink{Name: name, Publisher: p, BaseURL: baseURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { views.Close(); _ = p.Close() }, views.WithoutData
+}
+
+// PutBack is a crash between acknowledgements and a checkpoint: of the newest n events
+// of each partition. It says how many they are.
+func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
+	t.Helper()
+	err := l.Pool().QueryRow(t.Context(), `with back as (
+			update projection_checkpoint c set pos = greatest(c.pos - $2, 0),
+				hash = coalesce((select hash from events e where e.p = c.p and e.pos = c.pos - $2), decode(repeat('00', 32), 'hex'))
+			where name = $1 returning p, pos)
+		select count(*) from back join events using (p) where events.pos > back.pos`, "sink/"+name, n).Scan(&events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// Arrivals are the messages that have come to a sink. The zero value is none.
+type Arrivals struct {
+	Messages int // repeats count
+	first    map[string]projections.CloudEvent
+	last     map[string]int64 // position, by tenant
+}
+
+// Events is how many different ones have come.
+func (a *Arrivals) Events() int { return len(a.first) }
+
+// Add takes a message as it came, with the names of its attributes as ce-NAME: they
+// say what its text says. A tenant's first ones come in their order, and a repeat is
+// the same.
+func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) projections.CloudEvent {
+	t.Helper()
+	a.Messages++
+	var e projections.CloudEvent
+	var members map[string]jsontext.Value
+	if err := errors.Join(json.Unmarshal(text, &e), json.Unmarshal(text, &members)); err != nil {
+		t.Fatal(err)
+	}
+	delete(members, "data")
+	delete(members, "datacontenttype")
+	for name, value := range members {
+		if want := jsontext.Value(strconv.Quote(attributes["ce-"+name])); string(value) != string(want) {
+			t.Errorf("message %s: attribute %s is %s, want %s", e.ID, name, want, value)
+		}
+	}
+	if attributes["content-type"] != projections.CloudEventType || e.Type != Type || e.SpecVersion != "1.0" {
+		t.Errorf("message %s is %s of %s", e.ID, e.Type, attributes["content-type"])
+	}
+	if a.first == nil {
+		a.first, a.last = map[string]projections.CloudEvent{}, map[string]int64{}
+	}
+	if was, repeated := a.first[e.ID]; repeated {
+		if was.DataHash != e.DataHash {
+			t.Errorf("message %s is repeated with %q in place of %q", e.ID, e.DataHash, was.DataHash)
+		}
+		return e
+	}
+	position, err := strconv.ParseInt(e.Position, 10, 64)
+	if err != nil || position <= a.last[e.PartitionKey] {
+		t.Errorf("position %s of %s comes behind %d", e.Position, e.PartitionKey, a.last[e.PartitionKey])
+	}
+	a.first[e.ID], a.last[e.PartitionKey] = e, position
+	return e
+}
+
+// Check compares what has arrived with all events of the ledger: those that are listed
+// by their numbers came without data. None may be parked: a broker that is away, or
+// refuses, is no fault of an event.
+func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
+	t.Helper()
+	arrived := map[string]projections.CloudEvent{}
+	for _, e := range a.first {
+		arrived[e.Source+" "+e.Position] = e
+	}
+	events := 0
+	for _, p := range l.Partitions() {
+		stored, err := p.After(t.Context(), 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events += len(stored)
+		for _, e := range stored {
+			number, err := strconv.Atoi(strings.TrimPrefix(e.ID, "evt_"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, arrived[fmt.Sprint(p.Origin(), " ", e.Position)], e, slices.Contains(large, number))
+		}
+	}
+	if len(arrived) != events || len(a.first) != events {
+		t.Errorf("%d events have arrived of %d", len(a.first), events)
+	}
+	var n int
+	if err := l.Pool().QueryRow(t.Context(), `select count(*) from projection_dead`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d events are parked, %v", n, err)
+	}
+}
+
+// compare holds a message against its event.
+func compare(t *testing.T, m projections.CloudEvent, e ledger.Event, large bool) {
+	t.Helper()
+	want, err := canon.Marshal(projections.DataOf(e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.PartitionKey != e.Tenant || m.Subject != e.Stream || !strings.HasSuffix(m.ID, fmt.Sprintf("%d:%d:%s", e.Partition, e.Position, hex.EncodeToString(e.Hash[:8]))) {
+		t.Errorf("%s came as %s of %s", e.ID, m.ID, m.PartitionKey)
+	}
+	if large {
+		hash := sha256.Sum256(want)
+		if got, want := []any{m.Data, m.DataHash, m.DataRef}, []any{nil, hex.EncodeToString(hash[:]), fmt.Sprint(baseURL, projections.EventsPath, e.Position)}; !slices.Equal(got, want) {
+			t.Errorf("%s came without its data as %v, want %v", e.ID, got, want)
+		}
+		return
+	}
+	data, err := canon.Marshal(m.Data)
+	if err != nil || string(data) != string(want) || m.DataHash+m.DataRef != "" {
+		t.Errorf("%s came as %.200s, %v", e.ID, data, err)
+	}
+}

@@ -1,0 +1,99 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+)
+
+// AccountAgent is an agent a customer stands for. Its access tokens are stored
+// nowhere and live an hour; what they may do is what its next ones may.
+type AccountAgent struct {
+	ClientID     string
+	Name         string // empty where it was erased or cannot be read here
+	Claimed      bool   // it acts for the account; else its address was confirmed only
+	Scopes       []string
+	State        string // "active" or "revoked"
+	RegisteredAt string
+}
+
+// AccountAgents lists the agents that a customer has claimed, or vouched for by mail,
+// in the order of their ids.
+func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
+	var streams []string
+	for _, p := range a.Ledger.Partitions() { // an agent is at home where its own id is
+		err := a.Ledger.Reading(ctx, func() error {
+			rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
+				where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2`, p.Number(), customerID)
+			if err != nil {
+				return err
+			}
+			here, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err == nil {
+				streams = append(streams, here...)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, ground.Refusal(err)
+		}
+	}
+	slices.Sort(streams)
+	list := []AccountAgent{}
+	for _, stream := range streams {
+		shown, ours, err := a.accountAgent(ctx, customerID, strings.TrimPrefix(stream, agentStream("")))
+		if err != nil {
+			return nil, ground.Refusal(err)
+		}
+		if ours {
+			list = append(list, shown)
+		}
+	}
+	return list, nil
+}
+
+// accountAgent reads one; it is not ours where somebody else has claimed it since.
+func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), agentStream(id))
+	if err != nil {
+		return shown, false, err
+	}
+	g, err := foldAgent(history, a.Clock())
+	if err != nil || g.id == "" || g.customer != "" && g.customer != customerID {
+		return shown, false, err
+	}
+	shown = AccountAgent{ClientID: g.id, Claimed: g.customer != "", Scopes: a.scopesOf(g), State: "active", RegisteredAt: ground.Stamp(history.Events[0].Occurred())}
+	if g.revoked {
+		shown.State = "revoked"
+	}
+	var registered events.AgentRegistered
+	if a.Vault != nil {
+		if err := a.Vault.Open(ctx, history.Events[0], &registered); err != nil && !errors.Is(err, vault.ErrErased) {
+			return shown, false, err
+		}
+		shown.Name, _ = registered.Name.(string)
+	}
+	return shown, true, nil
+}
+
+// RevokeAccountAgent ends an agent that a customer has claimed: its secret and all of
+// its tokens, at once.
+func (a *Accounts) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
+	g, err := a.agentOf(ctx, clientID)
+	switch {
+	case err != nil:
+		return ground.Refusal(err)
+	case g.customer == "" || g.customer != customerID:
+		return policy.Refuse(ground.CodeNotFound, "", "agent not found") // unknown or somebody else's: one answer
+	}
+	return a.revokeAgent(ctx, clientID, customerID, "revoked in the account")
+}

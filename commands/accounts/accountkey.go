@@ -1,0 +1,117 @@
+package accounts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Keys issued in a customer's account share one count of free calls, and draw on
+// the customer's pass afterwards. The stream account_keys/<customer> lists them.
+
+func accountKeysStream(customerID string) string { return "account_keys/" + customerID }
+
+// AccountKey is a key as its owner sees it later.
+type AccountKey struct {
+	KeyID     string `json:"keyId"`
+	Prefix    string `json:"prefix"` // what the key begins with
+	State     string `json:"state" jsonschema:"enum=active,enum=revoked"`
+	CreatedAt string `json:"createdAt" jsonschema:"format=date-time"`
+
+	id string // public part
+}
+
+var errNoKey = policy.Refuse(ground.CodeNotFound, "", "key not found")
+
+// IssueAccountKey issues a key in a customer's account. Errors: too_many_keys.
+func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) {
+		dataKey, created, err := a.customerOf(ctx, customerID)
+		if err != nil {
+			return IssuedKey{}, err
+		}
+		address, err := a.AddressOf(ctx, created)
+		if err != nil {
+			return IssuedKey{}, err
+		}
+		if address == "" {
+			return IssuedKey{}, ErrNoCustomer // erased: nobody can be reached about the key
+		}
+		apiKey, id, secret := a.NewCredential(ground.KeyPrefix, customerID)
+		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(a.Now())}
+		requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID, ID: id})
+		if err != nil {
+			return IssuedKey{}, err
+		}
+		eventID, hash, tenant := a.NewID("evt_"), sha256.Sum256(secret), a.ServiceOf(customerID)
+		payload, err := a.Vault.Seal(ctx, tenant, eventID, dataKey, events.KeyIssued{KeyID: issued.KeyID, Plan: "free",
+			SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: dataKey, CustomerID: customerID})
+		if err != nil {
+			return IssuedKey{}, err
+		}
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
+			{Stream: accountKeysStream(customerID), Expect: ledger.Any(maxAccountKeys), ID: a.NewID("evt_"), Type: events.TypeKeyRequested,
+				SchemaVersion: 1, Actor: customerID, Payload: requested},
+			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},
+		}})
+		if errors.Is(err, ledger.ErrLimit) {
+			return IssuedKey{}, policy.Refuse(ground.CodeTooManyKeys, "", "the account has had the most keys it may ever have; use one of them, or write to support")
+		}
+		return issued, err
+	})
+}
+
+// AccountKeys lists the keys of a customer's account, the oldest first.
+func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]AccountKey, error) {
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(customerID), accountKeysStream(customerID))
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	list := []AccountKey{}
+	for _, e := range history.Events {
+		var requested events.KeyRequested
+		if err := e.Read(&requested); err != nil {
+			return nil, err
+		}
+		known, err := a.lookUpKey(ctx, requested.ID)
+		if err != nil {
+			return nil, ground.Refusal(err)
+		}
+		key := AccountKey{KeyID: requested.KeyID, Prefix: ground.KeyPrefix + requested.ID, State: "active", CreatedAt: ground.Stamp(e.Occurred()), id: requested.ID}
+		if known.revoked {
+			key.State = "revoked"
+		}
+		list = append(list, key)
+	}
+	return list, nil
+}
+
+// RevokeAccountKey ends a key of a customer's account at once.
+func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
+	list, err := a.AccountKeys(ctx, customerID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(k AccountKey) bool { return k.KeyID == keyID })
+	if i < 0 { // unknown or somebody else's: one answer
+		return errNoKey
+	}
+	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
+}
+
+// AccountUsage counts the free calls that all keys of an account have used of the
+// month.
+func (a *Accounts) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
+	now := a.Now()
+	used, err := a.Ledger.Version(ctx, a.ServiceOf(customerID), UsageStream(Caller{CustomerID: customerID}, now))
+	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: NextMonth(now)}, ground.Refusal(err)
+}

@@ -1,0 +1,245 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+)
+
+// Scopes of an agent's access token.
+const (
+	ScopeCatalog      = "catalog:read"
+	ScopeCheckout     = "checkout:create"
+	ScopeBilling      = "billing:manage"
+	ScopeEntitlements = "entitlements:read"
+	ScopeSupport      = "support:read"
+)
+
+// AgentScopes lists every scope of an access token.
+var AgentScopes = []string{ScopeCatalog, ScopeCheckout, ScopeBilling, ScopeEntitlements, ScopeSupport}
+
+// scopesOf are the scopes that an agent's tokens may carry now.
+func (a *Accounts) scopesOf(g AgentState) []string {
+	scopes := []string{ScopeCatalog, ScopeCheckout}
+	if g.customer != "" {
+		scopes = append(scopes, ScopeBilling, ScopeEntitlements)
+	}
+	if slices.Contains(a.SupportClients, g.id) {
+		scopes = append(scopes, ScopeSupport)
+	}
+	return scopes
+}
+
+// Codes of refusals in the words of RFC 6749, RFC 8707 and RFC 6750.
+const (
+	CodeInvalidScope      = "invalid_scope"
+	CodeInsufficientScope = "insufficient_scope"
+)
+
+// An access token is a JWT as RFC 9068 has it: typ at+jwt, EdDSA, kid as of any
+// signing key. Nothing of it is stored; agent/<client id> tells whether it is
+// still good.
+const (
+	tokenType  = "at+jwt"
+	tokenIDs   = "atk_" // prefix of jti
+	tokenLives = time.Hour
+)
+
+type accessClaims struct {
+	jwt.RegisteredClaims
+	ClientID string `json:"client_id"`
+	Scope    string `json:"scope"`
+}
+
+// AccessToken is a token just made.
+type AccessToken struct {
+	Text      string
+	Scope     string
+	ExpiresIn time.Duration
+}
+
+// IssueAccessToken makes a token for a client: with the asked scopes that the
+// agent may have, or all of those if none is asked for. A client that asks for
+// all the scopes there are gets what it can. The token is good at a resource alone (RFC
+// 8707); without one at the whole service.
+func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
+	granted := a.scopesOf(c.agent)
+	if scope != "" {
+		asked := strings.Fields(scope)
+		granted = slices.DeleteFunc(granted, func(s string) bool { return !slices.Contains(asked, s) })
+	}
+	if len(granted) == 0 {
+		return AccessToken{}, policy.Refuse(CodeInvalidScope, "/scope", "scope holds none that this client may have")
+	}
+	if len(a.TokenKeys) == 0 {
+		return AccessToken{}, policy.Refuse(ground.CodeUnavailable, "", "access tokens are not configured")
+	}
+	now := a.Now().Truncate(time.Second)
+	claims := accessClaims{ClientID: c.agent.id, Scope: strings.Join(granted, " "), RegisteredClaims: jwt.RegisteredClaims{
+		Issuer: a.BaseURL, Audience: jwt.ClaimStrings{cmp.Or(resource, a.BaseURL)}, Subject: c.agent.id, ID: a.NewID(tokenIDs),
+		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(tokenLives))}}
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
+	token.Header["typ"], token.Header["kid"] = tokenType, TokenKeyID(a.TokenKeys[0])
+	text, err := token.SignedString(a.TokenKeys[0])
+	return AccessToken{Text: text, Scope: claims.Scope, ExpiresIn: tokenLives}, err
+}
+
+// TokenKeyID is the kid of a key of access tokens.
+func TokenKeyID(key ed25519.PrivateKey) string {
+	return seal.KeyID(key.Public().(ed25519.PublicKey))
+}
+
+// Agent is who shows an access token.
+type Agent struct {
+	ClientID   string   // agt_…
+	Scopes     []string // of the token, as far as the agent may still have them
+	CustomerID string   // cus_… of who claimed the agent; empty: nobody
+
+	Agent  AgentState
+	claims accessClaims
+}
+
+// May answers whether the token has a scope: nil, or what is missing.
+func (g Agent) May(scope string) error {
+	if slices.Contains(g.Scopes, scope) {
+		return nil
+	}
+	return policy.Refuse(CodeInsufficientScope, "", "missing scope "+scope)
+}
+
+// AuthenticateAgent returns the agent behind an access token. What is malformed, not of
+// this server, expired or revoked, or made for a resource that is not among those asked
+// about, is CodeUnauthorized, in one text. A token for the whole service is good at every
+// resource. The agent's stream is as it is now; an append guards it.
+func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
+	return a.AgentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
+}
+
+// AgentBehind is AuthenticateAgent for a token of whatever resource, with options that
+// say more of it.
+func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
+	claims, err := a.readAccessToken(token, options...)
+	if err != nil {
+		return Agent{}, ErrToken
+	}
+	g, err := a.agentOf(ctx, claims.ClientID)
+	if err != nil {
+		return Agent{}, ground.Refusal(err)
+	}
+	if g.id == "" || g.revoked || g.ended[claims.ID] {
+		return Agent{}, ErrToken
+	}
+	allowed := a.scopesOf(g)
+	scopes := slices.DeleteFunc(strings.Fields(claims.Scope), func(s string) bool { return !slices.Contains(allowed, s) })
+	return Agent{ClientID: g.id, Scopes: scopes, CustomerID: g.customer, Agent: g, claims: claims}, nil
+}
+
+// readAccessToken checks a token as far as the token itself tells. The method is
+// ours to say and the key is found by kid among those of access tokens alone, so
+// neither "none" nor a MAC over a public key nor another key of ours will do.
+func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
+	if len(text) > maxAccessToken {
+		return accessClaims{}, jwt.ErrTokenMalformed
+	}
+	parser := jwt.NewParser(append(options, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithStrictDecoding(),
+		jwt.WithIssuer(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))...)
+	var claims accessClaims
+	_, err := parser.ParseWithClaims(text, &claims, func(t *jwt.Token) (any, error) {
+		// RFC 7515 section 4.1.11: what a token calls critical is understood or refused,
+		// and we understand nothing.
+		if _, critical := t.Header["crit"]; critical || t.Header["typ"] != tokenType {
+			return nil, jwt.ErrTokenUnverifiable
+		}
+		for _, key := range a.TokenKeys {
+			if t.Header["kid"] == TokenKeyID(key) {
+				return key.Public(), nil
+			}
+		}
+		return nil, jwt.ErrTokenUnverifiable
+	})
+	if err == nil && (len(claims.Audience) != 1 || claims.ClientID == "" || claims.Subject != claims.ClientID || claims.ID == "") {
+		err = jwt.ErrTokenInvalidClaims
+	}
+	return claims, err
+}
+
+// Introspection is what RFC 7662 lets a client know of a token. The zero value
+// says that it is not a live token of this server, and nothing else.
+type Introspection struct {
+	Active              bool
+	Agent               Agent
+	TokenID, Audience   string
+	IssuedAt, ExpiresAt time.Time
+}
+
+// Introspect tells about a token.
+func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection, error) {
+	g, err := a.AgentBehind(ctx, token)
+	if errors.Is(err, ErrToken) {
+		return Introspection{}, nil
+	}
+	if err != nil {
+		return Introspection{}, err
+	}
+	return Introspection{true, g, g.claims.ID, strings.Join(g.claims.Audience, " "), g.claims.IssuedAt.Time, g.claims.ExpiresAt.Time}, nil
+}
+
+// RevokeAccessToken ends a token of the client. Anything else than a live token
+// of that client has ended already, or is not the client's to end: nothing
+// happens then, and nobody is told.
+func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string) error {
+	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+		g, err := a.AgentBehind(ctx, token)
+		switch {
+		case errors.Is(err, ErrToken):
+			return struct{}{}, nil
+		case err != nil:
+			return struct{}{}, err
+		case g.ClientID != c.agent.id:
+			return struct{}{}, nil
+		}
+		return struct{}{}, a.endToken(ctx, g)
+	})
+	return err
+}
+
+func (a *Accounts) endToken(ctx context.Context, g Agent) error {
+	_, err := a.appendAgent(ctx, g.Agent, g.ClientID, ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{
+		ClientID: g.ClientID, TokenID: g.claims.ID, ExpiresAt: ground.Stamp(g.claims.ExpiresAt.Time), Reason: "revoked"}})
+	return err
+}
+
+// CurrentAgent is the agent as its stream is now, after it has moved.
+func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
+	now, err := a.agentOf(ctx, g.ClientID)
+	if err == nil && (now.revoked || now.ended[g.claims.ID]) {
+		err = ErrToken
+	}
+	g.Agent, g.CustomerID = now, now.customer
+	return g, err
+}
+
+// Payer names what an agent's calls draw on: itself, or the customer who claimed
+// it.
+func (g Agent) Payer() string {
+	if g.CustomerID != "" {
+		return g.CustomerID
+	}
+	return g.ClientID
+}
+
+// ErrToken refuses an access token or an organization token that is not valid now.
+var ErrToken = policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")

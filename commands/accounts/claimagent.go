@@ -1,0 +1,179 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ClaimAgent makes an agent a signed-in customer's: the first to claim it. It
+// returns the scopes that tokens issued from now on may carry. Claiming it again
+// changes nothing; another customer's agent is CodeClaimed.
+func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) ([]string, error) {
+		g, err := a.agentOf(ctx, who.ClientID)
+		switch {
+		case err != nil:
+			return nil, err
+		case g.revoked:
+			return nil, ErrToken
+		case g.customer == "":
+			if err := a.vouch(ctx, g, customer, "claim", fact{events.TypeAgentClaimed, events.AgentClaimed{ClientID: g.id, CustomerID: customer}}); err != nil {
+				return nil, err
+			}
+			g.customer = customer
+		case g.customer != customer:
+			return nil, policy.Refuse(ground.CodeClaimed, "", "the agent was claimed by somebody else")
+		}
+		return a.scopesOf(g), a.creditApart(ctx, g.id, customer)
+	})
+}
+
+// RequestAgentLink makes the link with which the owner of an address stands for
+// an agent. A newer one of the same agent takes its place.
+func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
+	if a.Vault == nil {
+		return SignInLink{}, a.NoVault()
+	}
+	return a.makeLink(ctx, "agent:"+clientID, linked{Address: address, Agent: clientID})
+}
+
+// ConfirmAgent verifies the agent of a link, makes the address a customer and
+// uses the link up. The link goes last: what fails before can be repeated with
+// it, and changes nothing then.
+func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
+	l, hash, err := a.openLink(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	if l.Agent == "" {
+		return "", errLink
+	}
+	customer, err := a.EnsureCustomer(ctx, l.Address)
+	if err != nil {
+		return "", err
+	}
+	_, err = ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+		g, err := a.agentOf(ctx, l.Agent)
+		switch {
+		case err != nil:
+			return struct{}{}, err
+		case g.verified:
+		case g.id == "" || g.revoked:
+			return struct{}{}, errLink
+		default:
+			if err := a.vouch(ctx, g, customer, "email"); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, a.creditApart(ctx, l.Agent, customer)
+	})
+	if err != nil {
+		return "", err
+	}
+	return l.Agent, a.dropLink(ctx, hash)
+}
+
+// creditedStream counts the mailboxes whose agent was given credit.
+const creditedStream = "verified_agents"
+
+// vouch appends facts to an agent's stream and, unless it is verified already,
+// that a customer stands for it. The first agent of each of the first hundred
+// mailboxes is given credit: their number is the version of one stream, counted
+// in the same append, or by creditApart. A customer is one exact address, and one
+// mailbox has many.
+func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method string, facts ...fact) error {
+	if g.verified {
+		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
+		return err
+	}
+	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method}
+	if g.guard.Tenant == ledger.ServiceTenant {
+		count, err := a.countCredit(ctx, g.id, customer)
+		if err != nil {
+			return err
+		}
+		had, err := a.Ledger.ByKey(ctx, count.Tenant, count.IdemKey, count.ContentHash)
+		if err != nil {
+			return err
+		}
+		if had == nil {
+			verified.CreditCents = AgentCreditCents
+			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Drafts, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+			switch {
+			case err == nil && result.Replayed:
+				return ledger.ErrMoved // another agent of the mailbox was faster: decide again
+			case !errors.Is(err, ledger.ErrLimit):
+				return err
+			}
+			verified.CreditCents = 0
+		}
+	}
+	_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+	return err
+}
+
+// countCredit is the append that counts a mailbox whose agent is given credit.
+func (a *Accounts) countCredit(ctx context.Context, clientID, customer string) (ledger.Append, error) {
+	mailbox, err := a.mailboxOf(ctx, customer)
+	if err != nil {
+		return ledger.Append{}, err
+	}
+	payload, err := canon.Marshal(events.CreditGranted{ClientID: clientID, CustomerID: customer, Cents: AgentCreditCents})
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", mailbox), Drafts: []ledger.Draft{{
+		Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
+		Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}}, err
+}
+
+// mailboxOf names the mailbox of a customer's address; of one that was erased it is the
+// customer alone.
+func (a *Accounts) mailboxOf(ctx context.Context, customer string) (string, error) {
+	_, created, err := a.customerOf(ctx, customer)
+	if err != nil {
+		return "", err
+	}
+	address, err := a.AddressOf(ctx, created)
+	if err != nil || address == "" {
+		return customer, err
+	}
+	return a.MailboxRef(address), nil
+}
+
+// creditApart gives an agent the credit of the customer who stands for it where agent
+// and count are apart: two appends after the one that has decided whose it is, counted
+// first, so that never more is given than counted. Any of them may be missing; whoever
+// vouches for the agent again makes up for it.
+func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
+	if a.ServiceOf(id) == ledger.ServiceTenant {
+		return nil
+	}
+	g, err := a.agentOf(ctx, id)
+	if err != nil || g.revoked || g.sponsor != customer || g.Credit > 0 {
+		return err
+	}
+	count, err := a.countCredit(ctx, id, customer)
+	if err != nil {
+		return err
+	}
+	counted, err := a.Ledger.Append(ctx, count)
+	if errors.Is(err, ledger.ErrLimit) {
+		return nil
+	}
+	for _, e := range counted.Events { // an equal append may have been for another agent, and hold more
+		var granted events.CreditGranted
+		if e.Type != events.TypeCreditGranted || err != nil {
+			continue
+		}
+		if err = e.Read(&granted); err == nil && granted.ClientID == id {
+			_, err = a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, fact{events.TypeCreditGranted, granted})
+		}
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package accounts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// IssuedKey is a key just made. APIKey is shown once and kept nowhere.
+type IssuedKey struct {
+	APIKey, KeyID string
+	ResetsAt      time.Time
+}
+
+// IssueFreeKey issues a key of the free plan to an e-mail address, which is not
+// verified: the key draws on its own quota only. network is where it is asked for from;
+// empty for the operator. Errors: invalid_email, *KeysExhausted after 3 of a mailbox and
+// network in a calendar month (UTC).
+func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
+	address, err := CheckEmail(email)
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	if a.Vault == nil {
+		return IssuedKey{}, a.NoVault()
+	}
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
+}
+
+func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
+	now := a.Now()
+	// The keys of a mailbox are counted where it is at home, and live there.
+	reference := a.MailboxRef(address)
+	counted := "free_keys/" + reference + "/" + month(now)
+	if network != "" {
+		counted += "/" + a.Vault.Reference(ledger.ServiceTenant, "network:"+network).String()[:16]
+	}
+	tenant := a.ServiceOf(reference)
+	dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	apiKey, id, secret := a.NewCredential(ground.KeyPrefix, reference)
+	issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(now)}
+	requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID})
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	eventID, hash := a.NewID("evt_"), sha256.Sum256(secret)
+	payload, err := a.Vault.Seal(ctx, tenant, eventID, dataKey, events.KeyIssued{
+		KeyID: issued.KeyID, Plan: "free", SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: dataKey})
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
+		{Stream: counted, Expect: ledger.Any(freeKeysPerMonth),
+			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},
+		{Stream: "key/" + id, Expect: ledger.New(),
+			ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: "system", Payload: payload},
+	}})
+	if errors.Is(err, ledger.ErrLimit) {
+		return IssuedKey{}, &KeysExhausted{ResetsAt: issued.ResetsAt}
+	}
+	return issued, err
+}
+
+// KeysExhausted is an e-mail address that has had its keys of the month, for one network.
+type KeysExhausted struct{ ResetsAt time.Time }
+
+// Error says when the next one is possible.
+func (k *KeysExhausted) Error() string {
+	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + ground.Stamp(k.ResetsAt)
+}
+
+// CheckEmail accepts one bare address of at most 254 octets and returns it in
+// lower case, as it is counted.
+func CheckEmail(email string) (string, error) {
+	bad := policy.Refuse("invalid_email", "/email", "email must be one e-mail address of at most 254 characters")
+	if len(email) > 254 || strings.ContainsFunc(email, func(r rune) bool { return r < 0x21 || r == 0x7f || normal.Invisible(r) }) {
+		return "", bad
+	}
+	parsed, err := mail.ParseAddress(email)
+	if err != nil || parsed.Address != email || parsed.Name != "" {
+		return "", bad
+	}
+	return strings.ToLower(email), nil
+}

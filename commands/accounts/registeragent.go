@@ -1,0 +1,314 @@
+package accounts
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// An agent's secret has the form of an API key with another prefix; it is found
+// by the client id that comes with it.
+//
+//	svca_<12 id>_<43 secret>_<6 check>
+const (
+	agentPrefix       = "agt_"
+	agentSecretPrefix = "svca_"
+)
+
+// Types of identity an agent may register with.
+const (
+	IdentityAnonymous     = "anonymous"
+	IdentityVerifiedEmail = "verified_email"
+)
+
+// AgentOrder is what an agent says about itself.
+type AgentOrder struct {
+	Name         string
+	IdentityType string // empty: anonymous
+	Email        string // with verified_email, of whoever stands for the agent
+}
+
+// RegisteredAgent is an agent just registered. Secret is shown once and kept
+// nowhere; Address is where a link is to be mailed, empty for nowhere.
+type RegisteredAgent struct {
+	ClientID, Secret, IdentityType, Address string
+	RegisteredAt                            time.Time
+}
+
+// RegisterAgent makes an OAuth client. Anybody may: until somebody stands for the
+// agent it can read the catalogue and start a checkout.
+func (a *Accounts) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
+	if order.IdentityType == "" {
+		order.IdentityType = IdentityAnonymous
+	}
+	if err := order.check(); err != nil {
+		return RegisteredAgent{}, err
+	}
+	if a.Vault == nil {
+		return RegisteredAgent{}, a.NoVault()
+	}
+	order.Email = strings.ToLower(order.Email)
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
+}
+
+func (o AgentOrder) check() error {
+	if err := ground.CheckText("client_name", o.Name, ground.MaxName); err != nil {
+		return err
+	}
+	switch {
+	case o.IdentityType != IdentityAnonymous && o.IdentityType != IdentityVerifiedEmail:
+		return policy.Refuse("invalid_enum", "/identity_type", "identity_type must be anonymous or verified_email")
+	case o.Email != "" && o.IdentityType == IdentityAnonymous:
+		return policy.Refuse("inconsistent_input", "/email", "email goes with identity_type verified_email")
+	case o.Email != "":
+		_, err := CheckEmail(o.Email)
+		return err
+	}
+	return nil
+}
+
+func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
+	id, eventID := a.NewID(agentPrefix), a.NewID("evt_")
+	tenant := a.ServiceOf(id)
+	stored := events.AgentRegistered{ClientID: id, Name: o.Name, IdentityType: o.IdentityType}
+	if o.Email != "" {
+		stored.Email = o.Email
+	}
+	var err error
+	if stored.Subject, err = a.Vault.Subject(ctx, tenant, agentSubject(stored), a.NewID("sub_")); err != nil {
+		return RegisteredAgent{}, err
+	}
+	text, _, secret := a.NewCredential(agentSecretPrefix, id)
+	hash := sha256.Sum256(secret)
+	stored.SecretHash = hex.EncodeToString(hash[:])
+	payload, err := a.Vault.Seal(ctx, tenant, eventID, stored.Subject, stored)
+	if err != nil {
+		return RegisteredAgent{}, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{{
+		Stream: agentStream(id), Expect: ledger.New(), ID: eventID, Type: events.TypeAgentRegistered,
+		SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	if err != nil {
+		return RegisteredAgent{}, err
+	}
+	return RegisteredAgent{ClientID: id, Secret: text, IdentityType: o.IdentityType, Address: o.Email, RegisteredAt: result.Events[0].Occurred()}, nil
+}
+
+func agentStream(id string) string { return "agent/" + id }
+
+// agentSubject is whom an agent's data key is of: the address that it was registered
+// with, or itself.
+func agentSubject(registered events.AgentRegistered) string {
+	if address, _ := registered.Email.(string); address != "" {
+		return "email:" + address
+	}
+	return "agent:" + registered.ClientID
+}
+
+// IsAgentID says whether a text has the form of an agent's client id.
+func IsAgentID(text string) bool {
+	id, ok := strings.CutPrefix(text, agentPrefix)
+	_, err := ulid.ParseStrict(id)
+	return ok && err == nil
+}
+
+// AgentState is a registered agent as its stream tells.
+type AgentState struct {
+	id       string
+	hash     [32]byte     // of the secret
+	dataKey  string       // under which its calls are sealed
+	born     ledger.Event // agent.registered, which holds the address
+	verified bool         // somebody stands for it
+	sponsor  string       // cus_… of who stands for it
+	Credit   int          // cents granted
+	customer string       // cus_… of who claimed it
+	revoked  bool
+	ended    map[string]bool // ids of tokens revoked before their time
+	guard    ledger.Guard
+}
+
+// foldAgent is the agent of a stream; of an empty one the zero agent.
+func foldAgent(h ledger.History, now time.Time) (AgentState, error) {
+	g := AgentState{ended: map[string]bool{}, guard: h.Guard()}
+	for _, e := range h.Events {
+		if err := g.apply(e, now); err != nil {
+			return AgentState{}, err
+		}
+	}
+	return g, nil
+}
+
+func (g *AgentState) apply(e ledger.Event, now time.Time) error {
+	switch e.Type {
+	case events.TypeAgentRegistered:
+		var registered events.AgentRegistered
+		if err := e.Read(&registered); err != nil {
+			return err
+		}
+		if n, err := hex.Decode(g.hash[:], []byte(registered.SecretHash)); err != nil || n != len(g.hash) {
+			return ledger.ErrTampered
+		}
+		g.id, g.dataKey, g.born = registered.ClientID, registered.Subject, e
+	case events.TypeAgentVerified:
+		var verified events.AgentVerified
+		if err := e.Read(&verified); err != nil {
+			return err
+		}
+		g.verified, g.sponsor, g.Credit = true, verified.CustomerID, verified.CreditCents
+	case events.TypeCreditGranted:
+		var granted events.CreditGranted
+		if err := e.Read(&granted); err != nil {
+			return err
+		}
+		g.Credit = granted.Cents
+	case events.TypeAgentClaimed:
+		var claimed events.AgentClaimed
+		if err := e.Read(&claimed); err != nil {
+			return err
+		}
+		g.customer = claimed.CustomerID
+	case events.TypeAccessTokenRevoked:
+		var revoked events.AccessTokenRevoked
+		if err := e.Read(&revoked); err != nil {
+			return err
+		}
+		if revoked.TokenID == "" {
+			g.revoked = true
+			return nil
+		}
+		expires, err := time.Parse(time.RFC3339, revoked.ExpiresAt)
+		if err != nil {
+			return ledger.ErrTampered
+		}
+		if now.Before(expires) {
+			g.ended[revoked.TokenID] = true
+		}
+	}
+	return nil
+}
+
+// agentOf is an agent as its stream is now; an unknown id is the zero agent.
+func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
+	if !IsAgentID(id) {
+		return AgentState{}, nil
+	}
+	if known, ok := a.agents.Get(id); ok {
+		version, err := a.Ledger.Version(ctx, known.guard.Tenant, agentStream(id))
+		if err != nil || version == known.guard.Version {
+			return known, err
+		}
+	}
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), agentStream(id))
+	if err != nil {
+		return AgentState{}, err
+	}
+	g, err := foldAgent(history, a.Clock())
+	if err == nil && g.id != "" { // unknown ids must not fill the cache
+		a.agents.Put(g.id, g)
+	}
+	return g, err
+}
+
+// CodeInvalidClient is a client id and secret that do not belong together, in
+// RFC 6749's word.
+const CodeInvalidClient = "invalid_client"
+
+// Client is an agent that has shown its secret.
+type Client struct{ agent AgentState }
+
+// ID is the client id.
+func (c Client) ID() string { return c.agent.id }
+
+// AuthenticateClient returns the client behind an id and a secret. A malformed,
+// unknown or revoked one is CodeInvalidClient, in one text and after one
+// comparison.
+func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
+	_, octets, _ := ground.ParseCredential(agentSecretPrefix, secret)
+	g, err := a.agentOf(ctx, id)
+	if err != nil {
+		return Client{}, ground.Refusal(err)
+	}
+	hash := sha256.Sum256(octets)
+	if subtle.ConstantTimeCompare(hash[:], g.hash[:]) != 1 || g.id == "" || g.revoked {
+		return Client{}, policy.Refuse(CodeInvalidClient, "", "client authentication failed")
+	}
+	return Client{g}, nil
+}
+
+// RevokeAgent ends an agent at once: its tokens and its secret. Ending it again
+// changes nothing.
+func (a *Accounts) RevokeAgent(ctx context.Context, id, reason string) error {
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return err
+	}
+	return a.revokeAgent(ctx, id, "operator", reason)
+}
+
+func (a *Accounts) revokeAgent(ctx context.Context, id, actor, reason string) error {
+	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+		g, err := a.agentOf(ctx, id)
+		switch {
+		case err != nil:
+			return struct{}{}, err
+		case g.id == "":
+			return struct{}{}, policy.Refuse(ground.CodeNotFound, "", "agent not found")
+		case g.revoked:
+			return struct{}{}, nil
+		}
+		_, err = a.appendAgent(ctx, g, actor, ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{ClientID: g.id, Reason: reason}})
+		return struct{}{}, err
+	})
+	return err
+}
+
+// fact is an event that is to stand in an agent's stream.
+type fact struct {
+	eventType string
+	stored    any
+}
+
+// appendAgent appends facts to an agent's stream, which must not have moved, and
+// more after them.
+func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, key ledger.Hash, more []ledger.Draft, facts ...fact) (ledger.Result, error) {
+	var drafts []ledger.Draft
+	for i, f := range facts {
+		payload, err := canon.Marshal(f.stored)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		at := ledger.History{Events: make([]ledger.Event, g.guard.Version+int64(i))}.At()
+		drafts = append(drafts, ledger.Draft{Stream: g.guard.Stream, Expect: at, ID: a.NewID("evt_"), Type: f.eventType,
+			SchemaVersion: 1, Actor: actor, Payload: payload})
+	}
+	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.guard.Tenant, IdemKey: key, Drafts: append(drafts, more...)})
+}
+
+// AgentDataKey is the data key under which an agent's calls are sealed in a tenant. In
+// another than the agent's own it is one of the same person, so that whoever is erased
+// is erased there too.
+func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState) (string, error) {
+	if tenant == g.guard.Tenant {
+		return g.dataKey, nil
+	}
+	var registered events.AgentRegistered
+	if err := a.Vault.Open(ctx, g.born, &registered); errors.Is(err, vault.ErrErased) {
+		registered = events.AgentRegistered{ClientID: g.id}
+	} else if err != nil {
+		return "", err
+	}
+	return a.DataKeyOf(ctx, tenant, agentSubject(registered))
+}

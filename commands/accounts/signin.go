@@ -1,0 +1,200 @@
+package accounts
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// CodeGone is a sign-in link that is used, old or followed by three newer ones.
+const CodeGone = "gone"
+
+var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
+
+// SignInLink is the secret of a link, to be mailed to the address and kept
+// nowhere.
+type SignInLink struct {
+	Address string
+	Token   string // 32 octets, base64url
+}
+
+// linked is what a link carries, encrypted under a key made from its secret. A
+// link with an agent verifies that agent and signs nobody in.
+type linked struct {
+	Address string `json:"address"`
+	Next    string `json:"next,omitempty"`
+	Agent   string `json:"agent,omitempty"` // agt_…
+}
+
+// RequestSignIn makes a link for an address, whether anybody knows it or not. The
+// last three of an address are good: were it the newest alone, anybody could keep a
+// member out by asking for another.
+func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
+	address, err := CheckEmail(email)
+	if err != nil {
+		return SignInLink{}, err
+	}
+	if a.Vault == nil {
+		return SignInLink{}, a.NoVault()
+	}
+	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
+}
+
+// makeLink keeps a link of a subject, in place of its oldest if there are three.
+func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	hash := sha256.Sum256(secret)
+	box, err := boxOf(secret, l)
+	if err != nil {
+		return SignInLink{}, err
+	}
+	var places [][]byte // where links of the subject stand
+	for i := range liveLinks {
+		place := a.Vault.Reference(ledger.ServiceTenant, subject+" "+strconv.Itoa(i))
+		places = append(places, place[:])
+	}
+	_, err = a.Ledger.Pool().Exec(ctx, `insert into signin_links (p, subject_ref, token_hash, box, expires_at)
+		select 0, place, $2, $3, $4 from unnest($1::bytea[]) place left join signin_links l on l.p = 0 and l.subject_ref = place
+		order by l.expires_at nulls first limit 1
+		on conflict (p, subject_ref) do update set token_hash = excluded.token_hash, box = excluded.box, expires_at = excluded.expires_at`,
+		places, hash[:], box, a.Now().Add(linkLives))
+	if err != nil {
+		return SignInLink{}, ground.Refusal(&ground.Unavailable{Cause: err})
+	}
+	return SignInLink{l.Address, base64.RawURLEncoding.EncodeToString(secret)}, nil
+}
+
+// SignedIn is who has confirmed a link, and where to go then.
+type SignedIn struct {
+	CustomerID, Address, Next string
+}
+
+// ConfirmSignIn uses a link up: it works once. The first link an address
+// confirms makes it a customer.
+func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
+	l, hash, err := a.openLink(ctx, token)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if l.Agent != "" {
+		return SignedIn{}, errLink
+	}
+	if err := a.dropLink(ctx, hash); err != nil {
+		return SignedIn{}, err
+	}
+	customer, err := a.EnsureCustomer(ctx, l.Address)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return SignedIn{customer, l.Address, l.Next}, a.sweepSignIn(ctx)
+}
+
+// openLink reads a link that is good, and leaves it.
+func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(secret) != 32 {
+		return linked{}, ledger.Hash{}, errLink
+	}
+	hash := ledger.Hash(sha256.Sum256(secret))
+	var box []byte
+	err = a.Ledger.Pool().QueryRow(ctx, `select box from signin_links where p = 0 and token_hash = $1 and expires_at > $2`,
+		hash[:], a.Now()).Scan(&box)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return linked{}, hash, errLink
+	case err != nil:
+		return linked{}, hash, ground.Refusal(&ground.Unavailable{Cause: err})
+	}
+	l, err := openBox(secret, box)
+	return l, hash, err
+}
+
+// dropLink uses a link up. Of two who do it at once one is refused.
+func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
+	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
+	switch {
+	case err != nil:
+		return ground.Refusal(&ground.Unavailable{Cause: err})
+	case dropped.RowsAffected() == 0:
+		return errLink
+	}
+	return nil
+}
+
+// sweepSignIn forgets links and sessions that are over by the database's clock, too: a
+// node whose own is ahead would sign everybody out. Every sign-in does it, so
+// the tables hold no more than the people who come.
+func (a *Accounts) sweepSignIn(ctx context.Context) error {
+	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < least($1, now())`,
+		`delete from sessions where p = 0 and expires_at < least($1, now())`} {
+		if _, err := a.Ledger.Pool().Exec(ctx, statement, a.Now()); err != nil {
+			return ground.Refusal(&ground.Unavailable{Cause: err})
+		}
+	}
+	return nil
+}
+
+// LocalPath is a path of this service, with its query, or "/account": what a
+// browser would take for another site is nobody's next page.
+func LocalPath(next string) string {
+	const fallback = "/account"
+	if len(next) < 2 || len(next) > maxNext || next[0] != '/' || next[1] == '/' ||
+		strings.ContainsFunc(next, func(r rune) bool { return r <= 0x20 || r >= 0x7f || r == '\\' }) {
+		return fallback
+	}
+	return next
+}
+
+// linkCipher is AES-256-GCM under a key that only the link's secret gives. It is
+// used once, so the nonce is zero.
+func linkCipher(secret []byte) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "svc-signin-v1", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+func boxOf(secret []byte, l linked) ([]byte, error) {
+	aead, err := linkCipher(secret)
+	if err != nil {
+		return nil, err
+	}
+	text, err := canon.Marshal(l)
+	return aead.Seal(nil, make([]byte, aead.NonceSize()), text, nil), err
+}
+
+func openBox(secret, box []byte) (linked, error) {
+	aead, err := linkCipher(secret)
+	if err != nil {
+		return linked{}, err
+	}
+	text, err := aead.Open(nil, make([]byte, aead.NonceSize()), box, nil)
+	if err != nil {
+		return linked{}, errLink // a row that somebody changed
+	}
+	var l linked
+	err = json.Unmarshal(text, &l)
+	return l, err
+}

@@ -1,0 +1,54 @@
+package accounts
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+)
+
+// Usage is what a free key has used of its month.
+type Usage struct {
+	Used, Remaining int64
+	ResetsAt        time.Time
+}
+
+// Usage counts the calls of the caller's month: the version of its usage stream.
+// Nothing is appended that could guard the key, so its stream is looked at, too.
+func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
+	now := a.Now()
+	version, err := a.Ledger.Version(ctx, caller.guard.Tenant, caller.guard.Stream)
+	if err != nil {
+		return Usage{}, ground.Refusal(err)
+	}
+	if version != caller.guard.Version {
+		if _, err := a.Current(ctx, caller); err != nil {
+			return Usage{}, ground.Refusal(err)
+		}
+	}
+	used, err := a.Ledger.Version(ctx, caller.guard.Tenant, UsageStream(caller, now))
+	if err != nil {
+		return Usage{}, ground.Refusal(err)
+	}
+	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: NextMonth(now)}, nil
+}
+
+// UsageStream counts the free calls of a month. Keys of one account share it.
+func UsageStream(caller Caller, now time.Time) string {
+	owner := caller.KeyID
+	if caller.CustomerID != "" {
+		owner = caller.CustomerID
+	}
+	return "usage/" + owner + "/" + month(now)
+}
+
+// MonthEnds is when the free calls of this month end.
+func (a *Accounts) MonthEnds() time.Time { return NextMonth(a.Now()) }
+
+func month(t time.Time) string { return t.UTC().Format("2006-01") }
+
+// NextMonth returns the beginning of the next month, UTC, when free calls are counted anew.
+func NextMonth(t time.Time) time.Time {
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+}

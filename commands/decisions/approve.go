@@ -1,0 +1,180 @@
+package decisions
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+var errNoDecision = policy.Refuse(ground.CodeNotFound, "", "not found")
+
+// Approve records a person's signed verdict about a decision that needs a review,
+// once per decision. What the active policy denies can be rejected and not be
+// approved. Who asked for the decision does not approve it, but on a
+// Team with nobody else who could; the record says so. Refusals: not_found,
+// forbidden, conflict, idempotency_key_reused, signing_unavailable.
+func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
+	p, err := a.Permit(ctx, p, organizations.RightApprove)
+	if err != nil {
+		return Recorded{}, err
+	}
+	text, err := canon.Marshal([]any{p.Member, in}) // the same words of somebody else are another approval
+	if err != nil {
+		return Recorded{}, err
+	}
+	t := attempt{principal: &p, key: ledger.IdemKey("approval", decisionID), content: sha256.Sum256(text)}
+	recorded, err := ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightApprove), func(ctx context.Context) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		c, err := a.readCase(ctx, p.OrgID, decisionID)
+		if err != nil {
+			return Recorded{}, err
+		}
+		self, err := a.mayApprove(ctx, p, c)
+		if err != nil {
+			return Recorded{}, a.RefuseUnlessMoved(ctx, p, nil, err)
+		}
+		var guards []ledger.Guard
+		if in.Verdict == assurance.VerdictApproved {
+			if guards, err = a.notDenied(ctx, p, c); err != nil {
+				return Recorded{}, a.RefuseUnlessMoved(ctx, p, guards, err)
+			}
+		}
+		return a.approve(ctx, t, in, c, self, last, guards)
+	})
+	return recorded, inWords(err, "decision was already resolved")
+}
+
+// mayApprove says whether it would be a self-approval, or why it may not be.
+func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c decisionCase) (self bool, err error) {
+	switch {
+	case c.recordHash == "":
+		return false, errNoDecision
+	case c.decided.Decision != assurance.NeedsReview:
+		return false, policy.Refuse(organizations.CodeConflict, "", "decision does not need a review")
+	case c.receipt:
+		return false, policy.Refuse(organizations.CodeConflict, "", "a receipt is already recorded for this decision")
+	}
+	if self, err = a.IsOwn(ctx, p, c.actor); err != nil {
+		return false, err
+	}
+	if self = self || c.member == p.Member; self && !p.MayActAlone() {
+		return false, organizations.Forbidden("an own request is resolved by another admin")
+	}
+	return self, nil
+}
+
+// notDenied evaluates the recorded intent under the active policy and refuses what it
+// denies. The guards are of the policy: one that is activated before the approval is
+// appended has the approval tried again.
+func (a *Decisions) notDenied(ctx context.Context, p organizations.Principal, c decisionCase) ([]ledger.Guard, error) {
+	active, err := a.ActivePolicy(ctx, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	guards := []ledger.Guard{active.Guard}
+	stored, err := a.rules.of(active)
+	if err != nil {
+		return guards, err
+	}
+	j, err := JudgedOf(c.history.Events[0])
+	if err == nil && j.nowUnder(stored) == assurance.Deny {
+		err = errDenied
+	}
+	return guards, err
+}
+
+func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, guards []ledger.Guard) (Recorded, error) {
+	p := *t.principal
+	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	if err != nil {
+		return Recorded{}, err
+	}
+	now, _ := a.issueTime(last)
+	envelope, err := signer.Sign(assurance.ApprovalType, in.Record(a.NewID("apr_"), c.record, c.recordHash, p.Member, self, now))
+	if err != nil {
+		return Recorded{}, err
+	}
+	payload, err := canon.Marshal(events.ApprovalRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: a.VerifyURL()})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		append(guards, guard), now, ""})
+}
+
+// Record returns a signed record of a decision's stream: the decision itself, its
+// approval or its receipt, by the type of the event. What is not there, is
+// another organization's, or is not a developer's own is not_found.
+func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decisionID, eventType string) (seal.Envelope, error) {
+	p, err := a.Confirm(ctx, p)
+	if err != nil {
+		return seal.Envelope{}, err
+	}
+	if err := p.May(organizations.RightRead); err != nil {
+		return seal.Envelope{}, err
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
+	if err != nil {
+		return seal.Envelope{}, ground.Refusal(err)
+	}
+	i := slices.IndexFunc(history.Events, func(e ledger.Event) bool { return e.Type == eventType })
+	if i < 0 {
+		return seal.Envelope{}, errNoDecision
+	}
+	if p.OwnOnly() {
+		// An approval is shown to whoever asked for the decision.
+		actor := history.Events[i].Actor
+		if eventType == events.TypeApprovalRecorded {
+			actor = history.Events[0].Actor
+		}
+		if own, err := a.IsOwn(ctx, p, actor); err != nil || !own {
+			return seal.Envelope{}, errors.Join(err, errNoDecision)
+		}
+	}
+	envelope, err := a.envelope(ctx, history.Events[i])
+	if errors.Is(err, vault.ErrErased) {
+		err = errNoDecision
+	}
+	return envelope, inWords(ground.Refusal(err), "")
+}
+
+// Reviewers are the addresses of the members who may resolve a decision that a
+// member has asked for: all who have the right but that member, unless there is
+// nobody else. An erased address is none.
+func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
+	list, err := a.MembersOf(ctx, orgID)
+	if err != nil {
+		return nil, err
+	}
+	var others, own []string
+	for _, m := range list {
+		switch {
+		case m.Email == "" || !slices.Contains(organizations.Grants[organizations.RightApprove].Roles, m.Role):
+		case m.MemberID == member:
+			own = append(own, m.Email)
+		default:
+			others = append(others, m.Email)
+		}
+	}
+	if len(others) == 0 {
+		return own, nil
+	}
+	return others, nil
+}

@@ -1,0 +1,169 @@
+package decisions
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// CodeNoMatch is a receipt that fits no decision of the organization.
+const CodeNoMatch = "receipt_mismatch"
+
+// errNoMatch is one answer for an unknown decision, another organization's, and
+// wrong hashes or protocol, so that nobody learns what exists elsewhere.
+var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decision of this organization")
+
+// BindReceipt binds evidence of an execution to its decision and records the
+// signed receipt, one per decision. What contradicts the decision is recorded,
+// never refused. Refusals: receipt_mismatch, idempotency_key_reused (another
+// receipt exists), signing_unavailable, temporarily_unavailable, and those of
+// the principal's right.
+func (a *Decisions) BindReceipt(ctx context.Context, p organizations.Principal, r assurance.ReceiptRequest) (Recorded, error) {
+	p, err := a.Permit(ctx, p, organizations.RightReceipt)
+	if err != nil {
+		return Recorded{}, err
+	}
+	t := attempt{principal: &p, key: ledger.IdemKey("receipt", r.DecisionID), content: sha256.Sum256(r.Canonical)}
+	recorded, err := ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightReceipt), func(ctx context.Context) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		c, err := a.readCase(ctx, p.OrgID, r.DecisionID)
+		if err != nil {
+			return Recorded{}, err
+		}
+		if !c.matches(r) {
+			return Recorded{}, a.RefuseUnlessMoved(ctx, p, nil, errNoMatch)
+		}
+		return a.bindReceipt(ctx, t, r, c, last)
+	})
+	return recorded, inWords(err, "a receipt with different content is already recorded for this decision")
+}
+
+// decisionCase is the fold of a decision's stream: the decision, and what became
+// of it.
+type decisionCase struct {
+	record     assurance.DecisionRecord // without personal members
+	recordHash string
+	actor      string // who asked
+	member     string
+	decided    assurance.Decided
+	receipt    bool
+	history    ledger.History
+}
+
+// readCase reads a decision's stream. A stream without events is a case that
+// matches nothing.
+func (a *Decisions) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
+	history, err := a.Ledger.Read(ctx, orgID, decisionStream(decisionID))
+	if err != nil {
+		return decisionCase{}, err
+	}
+	return caseOf(history)
+}
+
+// caseOf folds a decision's stream.
+func caseOf(history ledger.History) (c decisionCase, err error) {
+	c.history = history
+	for _, e := range history.Events {
+		if c, err = c.apply(e); err != nil {
+			return decisionCase{}, err
+		}
+	}
+	return c, nil
+}
+
+// apply folds one event of the stream.
+func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		return c.decide(e)
+	case events.TypeApprovalRecorded:
+		var stored events.ApprovalRecorded
+		if err := e.Read(&stored); err != nil {
+			return c, err
+		}
+		record, err := assurance.ReadApproval(stored.Record)
+		if err != nil {
+			return c, err
+		}
+		issued, err1 := assurance.ReadStamp(record.IssuedAt)
+		until, err2 := assurance.ReadStamp(record.ValidUntil)
+		c.decided.Approval = &assurance.Approved{ApprovalID: record.ApprovalID, Verdict: record.Verdict, IssuedAt: issued, ValidUntil: until}
+		return c, errors.Join(err1, err2)
+	case events.TypeReceiptRecorded:
+		c.receipt = true
+	}
+	return c, nil
+}
+
+func (c decisionCase) decide(e ledger.Event) (decisionCase, error) {
+	var stored events.DecisionRecorded
+	if err := e.Read(&stored); err != nil {
+		return c, err
+	}
+	var record struct {
+		assurance.DecisionRecord
+		Subject any `json:"subject"` // may hold commitments, and is not needed
+	}
+	if err := json.Unmarshal(stored.Record, &record); err != nil {
+		return c, err
+	}
+	c.record, c.recordHash, c.actor, c.member = record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, stored.Member
+	c.decided.Decision = c.record.Decision
+	var err error
+	if c.decided.IssuedAt, err = assurance.ReadStamp(c.record.IssuedAt); err != nil || c.record.ValidUntil == nil {
+		return c, err
+	}
+	c.decided.ValidUntil, err = assurance.ReadStamp(*c.record.ValidUntil)
+	return c, err
+}
+
+func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
+	return c.recordHash != "" && c.record.DecisionID == r.DecisionID && c.recordHash == r.DecisionRecordHash &&
+		c.record.BindingHash == r.BindingHash && c.record.Protocol == r.Protocol
+}
+
+func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
+	p := *t.principal
+	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	if err != nil {
+		return Recorded{}, err
+	}
+	// The policies are a precondition: a stop that is activated meanwhile is seen.
+	stopped, policies, err := a.stopOf(ctx, p.OrgID, c)
+	if err != nil {
+		return Recorded{}, err
+	}
+	c.decided.Stopped = stopped
+	received, _ := a.issueTime(last)
+	by := assurance.Submitter{MemberID: p.ActorID}
+	if p.Role == organizations.RoleToken {
+		by = assurance.Submitter{TokenID: p.ActorID}
+	}
+	record := r.Record(a.NewID("asr_"), p.OrgID, c.decided, assurance.Conform(c.decided, r, received), received, by)
+	envelope, err := signer.Sign(assurance.ReceiptType, record)
+	if err != nil {
+		return Recorded{}, err
+	}
+	payload, err := canon.Marshal(events.ReceiptRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: a.VerifyURL(), Member: p.Member})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		[]ledger.Guard{guard, policies}, received, ""})
+}

@@ -1,0 +1,361 @@
+// Package decisions has the commands about policies and the decisions under them: decide,
+// approve, bind a receipt, explain and preview. What they evaluate is in policy/assurance.
+package decisions
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/commands/cache"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Decisions has the commands about policies, decisions, approvals and receipts.
+type Decisions struct {
+	*ground.Ground
+	*organizations.Organizations
+
+	policies cache.Cache[ActivePolicy] // by organization
+	rules    ruleCache
+}
+
+// ForgetPolicy takes the policy of an organization out of the cache.
+func (a *Decisions) ForgetPolicy(orgID string) { a.policies.Remove(orgID) }
+
+// Recorded is a signed record of an organization, as it stands in the ledger.
+type Recorded struct {
+	Envelope seal.Envelope
+	Replayed bool   // an equal request had been answered before
+	Decision string // of a new decision; else empty
+}
+
+// Decide judges a purchase intent under the organization's active policy and
+// records the signed decision. The same idempotencyKey and content give the
+// stored record, whatever has changed since. Refusals: idempotency_key_reused,
+// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
+// temporarily_unavailable, and those of the principal's right.
+func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (Recorded, error) {
+	p, err := a.Permit(ctx, p, organizations.RightDecide)
+	if err != nil {
+		return Recorded{}, err
+	}
+	members, err := canon.Members(r.Canonical)
+	if err != nil {
+		return Recorded{}, err
+	}
+	delete(members, "idempotencyKey") // key and content are apart
+	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
+	// Nearly every request is a new one, so the first attempt asks the database
+	// nothing: the append finds out whether the key was used. Whatever else is in
+	// the way is met again behind a look-up, since a stored answer comes first.
+	looked := !a.sealable(p.OrgID, r.Subject)
+	t := attempt{principal: &p, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
+	recorded, err := ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightDecide), func(ctx context.Context) (Recorded, error) {
+		if !looked {
+			looked = true
+			if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
+				return a.appendRecord(ctx, t, d)
+			}
+		}
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		d, guards, err := a.prepareDecision(ctx, p, r, last)
+		if err != nil {
+			return Recorded{}, a.RefuseUnlessMoved(ctx, p, guards, err)
+		}
+		return a.appendRecord(ctx, t, d)
+	})
+	return recorded, inWords(err, "idempotencyKey was already used with different content")
+}
+
+// inWords gives refusals the texts of the assurance contract.
+func inWords(err error, reused string) error {
+	var refused *policy.Error
+	switch {
+	case !errors.As(err, &refused):
+	case refused.Code == ground.CodeKeyReused:
+		return policy.Refuse(ground.CodeKeyReused, "", reused)
+	case refused.Code == ground.CodeNoSigner:
+		return policy.Refuse(ground.CodeNoSigner, "", "signing is unavailable")
+	}
+	return err
+}
+
+// rule evaluates a request under the policy in force, which may be a moment old:
+// the guards say what it rests on.
+func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
+	active, err := a.ActivePolicy(ctx, p.OrgID)
+	if err != nil {
+		return assurance.Ruling{}, nil, err
+	}
+	guards := []ledger.Guard{active.Guard}
+	stored, err := a.rules.of(active)
+	if err != nil {
+		return assurance.Ruling{}, guards, err
+	}
+	ruling := assurance.Ruling{OrgID: p.OrgID, Environment: a.environment(), Request: r, Policy: stored, ActivatedSequence: active.ActivatedSequence}
+	var asserted *assurance.Rules
+	if r.Assertion != nil {
+		if ruling.Stricter, err = r.Assertion.Compare(stored); err != nil {
+			return assurance.Ruling{}, guards, err
+		}
+		asserted = &r.Assertion.Rules
+	}
+	ruling.Evaluation, _ = assurance.Evaluate(assurance.EngineVersion, r.Protocol, stored.Rules, asserted, r.Normalized)
+	return ruling, guards, nil
+}
+
+// attempt is one try of a command that appends a signed record: who gives the command, and
+// by what an equal request is known, which gets the stored record.
+type attempt struct {
+	principal    *organizations.Principal
+	key, content ledger.Hash
+}
+
+// signedRecord is a signed record that is ready to be appended.
+type signedRecord struct {
+	envelope seal.Envelope
+	draft    ledger.Draft
+	guards   []ledger.Guard // what it rests on, beside the principal
+	issued   time.Time
+	decision string // of a decision
+}
+
+// prepareDecision rules and signs. last is the time of the organization's last
+// event as far as it is known; where the clock is behind that, the append finds
+// out. Its guards are what an error rests on.
+func (a *Decisions) prepareDecision(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
+	ruling, guards, err := a.rule(ctx, p, r)
+	if err != nil {
+		return signedRecord{}, guards, err
+	}
+	ruling.IssuedAt, ruling.ClockAdjusted = a.issueTime(last)
+	d, err := a.signDecision(ctx, p, ruling)
+	d.guards = append(d.guards, guards...)
+	return d, nil, err
+}
+
+func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal, ruling assurance.Ruling) (signedRecord, error) {
+	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	if err != nil {
+		return signedRecord{}, err
+	}
+	ruling.DecisionID = a.NewID("asd_")
+	record, err := ruling.Record()
+	if err != nil {
+		return signedRecord{}, err
+	}
+	envelope, err := signer.Sign(assurance.DecisionType, record)
+	if err != nil {
+		return signedRecord{}, err
+	}
+	stored := events.DecisionRecorded{Integrity: envelope.Integrity, VerifyURL: a.VerifyURL(), Member: p.Member}
+	if ruling.Request.Assertion != nil {
+		if stored.Asserted, err = canon.Marshal(ruling.Request.Assertion.Rules); err != nil {
+			return signedRecord{}, err
+		}
+	}
+	if p.KeepsArguments(ruling.Evaluation.Decision) && len(ruling.Request.Arguments) <= maxKeptArguments {
+		stored.ToolArguments = ruling.Request.Arguments
+	}
+	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
+		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
+	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
+	return signedRecord{envelope, d, []ledger.Guard{guard}, ruling.IssuedAt, ruling.Evaluation.Decision}, err
+}
+
+func decisionStream(id string) string { return "decision/" + id }
+
+// VerifyURL returns where records can be verified, as envelopes say it.
+func (a *Decisions) VerifyURL() string { return a.BaseURL + "/api/verify" }
+
+func (a *Decisions) environment() string {
+	if a.Environment == "" {
+		return "dev"
+	}
+	return a.Environment
+}
+
+// issueTime is the time of a record: the clock's, but never before the last event
+// of the organization, whose node may have had another clock.
+func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
+	now, last := a.Now(), last.Truncate(time.Millisecond)
+	if now.Before(last) {
+		return last, true
+	}
+	return now, false
+}
+
+// appendRecord appends a signed record and answers with it, or with the one that
+// an equal request had appended before.
+func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
+	p := *t.principal
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
+		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
+	switch {
+	case errors.Is(err, ledger.ErrKeyReused):
+		return Recorded{}, a.RefuseUnlessMoved(ctx, p, nil, err)
+	case err != nil:
+		return Recorded{}, err
+	case result.Replayed:
+		return a.stored(ctx, p, result.Events, nil)
+	}
+	r.envelope.Ledger, r.envelope.Verify = ground.PlaceOf(result.Events[0]), &seal.VerifyAt{URL: a.VerifyURL(), Method: "POST"}
+	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
+}
+
+// personalMembers are the members of decision.recorded that are about a person, or
+// may be.
+var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"}
+
+// sealDecision makes the payload; the record, which is canonical, is not read
+// again. A subject without personal members needs no vault.
+func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
+	stored.Record = jsontext.Value("{}")
+	rest, err := canon.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	members, err := canon.Members(rest)
+	if err != nil {
+		return nil, err
+	}
+	members["record"] = record
+	subject := subjectName(s)
+	if subject == "" {
+		if stored.ToolArguments == nil {
+			return canon.Object(members), nil
+		}
+		subject = runName(s)
+	}
+	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, personalMembers...)
+}
+
+// SealRecord makes a payload with a signed record whose personal members, at pointers,
+// are under the subject's data key.
+func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
+	if a.Vault == nil {
+		return nil, a.NoVault()
+	}
+	dataKey, err := a.DataKeyOf(ctx, tenant, subject)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
+	if errors.Is(err, vault.ErrErased) {
+		a.ForgetDataKey(dataKey) // the next attempt begins a new one
+		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
+	}
+	return payload, err
+}
+
+// stored answers from an event of the ledger alone. Nothing is appended that could
+// guard the principal, so it is confirmed.
+func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found []ledger.Event, err error) (Recorded, error) {
+	if err != nil {
+		if errors.Is(err, ledger.ErrKeyReused) {
+			err = a.RefuseUnlessMoved(ctx, p, nil, err)
+		}
+		return Recorded{}, err
+	}
+	if err := a.RefuseUnlessMoved(ctx, p, nil, nil); err != nil {
+		return Recorded{}, err
+	}
+	envelope, err := a.envelope(ctx, found[0])
+	if errors.Is(err, vault.ErrErased) {
+		return Recorded{}, policy.Refuse(ground.CodeErased, "", "the record under this idempotencyKey was erased")
+	}
+	return Recorded{Envelope: envelope, Replayed: true}, err
+}
+
+// Open reads decision.recorded.
+func (a *Decisions) Open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
+	return d, a.OpenInto(ctx, e, &d)
+}
+
+// OpenInto reads an event that may have personal members. Without them it needs no
+// vault, so what was signed stays readable when the keys are gone.
+func (a *Decisions) OpenInto(ctx context.Context, e ledger.Event, stored any) error {
+	switch {
+	case !vault.Sealed(e):
+		return e.Read(stored)
+	case a.Vault == nil:
+		return a.NoVault()
+	}
+	return a.Vault.Open(ctx, e, stored)
+}
+
+// envelope is the record of an event of a decision's stream, as it is served.
+func (a *Decisions) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
+	if e.Type == events.TypeDecisionRecorded {
+		d, err := a.Open(ctx, e)
+		return envelopeOf(e, events.Signed{Record: d.Record, Integrity: d.Integrity, VerifyURL: d.VerifyURL}), err
+	}
+	s, _, err := e.Signed()
+	return envelopeOf(e, s), err
+}
+
+func envelopeOf(e ledger.Event, s events.Signed) seal.Envelope {
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PlaceOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
+}
+
+// ruleCache remembers policies in normal form by their hash, which says all.
+type ruleCache struct {
+	mu     sync.Mutex // guards byHash
+	byHash map[string]assurance.StoredPolicy
+}
+
+func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.byHash[active.Hash]; ok {
+		return p, nil
+	}
+	p, err := assurance.ReadPolicy(active.Canonical)
+	if err != nil {
+		return p, err
+	}
+	if c.byHash == nil || len(c.byHash) >= cachedPolicies {
+		c.byHash = map[string]assurance.StoredPolicy{}
+	}
+	c.byHash[active.Hash] = p
+	return p, nil
+}
+
+// subjectName is whose data key seals the personal members of a record; empty
+// for a subject that has none.
+func subjectName(s assurance.Subject) string {
+	switch {
+	case s.AgentID != "":
+		return "agent:" + s.AgentID
+	case s.Purpose != "":
+		return runName(s)
+	}
+	return ""
+}
+
+func runName(s assurance.Subject) string { return "run:" + s.RunID }
+
+// sealable says that no data key has to be made for a subject.
+func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
+	name := subjectName(s)
+	_, known := a.Subjects.Get(orgID + "\x00" + name)
+	return name == "" || known
+}

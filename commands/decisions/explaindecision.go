@@ -1,0 +1,157 @@
+package decisions
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Explanation is a decision rule by rule.
+type Explanation struct {
+	DecisionID    string         `json:"decisionId"`
+	Decision      string         `json:"decision"`
+	IssuedAt      string         `json:"issuedAt"`
+	Protocol      string         `json:"protocol"`
+	EngineVersion string         `json:"engineVersion"`
+	Normalized    jsontext.Value `json:"normalized"` // the intent as it was compared
+	PolicyVersion int64          `json:"policyVersion"`
+	PolicyHash    string         `json:"policyHash"`
+	Policy        jsontext.Value `json:"policy"` // what it was compared with
+	Asserted      jsontext.Value `json:"asserted,omitempty"`
+	Rules         []Explained    `json:"rules"`
+	// Reproduced says whether the engine, asked again, gives the same decision
+	// and findings.
+	Reproduced bool `json:"reproduced"`
+}
+
+// Explained is one rule: passed, or what it found.
+type Explained struct {
+	RuleID    string `json:"ruleId"`
+	Result    string `json:"result"` // "passed", "info", "needs_review" or "deny"
+	Condition string `json:"condition"`
+	Field     string `json:"field,omitempty"`
+	Expected  string `json:"expected,omitempty"`
+	Actual    string `json:"actual,omitempty"`
+	Source    string `json:"source,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// ExplainDecision tells what a decision compared with what, and evaluates it
+// again with the policy bytes of its time.
+func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Principal, decisionID string) (Explanation, error) {
+	p, history, err := a.readDecision(ctx, p, decisionID)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return a.explain(ctx, p, history.Events[0])
+}
+
+// readDecision reads a decision's stream for somebody who may see it. What is not
+// there, is another organization's, or is not a developer's own is not_found. The
+// principal that comes back is the one that Permit has confirmed.
+func (a *Decisions) readDecision(ctx context.Context, p organizations.Principal, decisionID string) (organizations.Principal, ledger.History, error) {
+	p, err := a.Permit(ctx, p, organizations.RightRead)
+	if err != nil {
+		return p, ledger.History{}, err
+	}
+	if !strings.HasPrefix(decisionID, "asd_") {
+		return p, ledger.History{}, errNoDecision
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
+	if err != nil {
+		return p, history, ground.Refusal(err)
+	}
+	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
+		return p, history, errNoDecision
+	}
+	if p.OwnOnly() {
+		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
+			return p, history, errors.Join(err, errNoDecision)
+		}
+	}
+	return p, history, nil
+}
+
+func (a *Decisions) explain(ctx context.Context, p organizations.Principal, decided ledger.Event) (Explanation, error) {
+	j, err := JudgedOf(decided)
+	if err != nil {
+		return Explanation{}, err
+	}
+	version, err := a.PolicyVersion(ctx, p.OrgID, int(j.Policy.Version))
+	if err != nil {
+		return Explanation{}, err
+	}
+	return j.explain(version)
+}
+
+func (j Judged) explain(version ActivePolicy) (Explanation, error) {
+	x := Explanation{DecisionID: j.DecisionID, Decision: j.Decision, IssuedAt: j.IssuedAt, Protocol: j.Protocol,
+		EngineVersion: j.EngineVersion, PolicyVersion: j.Policy.Version, PolicyHash: j.Policy.PolicyHash, Policy: version.Canonical}
+	var err error
+	if x.Normalized, err = canon.Marshal(j.Normalized); err != nil {
+		return x, err
+	}
+	if j.asserted != nil {
+		if x.Asserted, err = canon.Marshal(j.asserted); err != nil {
+			return x, err
+		}
+	}
+	catalogue, _ := assurance.Catalogue()
+	for _, rule := range catalogue {
+		x.Rules = append(x.Rules, j.explained(rule)...)
+	}
+	stored, err := assurance.ReadPolicy(version.Canonical)
+	if err != nil {
+		return x, err
+	}
+	again, ok := j.Under(stored.Rules)
+	if x.Reproduced = ok && again.Decision == j.Decision && version.Hash == j.Policy.PolicyHash; x.Reproduced {
+		x.Reproduced, err = SameFindings(again.Findings, j.Findings)
+	}
+	return x, err
+}
+
+// explained is what the rule found, or that it passed; nothing for a rule of the
+// other protocol.
+func (j Judged) explained(rule assurance.Rule) []Explained {
+	var found []Explained
+	for _, f := range j.Findings {
+		if f.RuleID == rule.ID {
+			found = append(found, Explained{rule.ID, f.Effect, rule.Condition, f.Field, f.Expected, f.Actual, f.Source, f.Message})
+		}
+	}
+	for _, protocol := range rule.Protocols {
+		if protocol == j.Protocol && found == nil {
+			found = append(found, Explained{RuleID: rule.ID, Result: "passed", Condition: rule.Condition})
+		}
+	}
+	return found
+}
+
+// SameFindings compares canonical bytes, without the one finding that is about
+// the clock.
+func SameFindings(again, recorded []assurance.Finding) (bool, error) {
+	own := []assurance.Finding{}
+	for _, f := range recorded {
+		if f.RuleID != assurance.ClockAdjusted {
+			own = append(own, f)
+		}
+	}
+	x, err := canon.Marshal(append([]assurance.Finding{}, again...))
+	if err != nil {
+		return false, err
+	}
+	y, err := canon.Marshal(own)
+	return bytes.Equal(x, y), err
+}

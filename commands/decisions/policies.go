@@ -1,0 +1,433 @@
+package decisions
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// policyStream holds an organization's drafts and activations, one stream per
+// tenant. Every decision guards it.
+const policyStream = "policy"
+
+// ActivePolicy is the policy in force at a version of the stream: the last one
+// activated.
+type ActivePolicy struct {
+	PolicyID          string
+	Version           int
+	Canonical         []byte // canonical JSON, with policyId and version
+	Hash              string // SHA-256 of Canonical, hex
+	ActivatedSequence int64  // tenant sequence of policy.activated
+	Guard             ledger.Guard
+}
+
+// Draft is a policy that was frozen and may be activated, once.
+type Draft struct {
+	DraftID   string
+	PolicyID  string
+	Canonical []byte // without version
+	Hash      string
+	Author    string
+	Lint      []events.PolicyLint
+	DraftedAt string
+	Activated bool
+	actor     string // who sent it: the author, or a token
+}
+
+// Activation is one version of an organization's policy.
+type Activation struct {
+	ActivePolicy
+	DraftID, Author, Activator, Reason, ActivatedAt string
+	SelfActivated                                   bool
+	Changed                                         []string
+
+	activated time.Time // ActivatedAt
+}
+
+// policies is the fold of the stream.
+type policies struct {
+	policyID    string
+	drafts      []Draft
+	activations []Activation
+	history     ledger.History
+}
+
+// apply folds one event of the stream.
+func (s policies) apply(e ledger.Event) (policies, error) {
+	switch e.Type {
+	case events.TypePolicyDrafted:
+		var d events.PolicyDrafted
+		if err := e.Read(&d); err != nil {
+			return s, err
+		}
+		if canon.Hash(d.Policy) != d.PolicyHash {
+			return s, ledger.ErrTampered
+		}
+		if s.policyID == "" {
+			s.policyID = d.PolicyID
+		}
+		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: d.PolicyID, Canonical: d.Policy, Hash: d.PolicyHash,
+			Author: d.Author, Lint: d.Lint, DraftedAt: ground.Stamp(e.Occurred()), actor: e.Actor})
+	case events.TypePolicyActivated:
+		var v events.PolicyActivated
+		if err := e.Read(&v); err != nil {
+			return s, err
+		}
+		if canon.Hash(v.Policy) != v.PolicyHash || v.Version != len(s.activations)+1 {
+			return s, ledger.ErrTampered
+		}
+		s.drafts = slices.Clone(s.drafts)
+		for i := range s.drafts {
+			if s.drafts[i].DraftID == v.DraftID {
+				s.drafts[i].Activated = true
+			}
+		}
+		s.activations = append(slices.Clip(s.activations), Activation{
+			ActivePolicy: ActivePolicy{PolicyID: v.PolicyID, Version: v.Version, Canonical: v.Policy, Hash: v.PolicyHash, ActivatedSequence: e.Sequence},
+			DraftID:      v.DraftID, Author: v.Author, Activator: v.Activator, Reason: v.Reason,
+			ActivatedAt: ground.Stamp(e.Occurred()), SelfActivated: v.SelfActivated, Changed: v.Changed,
+			activated: e.Occurred().Truncate(time.Millisecond),
+		})
+	}
+	return s, nil
+}
+
+func (s policies) draft(id string) (Draft, bool) {
+	i := slices.IndexFunc(s.drafts, func(d Draft) bool { return d.DraftID == id })
+	if i < 0 {
+		return Draft{}, false
+	}
+	return s.drafts[i], true
+}
+
+func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, error) {
+	history, err := a.Ledger.Read(ctx, orgID, policyStream)
+	if err != nil {
+		return policies{}, err
+	}
+	s := policies{history: history}
+	for _, e := range history.Events {
+		if s, err = s.apply(e); err != nil {
+			return policies{}, err
+		}
+	}
+	return s, nil
+}
+
+// ActivePolicy returns the policy in force. It may be a moment old: whoever
+// appends a decision names its Guard. None yet is no_active_policy.
+func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
+	if p, ok := a.policies.Get(orgID); ok {
+		return p, nil
+	}
+	s, err := a.readPolicies(ctx, orgID)
+	if err != nil {
+		return ActivePolicy{}, ground.Refusal(err)
+	}
+	if len(s.activations) == 0 {
+		return ActivePolicy{}, policy.Refuse(organizations.CodeNoActivePolicy, "", "organization has no active policy")
+	}
+	p := s.activations[len(s.activations)-1].ActivePolicy
+	p.Guard = s.history.Guard()
+	a.policies.Put(orgID, p)
+	return p, nil
+}
+
+// PolicyVersion returns a version that was once in force, for replaying an old
+// decision.
+func (a *Decisions) PolicyVersion(ctx context.Context, orgID string, version int) (ActivePolicy, error) {
+	s, err := a.readPolicies(ctx, orgID)
+	if err != nil {
+		return ActivePolicy{}, ground.Refusal(err)
+	}
+	if version < 1 || version > len(s.activations) {
+		return ActivePolicy{}, policy.Refuse(ground.CodeNotFound, "", "policy version not found")
+	}
+	return s.activations[version-1].ActivePolicy, nil
+}
+
+// Policies lists every draft and every activation, the oldest first.
+func (a *Decisions) Policies(ctx context.Context, p organizations.Principal) ([]Draft, []Activation, error) {
+	p, err := a.Permit(ctx, p, organizations.RightPolicies)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.readPolicies(ctx, p.OrgID)
+	return s.drafts, s.activations, ground.Refusal(err)
+}
+
+// DraftPolicy keeps a policy as a draft that can be activated: text is a policy
+// whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
+func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, text []byte) (Draft, error) {
+	p, err := a.Permit(ctx, p, organizations.RightDraft)
+	if err != nil {
+		return Draft{}, err
+	}
+	frozen, err := a.freezeWithin(ctx, text)
+	if err != nil {
+		return Draft{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightDraft), func(ctx context.Context) (Draft, error) {
+		s, err := a.readPolicies(ctx, p.OrgID)
+		if err != nil {
+			return Draft{}, err
+		}
+		drafted, err := s.draftOf(frozen, p)
+		if err != nil {
+			return Draft{}, err
+		}
+		appended, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: policyStream, Expect: s.history.At(), Type: events.TypePolicyDrafted}}, []any{drafted})
+		if err != nil {
+			return Draft{}, err
+		}
+		s, err = s.apply(appended[0])
+		if err != nil {
+			return Draft{}, err
+		}
+		return s.drafts[len(s.drafts)-1], nil
+	})
+}
+
+// frozenPolicy is a policy that passed the lint, in canonical bytes.
+type frozenPolicy struct {
+	policyID  string
+	version   int64 // that its author expects; 0: any
+	canonical []byte
+	lint      []events.PolicyLint
+}
+
+// draftOf makes the event; an organization has one policyId.
+func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.PolicyDrafted, error) {
+	if s.policyID != "" && s.policyID != f.policyID {
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId is not the one of this organization")
+	}
+	if next := s.nextVersion(); f.version != 0 && f.version != next {
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/version",
+			"version is not the one that activation would give: leave it out, or make it "+strconv.FormatInt(next, 10))
+	}
+	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
+}
+
+// ActivatePolicy puts a draft in force from its own sequence on, as the next
+// version. Separation of duties: not by its author, but for the operator and a
+// Team's only admin; the event says so.
+func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
+	p, err := a.Permit(ctx, p, organizations.RightActivate)
+	if err != nil {
+		return Activation{}, err
+	}
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return Activation{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
+		s, err := a.readPolicies(ctx, p.OrgID)
+		if err != nil {
+			return Activation{}, err
+		}
+		d, known := s.draft(draftID)
+		switch {
+		case !known:
+			return Activation{}, policy.Refuse(ground.CodeNotFound, "", "policy draft not found")
+		case d.Activated:
+			return Activation{}, policy.Refuse(organizations.CodeConflict, "", "policy draft was already activated")
+		}
+		// A token's draft is also that of whoever issued the token and so knows it.
+		own, err := a.IsOwn(ctx, p, d.actor)
+		if err != nil {
+			return Activation{}, err
+		}
+		if own && p.Role != organizations.RoleOperator && !p.MayActAlone() {
+			return Activation{}, a.RefuseUnlessMoved(ctx, p, nil, errOwnDraft)
+		}
+		activated, err := s.activationOf(d, p, own, reason)
+		if err != nil {
+			return Activation{}, err
+		}
+		return a.activate(ctx, p, s, []ledger.Draft{{Expect: s.history.At(), Type: events.TypePolicyActivated}}, []any{activated})
+	})
+}
+
+var errOwnDraft = organizations.Forbidden("an own draft is activated by another admin")
+
+// permitAlone is Permit for who activates an own draft.
+func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) (organizations.Principal, error) {
+	if p.Role == organizations.RoleOperator || p.MayActAlone() {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err == nil && !p.MayActAlone() {
+		err = errOwnDraft
+	}
+	return p, err
+}
+
+// DraftAndActivate does both in one append: the command line's way.
+func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Principal, text []byte, reason string) (Activation, error) {
+	p, err := a.permitAlone(ctx, p)
+	if err != nil {
+		return Activation{}, err
+	}
+	frozen, err := a.freezeWithin(ctx, text)
+	if err != nil {
+		return Activation{}, err
+	}
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return Activation{}, err
+	}
+	p, err = a.Permit(ctx, p, organizations.RightActivate)
+	if err != nil {
+		return Activation{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
+		s, err := a.readPolicies(ctx, p.OrgID)
+		if err != nil {
+			return Activation{}, err
+		}
+		return a.draftAndActivate(ctx, p, s, frozen, reason)
+	})
+}
+
+func (a *Decisions) draftAndActivate(ctx context.Context, p organizations.Principal, s policies, frozen frozenPolicy, reason string) (Activation, error) {
+	drafted, err := s.draftOf(frozen, p)
+	if err != nil {
+		return Activation{}, err
+	}
+	draftID := a.NewID("evt_")
+	activated, err := s.activationOf(Draft{DraftID: draftID, PolicyID: drafted.PolicyID, Canonical: drafted.Policy, Author: p.Member}, p, true, reason)
+	if err != nil {
+		return Activation{}, err
+	}
+	return a.activate(ctx, p, s, []ledger.Draft{
+		{ID: draftID, Expect: s.history.At(), Type: events.TypePolicyDrafted},
+		{Expect: ledger.Any(s.history.Version() + 2), Type: events.TypePolicyActivated},
+	}, []any{drafted, activated})
+}
+
+func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s policies, drafts []ledger.Draft, stored []any) (Activation, error) {
+	for i := range drafts {
+		drafts[i].Stream = policyStream
+	}
+	appended, err := a.AppendAs(ctx, p, drafts, stored)
+	if err != nil {
+		return Activation{}, err
+	}
+	for _, e := range appended {
+		if s, err = s.apply(e); err != nil {
+			return Activation{}, err
+		}
+	}
+	return s.activations[len(s.activations)-1], nil
+}
+
+// nextVersion is the one that the next activation gives.
+func (s policies) nextVersion() int64 { return int64(len(s.activations)) + 1 }
+
+// activationOf makes the event: the draft's bytes with the next version.
+func (s policies) activationOf(d Draft, p organizations.Principal, own bool, reason string) (events.PolicyActivated, error) {
+	members, err := membersOf(d.Canonical)
+	if err != nil {
+		return events.PolicyActivated{}, err
+	}
+	version := int(s.nextVersion())
+	changed := []string{}
+	before := map[string]jsontext.Value{}
+	if version > 1 {
+		if before, err = membersOf(s.activations[version-2].Canonical); err != nil {
+			return events.PolicyActivated{}, err
+		}
+		delete(before, "version")
+	}
+	for name, value := range members {
+		if string(before[name]) != string(value) {
+			changed = append(changed, name)
+		}
+	}
+	for name := range before {
+		if _, kept := members[name]; !kept {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	full, hash, err := assurance.WithVersion(d.Canonical, int64(version))
+	return events.PolicyActivated{PolicyID: d.PolicyID, Version: version, Policy: full, PolicyHash: hash,
+		DraftID: d.DraftID, Author: d.Author, Activator: p.ActorID, SelfActivated: own, Reason: reason, Changed: changed}, err
+}
+
+func membersOf(object []byte) (map[string]jsontext.Value, error) {
+	var members map[string]jsontext.Value
+	err := json.Unmarshal(object, &members)
+	return members, err
+}
+
+// freeze checks a policy and brings it into the bytes that are kept.
+func freeze(text []byte) (frozenPolicy, error) {
+	draft, err := assurance.Lint(text)
+	if err != nil {
+		return frozenPolicy{}, err
+	}
+	frozen := frozenPolicy{policyID: draft.PolicyID, version: draft.Version, canonical: draft.Canonical, lint: []events.PolicyLint{}}
+	for _, w := range draft.Warnings {
+		frozen.lint = append(frozen.lint, events.PolicyLint{RuleID: w.ID, Severity: w.Severity, Field: w.Path, Message: w.Message, Evidence: w.Evidence})
+	}
+	return frozen, nil
+}
+
+// freezeWithin is freeze in a place to compute, for what a caller sent. The emergency
+// stop waits for none.
+func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
+	err = a.Within(ctx, len(text), func() (err error) { frozen, err = freeze(text); return err })
+	return frozen, err
+}
+
+// FreezePolicy is the emergency stop: a version of the active policy that allows
+// no host and no MCP server, from its own sequence on. An organization without a
+// policy, where nothing is allowed anyway, gets one that says so.
+func (a *Decisions) FreezePolicy(ctx context.Context, p organizations.Principal, reason string) (Activation, error) {
+	p, err := a.Permit(ctx, p, organizations.RightActivate)
+	if err != nil {
+		return Activation{}, err
+	}
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return Activation{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
+		s, err := a.readPolicies(ctx, p.OrgID)
+		if err != nil {
+			return Activation{}, err
+		}
+		members := map[string]jsontext.Value{"policyId": jsontext.Value(`"default"`)}
+		if n := len(s.activations); n > 0 {
+			if members, err = membersOf(s.activations[n-1].Canonical); err != nil {
+				return Activation{}, err
+			}
+			delete(members, "version")
+		} else if s.policyID != "" {
+			if members["policyId"], err = canon.Marshal(s.policyID); err != nil {
+				return Activation{}, err
+			}
+		}
+		members["allowedHosts"], members["allowedMcpServers"] = jsontext.Value(`[]`), jsontext.Value(`[]`)
+		text, err := canon.Marshal(members)
+		if err != nil {
+			return Activation{}, err
+		}
+		frozen, err := freeze(text)
+		if err != nil {
+			return Activation{}, err
+		}
+		return a.draftAndActivate(ctx, p, s, frozen, reason)
+	})
+}

@@ -1,0 +1,137 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// DecisionCase is everything there is about one decision: what was asked, how it
+// was judged, what a person said and what happened.
+type DecisionCase struct {
+	Explanation
+	Record   assurance.DecisionRecord
+	Decided  seal.Envelope
+	Erased   bool // agent and purpose are gone: Record has neither
+	Approved *seal.Envelope
+	Approval *assurance.ApprovalRecord
+	Bound    *seal.Envelope
+	Receipt  *assurance.ReceiptRecord
+	// Arguments are the tool's, canonical, where they were kept. They were hashed
+	// again and match the signed hash.
+	Arguments jsontext.Value
+	Own       bool // the principal asked for it, so that somebody else resolves it
+	Standing  Standing
+}
+
+// ShowDecision reads the whole case of a decision. Refusals are those of
+// ExplainDecision.
+func (a *Decisions) ShowDecision(ctx context.Context, p organizations.Principal, decisionID string) (DecisionCase, error) {
+	p, history, err := a.readDecision(ctx, p, decisionID)
+	if err != nil {
+		return DecisionCase{}, err
+	}
+	var c DecisionCase
+	if c.Explanation, err = a.explain(ctx, p, history.Events[0]); err != nil {
+		return c, err
+	}
+	for _, e := range history.Events {
+		if err := c.add(ctx, a, e); err != nil {
+			return c, inWords(ground.Refusal(err), "")
+		}
+	}
+	if c.Standing, err = a.standing(ctx, p.OrgID, history); err != nil {
+		return c, err
+	}
+	c.Own, err = a.IsOwn(ctx, p, history.Events[0].Actor)
+	return c, err
+}
+
+func (c *DecisionCase) add(ctx context.Context, a *Decisions, e ledger.Event) error {
+	if e.Type == events.TypeDecisionRecorded {
+		return c.decided(ctx, a, e)
+	}
+	envelope, err := a.envelope(ctx, e)
+	if err != nil {
+		return err
+	}
+	switch e.Type {
+	case events.TypeApprovalRecorded:
+		record, err := assurance.ReadApproval(envelope.Record)
+		c.Approved, c.Approval = &envelope, &record
+		return err
+	case events.TypeReceiptRecorded:
+		c.Bound, c.Receipt = &envelope, &assurance.ReceiptRecord{}
+		return canon.Decode(envelope.Record, c.Receipt)
+	}
+	return nil
+}
+
+func (c *DecisionCase) decided(ctx context.Context, a *Decisions, e ledger.Event) error {
+	s, err := a.Open(ctx, e)
+	erased := errors.Is(err, vault.ErrErased)
+	if err != nil && !erased {
+		return err
+	}
+	c.Decided, c.Erased = envelopeOf(e, events.Signed{Record: s.Record, Integrity: s.Integrity, VerifyURL: s.VerifyURL}), erased
+	if c.Record, err = readable(s.Record, erased); err != nil {
+		return err
+	}
+	if s.ToolArguments != nil && canon.Hash(s.ToolArguments) == c.Record.Normalized.ToolArgumentsHash {
+		c.Arguments = s.ToolArguments
+	}
+	return nil
+}
+
+// readable reads a decision record. Of an erased one commitments stand in the place
+// of the members that are gone.
+func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, error) {
+	if erased {
+		record = canon.Put(record, []byte(`""`), "subject", "agentId")
+		record = canon.Put(record, []byte(`""`), "subject", "purpose")
+	}
+	return assurance.ReadDecision(record)
+}
+
+// DecisionRecords reads the records of decisions by their sequence in the
+// organization, as a list shows them: those that the read models named, so that
+// whose they are was looked at before.
+func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
+	if err := p.May(organizations.RightRead); err != nil {
+		return nil, err
+	}
+	found, err := a.Ledger.BySequence(ctx, p.OrgID, sequences)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	records := make(map[int64]assurance.DecisionRecord, len(found))
+	for sequence, e := range found {
+		s, err := a.Open(ctx, e)
+		erased := errors.Is(err, vault.ErrErased)
+		if err != nil && !erased {
+			return nil, ground.Refusal(err)
+		}
+		if records[sequence], err = readable(s.Record, erased); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// SequenceAt is the first sequence of the organization at or after a time.
+func (a *Decisions) SequenceAt(ctx context.Context, p organizations.Principal, t time.Time) (int64, error) {
+	sequence, err := a.sequenceAt(ctx, p.OrgID, t)
+	return sequence, ground.Refusal(err)
+}

@@ -1,0 +1,198 @@
+package decisions
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// A policy that is activated ends what was permitted before it and what it denies: an
+// allow, an approval, a decision that waits for one. The emergency stop denies every
+// action, so it ends all of them; a tightened policy ends those that it denies. What is
+// ended stays ended when the policy is loosened again: the action needs a decision, or
+// an approval, that is newer.
+
+// errDenied refuses an approval of what the active policy denies.
+var errDenied = policy.Refuse(organizations.CodeConflict, "", "the active policy denies this action")
+
+// nowUnder is what a policy says of a recorded decision's action. Without the engine of
+// the decision nobody knows, which counts as a denial.
+func (j Judged) nowUnder(p assurance.StoredPolicy) string {
+	if e, ok := j.Under(p.Rules); ok {
+		return e.Decision
+	}
+	return assurance.Deny
+}
+
+// permittedAt is the sequence of what permits the action: the approval, else the decision.
+func (c decisionCase) permittedAt() int64 {
+	i := slices.IndexFunc(c.history.Events, func(e ledger.Event) bool { return e.Type == events.TypeApprovalRecorded })
+	return c.history.Events[max(i, 0)].Sequence
+}
+
+// stopOf is when the first policy was activated that ended the permission of a case;
+// zero: none has. The guard is of the policies that were looked at.
+func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, guard ledger.Guard, err error) {
+	active, err := a.ActivePolicy(ctx, orgID)
+	if err != nil || active.ActivatedSequence < c.permittedAt() {
+		return time.Time{}, active.Guard, err
+	}
+	s, err := a.readPolicies(ctx, orgID)
+	if err != nil {
+		return time.Time{}, ledger.Guard{}, err
+	}
+	j, err := JudgedOf(c.history.Events[0])
+	if err != nil {
+		return time.Time{}, ledger.Guard{}, err
+	}
+	stopped, err = a.firstStop(s, c, j)
+	return stopped, s.history.Guard(), err
+}
+
+// firstStop is when the first policy was activated after the permission that denies the
+// action; zero: none was.
+func (a *Decisions) firstStop(s policies, c decisionCase, j Judged) (time.Time, error) {
+	for _, v := range s.activations {
+		if v.ActivatedSequence < c.permittedAt() {
+			continue
+		}
+		stored, err := a.rules.of(v.ActivePolicy)
+		if err != nil || j.nowUnder(stored) == assurance.Deny {
+			return v.activated, err
+		}
+	}
+	return time.Time{}, nil
+}
+
+// Standing is whether a decision may be acted on at a moment, as the ledger says.
+type Standing struct {
+	DecisionID         string  `json:"decisionId"`
+	OrgID              string  `json:"orgId"`
+	DecisionRecordHash string  `json:"decisionRecordHash"`
+	Decision           string  `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	ApprovalID         *string `json:"approvalId" jsonschema:"nullable"`
+	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the active policy says of the same action."`
+	Holds              bool    `json:"holds" jsonschema_description:"The action may be executed now."`
+	Ended              bool    `json:"-"` // permitted, and ended by a policy since
+	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Why it may not."`
+	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Of the allow, or of its approval."`
+	CheckedAt          string  `json:"checkedAt" jsonschema:"format=date-time"`
+}
+
+// Standing reads a decision's stream and the organization's policies and says whether
+// the decision may be acted on now. Refusals are those of ExplainDecision.
+func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, decisionID string) (Standing, error) {
+	p, err := a.Confirm(ctx, p) // nothing is appended that could guard the principal
+	if err != nil {
+		return Standing{}, err
+	}
+	p, history, err := a.readDecision(ctx, p, decisionID)
+	if err != nil {
+		return Standing{}, err
+	}
+	return a.standing(ctx, p.OrgID, history)
+}
+
+// standing reads the policies after the decision, and not from memory: a stop counts at
+// once.
+func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.History) (Standing, error) {
+	c, err := caseOf(history)
+	if err != nil {
+		return Standing{}, err
+	}
+	s, err := a.readPolicies(ctx, orgID)
+	if err != nil {
+		return Standing{}, ground.Refusal(err)
+	}
+	j, err := JudgedOf(history.Events[0])
+	if err != nil {
+		return Standing{}, err
+	}
+	stopped, err := a.firstStop(s, c, j)
+	if err != nil {
+		return Standing{}, err
+	}
+	active, err := a.rules.of(s.activations[len(s.activations)-1].ActivePolicy)
+	if err != nil {
+		return Standing{}, err
+	}
+	now := a.Now()
+	standing := Standing{DecisionID: c.record.DecisionID, OrgID: orgID, DecisionRecordHash: c.recordHash, Decision: j.Decision,
+		ActiveDecision: j.nowUnder(active), ValidUntil: c.record.ValidUntil, CheckedAt: ground.Stamp(now)}
+	if approved := c.decided.Approval; approved != nil {
+		standing.ApprovalID = &approved.ApprovalID
+		if approved.Verdict == assurance.VerdictApproved {
+			until := ground.Stamp(approved.ValidUntil)
+			standing.ValidUntil = &until
+		}
+	}
+	standing.Ended = !stopped.IsZero() && standing.ValidUntil != nil
+	if whyNot := c.whyNot(!stopped.IsZero(), standing.ActiveDecision, now); whyNot != "" {
+		standing.Reason = &whyNot
+	}
+	standing.Holds = standing.Reason == nil
+	return standing, nil
+}
+
+// whyNot says why a decision may not be acted on; empty: it may.
+func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string {
+	approved, until := c.decided.Approval, c.decided.ValidUntil
+	reviewed := c.decided.Decision == assurance.NeedsReview
+	switch {
+	case c.decided.Decision == assurance.Deny:
+		return "the decision is deny"
+	case c.receipt:
+		return "a receipt is already recorded for this decision"
+	case stopped && active == assurance.Deny:
+		return errDenied.Error()
+	case reviewed && approved == nil:
+		return "the decision needs an approval"
+	case reviewed && approved.Verdict != assurance.VerdictApproved:
+		return "a person rejected it"
+	case stopped:
+		return "a policy that denied this action was activated after it was permitted"
+	case reviewed:
+		until = approved.ValidUntil
+	}
+	if now.After(until) {
+		return "it has expired"
+	}
+	return ""
+}
+
+// DeniedNow says of decisions, by their sequence in the organization, which of them the
+// active policy denies, so that nobody can approve them.
+func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
+	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {
+		return nil, err
+	}
+	active, err := a.ActivePolicy(ctx, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := a.rules.of(active)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.Ledger.BySequence(ctx, p.OrgID, sequences)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	denied := make(map[int64]bool, len(found))
+	for sequence, e := range found {
+		j, err := JudgedOf(e)
+		if err != nil {
+			return nil, err
+		}
+		denied[sequence] = j.nowUnder(stored) == assurance.Deny
+	}
+	return denied, nil
+}

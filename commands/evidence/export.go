@@ -1,0 +1,616 @@
+// Package evidence has the commands that show and check history: exports, erasure and
+// replays.
+package evidence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/services"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Evidence has the commands about exports, erasure and replays.
+type Evidence struct {
+	*ground.Ground
+	*organizations.Organizations
+	*services.Services
+	*decisions.Decisions
+}
+
+// Export asks for a bundle of a tenant's history.
+type Export struct {
+	Tenant   string
+	Filters  bundle.Filters
+	Actor    string
+	Folder   string                  // empty, where the files are written
+	Progress func(done, total int64) // nil: nobody listens
+	Most     int64                   // events; 0: any number
+	Ready    func() error            // when the folder is whole, before the export is recorded; nil: nothing to do
+
+	FullSpeed bool // also while others append, who lose what it takes
+}
+
+const (
+	exportPage       = 500
+	exportedHeads    = 1000 // earlier checkpoints that the newest one is shown to continue
+	exportCheckpoint = 3 * time.Second
+)
+
+// Exported is what an export wrote: its manifest, and the number of decisions whose
+// payload it shows. The number is not signed; a filter that lets nothing through is
+// seen by it.
+type Exported struct {
+	bundle.Manifest
+	Decisions int64 `json:"decisions"`
+}
+
+// exporting is one export on its way.
+type exporting struct {
+	app      *Evidence
+	e        Export
+	folder   *bundle.Folder
+	manifest bundle.Manifest
+	within   int64                 // events of the period
+	from, to int64                 // its bounds in microseconds since 1970; 0: none
+	agentKey string                // data key of the one agent that the export is about; empty: it is about others, too
+	head     *checkpoint.Published // nil: no checkpoint covers the events
+	proofs   *tree.Proofs
+
+	lines, openings, redactions, inclusion *bundle.File
+	views                                  *exportViews
+	policies, rules                        map[string][]byte // by SHA-256
+	shown                                  nameSet           // streams of decisions that the filters let through
+	decisions                              nameSet           // in range
+	showing                                int64             // decisions whose payload is shown
+}
+
+func (a *Evidence) exporting(e Export) *exporting {
+	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
+		shown: nameSet{}, decisions: nameSet{}}
+}
+
+// nameSet is a set of names of which an export may see millions: it keeps 16 octets of
+// a hash of each, and no pointer.
+type nameSet map[[16]byte]struct{}
+
+func (s nameSet) add(name string) { s[shortHash(name)] = struct{}{} }
+
+func (s nameSet) has(name string) bool {
+	_, has := s[shortHash(name)]
+	return has
+}
+
+func shortHash(name string) [16]byte {
+	sum := sha256.Sum256([]byte(name))
+	return [16]byte(sum[:16])
+}
+
+// ExportHistory writes a bundle into a folder and records export.created, whose
+// signed record is the bundle's manifest. The same range under the same checkpoint
+// gives the same files, manifest.json apart.
+func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
+	x := a.exporting(e)
+	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
+		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
+	if err := x.rangeOf(ctx); err != nil {
+		return Exported{}, ground.Refusal(err)
+	}
+	if e.Most > 0 && x.within > e.Most {
+		return Exported{}, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
+	}
+	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
+		if err := step(ctx); err != nil {
+			return Exported{}, ground.Refusal(err)
+		}
+	}
+	return Exported{x.manifest, x.showing}, nil
+}
+
+var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+
+// ExportAgain makes the bundle of an export.created once more, from that event: the
+// same files, octet for octet. Where a person was erased since, it refuses.
+func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
+	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
+	if err != nil {
+		return bundle.Manifest{}, ground.Refusal(err)
+	}
+	if len(history.Events) == 0 {
+		return bundle.Manifest{}, policy.Refuse(ground.CodeNotFound, "", "export not found")
+	}
+	var stored events.ExportCreated
+	x := a.exporting(Export{Tenant: tenant, Folder: folder})
+	if err := a.OpenInto(ctx, history.Events[0], &stored); errors.Is(err, vault.ErrErased) {
+		return x.manifest, errErasedSince
+	} else if err != nil {
+		return x.manifest, err
+	}
+	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
+		return x.manifest, err
+	}
+	signed := x.manifest
+	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
+	for _, step := range []func(context.Context) error{x.sameHead, x.writeEvents, x.writeRest} {
+		if err := step(ctx); err != nil {
+			return signed, ground.Refusal(err)
+		}
+	}
+	if !maps.Equal(x.folder.Files, signed.Files) {
+		return signed, errErasedSince
+	}
+	manifest, err := canon.Marshal(map[string]any{"integrity": stored.Integrity, "record": stored.Record})
+	if err != nil {
+		return signed, err
+	}
+	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
+}
+
+// home is where the tenant lives: whose checkpoints and keys vouch for its events.
+func (x *exporting) home() *ledger.Partition { return x.app.Ledger.Home(x.e.Tenant) }
+
+// sameHead reads the checkpoint of an earlier export.
+func (x *exporting) sameHead(ctx context.Context) (err error) {
+	if x.manifest.CheckpointSize == 0 {
+		return nil
+	}
+	if x.head, err = keeper.At(ctx, x.home(), x.manifest.CheckpointSize); err != nil {
+		return err
+	}
+	x.proofs, _, err = keeper.Proofs(ctx, x.home())
+	return err
+}
+
+// rangeOf finds first and last sequence. Of a period the event before it and the append
+// after it belong to the range, without their payloads: they show that nothing was left
+// out at its edges. Where no event is at or after its end, the range goes to the end of
+// the history, and the filters have no such end.
+func (x *exporting) rangeOf(ctx context.Context) error {
+	m, f := &x.manifest, &x.e.Filters
+	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	if err != nil {
+		return err
+	}
+	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
+		return organizations.ErrNoOrganization
+	}
+	start, err := x.before(ctx, "from", &f.From, 0, last)
+	if err != nil {
+		return err
+	}
+	end, err := x.before(ctx, "to", &f.To, last, last)
+	if err != nil {
+		return err
+	}
+	if start >= end {
+		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
+	}
+	if x.within = end - start; start > 0 {
+		start--
+	}
+	if end == last {
+		f.To = ""
+	} else {
+		end++
+	}
+	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{start, end})
+	if err != nil {
+		return err
+	}
+	end += int64(found[end].More)
+	m.Filters, m.FirstSequence, m.Count, m.PrevBeforeFirst = *f, start+1, end-start, ledger.Hash(ledger.Genesis(m.Origin, m.Tenant)).String()
+	if start > 0 {
+		m.PrevBeforeFirst = found[start].Hash.String()
+	}
+	return nil
+}
+
+// before counts the events before a bound of the period, which it writes in UTC, to the
+// microsecond, as verifiers read it. Times do not fall within a tenant, and all events
+// of an append have one.
+func (x *exporting) before(ctx context.Context, name string, bound *string, otherwise, last int64) (int64, error) {
+	if *bound == "" {
+		return otherwise, nil
+	}
+	at, err := time.Parse(time.RFC3339, *bound)
+	if err != nil {
+		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
+	}
+	if at.UnixMicro() <= 0 { // before every event
+		*bound = ""
+		return 0, nil
+	}
+	*bound = at.UTC().Format("2006-01-02T15:04:05.999999Z")
+	var failed error
+	n := sort.Search(int(last), func(i int) bool {
+		found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{int64(i) + 1})
+		failed = errors.Join(failed, err)
+		e, ok := found[int64(i)+1]
+		return ok && e.OccurredUS >= at.UnixMicro()
+	})
+	return int64(n), failed
+}
+
+// readHead waits for a checkpoint that covers the last event.
+func (x *exporting) readHead(ctx context.Context) error {
+	last := x.manifest.FirstSequence + x.manifest.Count - 1
+	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{last})
+	if err != nil {
+		return err
+	}
+	x.manifest.LastHash = found[last].Hash.String()
+	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
+	keeper.Covered(waiting, x.home(), found[last].Position)
+	cancel()
+	proofs, head, err := keeper.Proofs(ctx, x.home())
+	if err != nil || head == nil || head.Size < found[last].Position {
+		return err
+	}
+	x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
+	return nil
+}
+
+func (x *exporting) writeEvents(ctx context.Context) (err error) {
+	if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
+		return err
+	}
+	x.from, x.to, _ = x.e.Filters.Period() // before has written them
+	if agent := x.e.Filters.Agent; agent != "" && x.app.Vault != nil {
+		if x.agentKey, err = x.app.Vault.Find(ctx, x.e.Tenant, "agent:"+agent); err != nil {
+			return err
+		}
+	}
+	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
+		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
+		if *file, err = x.folder.Create(name); err != nil {
+			return err
+		}
+	}
+	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
+	pace := &ledger.Pace{}
+	if !x.e.FullSpeed {
+		pace = x.app.Ledger.Pace()
+	}
+	for next < end {
+		if err := pace.Rest(ctx); err != nil {
+			return err
+		}
+		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(min(exportPage, end-next)))
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return fmt.Errorf("%w: sequence %d is missing", ledger.ErrTampered, next)
+		}
+		for _, e := range page {
+			if err := x.event(ctx, e, e.Sequence == end-1); err != nil {
+				return err
+			}
+		}
+		next += int64(len(page))
+		if x.e.Progress != nil {
+			x.e.Progress(next-x.manifest.FirstSequence, x.manifest.Count)
+		}
+	}
+	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.close(x.manifest))
+}
+
+// event writes one event with all that belongs to it.
+func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error {
+	opened, erased, err := x.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	line, show := ledger.NewLine(e), x.shows(e, opened)
+	if !show {
+		line.Payload = nil
+		x.manifest.Withheld++
+	}
+	if err := writeLine(x.lines, line); err != nil {
+		return err
+	}
+	if x.proofs != nil && (x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence) {
+		hashes, err := x.proofs.Inclusion(x.head.Size, e.Position)
+		if err != nil {
+			return err
+		}
+		if err := writeLine(x.inclusion, bundle.NewProof(bundle.Proof{Position: e.Position}, hashes)); err != nil {
+			return err
+		}
+	}
+	if !show {
+		return nil
+	}
+	if erased || len(opened.openings) > 0 && !x.handsOut(e) {
+		if err := writeLine(x.redactions, map[string]any{"eventId": e.ID, "erased": erased}); err != nil {
+			return err
+		}
+	} else {
+		for _, o := range opened.openings {
+			if err := writeLine(x.openings, bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.remember(ctx, e, opened); err != nil {
+		return err
+	}
+	return x.views.add(e, opened.record)
+}
+
+// handsOut says whether the bundle opens the personal members of an event: an export for
+// one agent opens nothing of anybody else.
+func (x *exporting) handsOut(e ledger.Event) bool {
+	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
+		return !x.e.Filters.NoPersonal
+	}
+	return vault.DataKey(e) == x.agentKey
+}
+
+// openedEvent is what an export reads of an event.
+type openedEvent struct {
+	openings []vault.Opening
+	record   exportedRecord
+	agent    string // the agent's id, by which the filter chooses, also where the views leave it out
+}
+
+// open reads the record of an event and puts its personal members back, if it may.
+func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
+	if x.app.Vault != nil {
+		o.openings, err = x.app.Vault.Openings(ctx, e)
+	} else if strings.Contains(string(e.Payload), `"sealed":`) {
+		err = vault.ErrErased // without the vault nothing personal can be shown
+	}
+	if errors.Is(err, vault.ErrErased) {
+		erased, err = true, nil
+	}
+	if err != nil {
+		return o, false, err
+	}
+	o.record, err = readExported(e.Payload)
+	for _, opening := range o.openings {
+		var shown *any
+		switch opening.Pointer {
+		case "/record/subject/agentId":
+			shown = &o.record.Subject.AgentID
+		case "/record/subject/purpose":
+			shown = &o.record.Subject.Purpose
+		default:
+			continue
+		}
+		var text string
+		if err := canon.Decode(opening.Value, &text); err != nil {
+			return o, false, fmt.Errorf("%w: %s of %s", ledger.ErrTampered, opening.Pointer, e.ID)
+		}
+		if shown == &o.record.Subject.AgentID {
+			o.agent = text
+		}
+		if !x.e.Filters.NoPersonal {
+			*shown = text
+		}
+	}
+	return o, erased, err
+}
+
+// shows says whether the filters let an event through; what belongs to a decision
+// goes with it, and what belongs to none is shown always. Outside of the period
+// nothing is.
+func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
+	f := x.e.Filters
+	if e.OccurredUS < x.from || x.to > 0 && e.OccurredUS >= x.to {
+		return false
+	}
+	every := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
+	if every || !strings.HasPrefix(e.Stream, "decision/") {
+		return true
+	}
+	if e.Type == events.TypeDecisionRecorded {
+		r := o.record
+		if (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
+			(f.Agent == "" || f.Agent == o.agent) && (f.Run == "" || f.Run == r.Subject.RunID) {
+			x.shown.add(e.Stream)
+		}
+	}
+	return x.shown.has(e.Stream)
+}
+
+// remember keeps what files beside the events need.
+func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
+	switch e.Type {
+	case events.TypePolicyActivated:
+		var stored events.PolicyActivated
+		if err := e.Read(&stored); err != nil {
+			return err
+		}
+		x.policies[canon.Hash(stored.Policy)] = stored.Policy
+	case events.TypeDecisionRecorded:
+		x.showing++
+		x.decisions.add(o.record.DecisionID)
+		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
+			text, err := canon.Marshal(rules)
+			if err != nil {
+				return err
+			}
+			x.rules[hash] = text
+		}
+		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
+	case events.TypeCallCompleted:
+		var stored events.CallCompleted
+		if err := e.Read(&stored); err != nil {
+			return err
+		}
+		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
+	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
+		if !x.decisions.has(o.record.DecisionID) {
+			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
+		}
+	}
+	return nil
+}
+
+// ruleset adds the tables that a verdict of the gate names. Of a rule set that this
+// program does not have, the manifest says version and hash.
+func (x *exporting) ruleset(version, hash string) {
+	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {
+		return
+	}
+	if x.manifest.RuleSets == nil {
+		x.manifest.RuleSets = map[string]string{}
+	}
+	x.manifest.RuleSets[hash] = version
+	if text, err := actionrisk.RulesetText(version); err == nil && canon.Hash(text) == hash {
+		x.rules[hash] = text
+	}
+}
+
+// policyOf adds the policy of a decision where it was activated before the range.
+func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) error {
+	if hash == "" || x.policies[hash] != nil {
+		return nil
+	}
+	history, err := x.app.Ledger.Read(ctx, x.e.Tenant, "policy")
+	if err != nil {
+		return err
+	}
+	for _, p := range history.Events {
+		if p.Type != events.TypePolicyActivated || p.Sequence > e.Sequence {
+			continue
+		}
+		var stored events.PolicyActivated
+		if err := p.Read(&stored); err != nil {
+			return err
+		}
+		if canon.Hash(stored.Policy) == hash {
+			x.policies[hash] = stored.Policy
+		}
+	}
+	return nil
+}
+
+func writeLine(to *bundle.File, value any) error {
+	line, err := canon.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(line, '\n'))
+	return err
+}
+
+// writeRest writes the files beside the events.
+func (x *exporting) writeRest(ctx context.Context) error {
+	_, keys, err := x.home().Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	var lines []ledger.Line
+	for _, e := range keys.Events {
+		if x.head == nil || e.Position <= x.head.Size {
+			lines = append(lines, ledger.NewLine(e))
+		}
+	}
+	text, err := bundle.Lines(lines)
+	if err == nil {
+		err = x.folder.Put("keys.jsonl", text)
+	}
+	for hash, text := range x.policies {
+		err = errors.Join(err, x.folder.Put("policies/"+hash+".json", text))
+	}
+	for hash, text := range x.rules {
+		err = errors.Join(err, x.folder.Put("rules/"+hash+".json", text))
+	}
+	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
+	if x.head != nil {
+		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.consistency(ctx))
+	}
+	return err
+}
+
+func (x *exporting) consistency(ctx context.Context) error {
+	sizes, err := keeper.Sizes(ctx, x.home(), x.head.Size, exportedHeads)
+	if err != nil {
+		return err
+	}
+	var lines []bundle.Proof
+	for _, size := range sizes {
+		hashes, err := x.proofs.Consistency(size, x.head.Size)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, bundle.NewProof(bundle.Proof{From: size}, hashes))
+	}
+	text, err := bundle.Lines(lines)
+	if err != nil {
+		return err
+	}
+	return x.folder.Put("proofs/consistency.jsonl", text)
+}
+
+// record signs the manifest and appends it: an export is itself evidence.
+func (x *exporting) record(ctx context.Context) error {
+	signer, guard, err := x.app.ActiveSigner(ctx, x.e.Tenant)
+	if err != nil {
+		return err
+	}
+	now := x.app.Now()
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, ground.Stamp(now)
+	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
+	if err != nil {
+		return err
+	}
+	// The bundle is whole before the ledger says that there is one.
+	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
+	if err == nil {
+		err = x.folder.Put("manifest.json", append(manifest, '\n'))
+	}
+	if err == nil && x.e.Ready != nil {
+		err = x.e.Ready()
+	}
+	if err != nil {
+		return err
+	}
+	eventID := x.app.NewID("evt_")
+	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
+	if agent := x.manifest.Filters.Agent; err == nil && agent != "" {
+		payload, err = x.sealAgent(ctx, eventID, agent, signer, payload)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
+		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
+		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	return err
+}
+
+// sealAgent puts the agent that an export is about under that agent's data key, as its
+// decisions have it: whoever gets the bundle reads the id in its manifest, and no later
+// export has it once the agent is erased.
+func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer *seal.Signer, payload []byte) ([]byte, error) {
+	members, err := canon.Members(payload)
+	if err != nil {
+		return nil, err
+	}
+	return x.app.SealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, "/record/filters/agent")
+}

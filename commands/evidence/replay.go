@@ -1,0 +1,281 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Replay says which decisions are to be evaluated again.
+type Replay struct {
+	Tenant   string  // empty: every organization
+	From, To []int64 // positions by partition, both included; none: from the first, to the last
+	Policy   []byte  // what it would have decided; nil: what was in force
+
+	Services []policy.Service // of the gate, whose verdicts are computed again
+}
+
+// Replayed is a report of decisions that were evaluated again, from what is
+// recorded alone: the intent in normal form, the policy's bytes, the assertion and
+// the engine's version.
+type Replayed struct {
+	Decisions     int           `json:"decisions"` // looked at
+	Equal         int           `json:"equal"`     // decision, findings and bindingHash, byte for byte
+	Different     []NotTheSame  `json:"different"`
+	More          int           `json:"more"` // differences beyond those listed
+	NotReplayable []NotReplayed `json:"notReplayable"`
+	Verdicts      VerdictReplay `json:"verdicts"`
+}
+
+// NotTheSame is a decision that comes out otherwise.
+type NotTheSame struct {
+	Position   int64    `json:"position"`
+	Tenant     string   `json:"tenant"`
+	DecisionID string   `json:"decisionId"`
+	What       string   `json:"what"` // "decision", "findings", "bindingHash", "assuranceActionHash" or "policyHash"
+	Recorded   string   `json:"recorded"`
+	Replayed   string   `json:"replayed"`
+	RuleIDs    []string `json:"ruleIds,omitempty"`
+}
+
+// NotReplayed counts decisions of which something cannot be computed again, and why.
+type NotReplayed struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// replayer is one replay.
+type replayer struct {
+	app      *Evidence
+	request  Replay
+	rules    assurance.Rules // of request.Policy
+	policies map[string]assurance.StoredPolicy
+	report   Replayed
+	reasons  map[string]int
+	editions map[string]*actionrisk.Edition // by version and hash of the rule set; nil: not in this program
+}
+
+// ReplayDecisions evaluates recorded decisions again. It writes nothing.
+func (a *Evidence) ReplayDecisions(ctx context.Context, request Replay) (Replayed, error) {
+	r := &replayer{app: a, request: request, policies: map[string]assurance.StoredPolicy{}, reasons: map[string]int{},
+		editions: map[string]*actionrisk.Edition{},
+		report:   Replayed{Different: []NotTheSame{}, NotReplayable: []NotReplayed{}}}
+	if request.Policy != nil {
+		draft, err := assurance.Lint(request.Policy)
+		if err != nil {
+			return r.report, err
+		}
+		r.rules = draft.Rules
+	}
+	for _, p := range a.Ledger.Partitions() {
+		if request.Tenant != "" && p != a.Ledger.Home(request.Tenant) {
+			continue
+		}
+		if err := r.partition(ctx, p); err != nil {
+			return r.report, ground.Refusal(err)
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.reasons)) {
+		r.report.NotReplayable = append(r.report.NotReplayable, NotReplayed{reason, r.reasons[reason]})
+	}
+	return r.report, nil
+}
+
+// of is the bound of a partition; 0 where there are none.
+func of(bounds []int64, p *ledger.Partition) int64 {
+	if int(p.Number()) < len(bounds) {
+		return bounds[p.Number()]
+	}
+	return 0
+}
+
+// partition replays what stands in one of the ledger's partitions.
+func (r *replayer) partition(ctx context.Context, p *ledger.Partition) error {
+	for position := max(of(r.request.From, p)-1, 0); ; {
+		page, err := p.After(ctx, position, exportPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			position = e.Position
+			if to := of(r.request.To, p); to > 0 && position > to {
+				return nil
+			}
+			if r.request.Tenant != "" && e.Tenant != r.request.Tenant {
+				continue
+			}
+			if err := r.event(ctx, e); err != nil {
+				return err
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+	}
+}
+
+func (r *replayer) event(ctx context.Context, e ledger.Event) error {
+	switch e.Type {
+	case events.TypePolicyActivated:
+		var stored events.PolicyActivated
+		if err := e.Read(&stored); err != nil {
+			return err
+		}
+		return r.learn(e.Tenant, stored)
+	case events.TypeDecisionRecorded:
+		return r.decision(ctx, e)
+	case events.TypeCallCompleted:
+		return r.verdict(ctx, e)
+	}
+	return nil
+}
+
+func (r *replayer) learn(tenant string, stored events.PolicyActivated) error {
+	p, err := assurance.ReadPolicy(stored.Policy)
+	if err != nil {
+		return err
+	}
+	r.policies[tenant+" "+canon.Hash(stored.Policy)] = p
+	return nil
+}
+
+// policyOf is the policy a decision names; one from before the range is read.
+func (r *replayer) policyOf(ctx context.Context, tenant, hash string) (assurance.StoredPolicy, bool, error) {
+	if p, known := r.policies[tenant+" "+hash]; known {
+		return p, true, nil
+	}
+	history, err := r.app.Ledger.Read(ctx, tenant, "policy")
+	if err != nil {
+		return assurance.StoredPolicy{}, false, err
+	}
+	for _, e := range history.Events {
+		var stored events.PolicyActivated
+		if e.Type != events.TypePolicyActivated {
+			continue
+		}
+		if err := e.Read(&stored); err != nil {
+			return assurance.StoredPolicy{}, false, err
+		}
+		if err := r.learn(tenant, stored); err != nil {
+			return assurance.StoredPolicy{}, false, err
+		}
+	}
+	p, known := r.policies[tenant+" "+hash]
+	return p, known, nil
+}
+
+// decision evaluates one decision again.
+func (r *replayer) decision(ctx context.Context, e ledger.Event) error {
+	r.report.Decisions++
+	j, err := decisions.JudgedOf(e)
+	if err != nil {
+		return err
+	}
+	if r.request.Policy != nil {
+		again, ok := j.Under(r.rules)
+		return r.compare(e, j, again, ok, nil)
+	}
+	p, known, err := r.policyOf(ctx, e.Tenant, j.Policy.PolicyHash)
+	if err != nil {
+		return err
+	}
+	if !known {
+		r.different(e, j, "policyHash", j.Policy.PolicyHash, "no such policy was in force", nil)
+		return nil
+	}
+	again, ok := j.Under(p.Rules)
+	return r.compare(e, j, again, ok, func() error { return r.hashes(ctx, e, j, again) })
+}
+
+// compare holds an evaluation against what is recorded; more looks at the hashes.
+func (r *replayer) compare(e ledger.Event, j decisions.Judged, again assurance.Evaluation, ok bool, more func() error) error {
+	switch {
+	case !ok:
+		r.reasons["engine version "+j.EngineVersion]++
+		return nil
+	case again.Decision != j.Decision:
+		r.different(e, j, "decision", j.Decision, again.Decision, decisions.RuleIDs(again.Findings))
+		return nil
+	}
+	if more == nil {
+		r.report.Equal++
+		return nil
+	}
+	same, err := decisions.SameFindings(again.Findings, j.Findings)
+	if err != nil {
+		return err
+	}
+	if !same {
+		r.different(e, j, "findings", "as recorded", "others", decisions.RuleIDs(again.Findings))
+		return nil
+	}
+	return more()
+}
+
+// hashes computes assuranceActionHash and bindingHash again. What was stored as a
+// hash only, a tool's arguments, is taken as it is: its normalisation cannot be
+// repeated. Of an erased agent the subject's hash is gone.
+func (r *replayer) hashes(ctx context.Context, e ledger.Event, j decisions.Judged, again assurance.Evaluation) error {
+	s, err := r.app.Open(ctx, e)
+	if errors.Is(err, vault.ErrErased) {
+		r.reasons["bindingHash (erased)"]++
+		r.report.Equal++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var record assurance.DecisionRecord
+	if err := json.Unmarshal(s.Record, &record); err != nil {
+		return err
+	}
+	if got := assurance.ActionHash(j.Protocol, j.Normalized); got != record.AssuranceActionHash {
+		r.different(e, j, "assuranceActionHash", record.AssuranceActionHash, got, nil)
+		return nil
+	}
+	members, err := canon.Members(s.Record)
+	if err != nil {
+		return err
+	}
+	subject, err := canon.Canonical(members["subject"])
+	if err != nil {
+		return err
+	}
+	binding, err := assurance.Binding{OrgID: e.Tenant, DecisionID: j.DecisionID, Decision: again.Decision,
+		AssuranceActionHash: record.AssuranceActionHash, SubjectHash: canon.Hash(subject),
+		PolicyHash: j.Policy.PolicyHash, PolicyID: j.Policy.PolicyID, Version: j.Policy.Version}.Hash()
+	if err != nil {
+		return err
+	}
+	if binding != record.BindingHash {
+		r.different(e, j, "bindingHash", record.BindingHash, binding, nil)
+		return nil
+	}
+	if j.Protocol == "mcp" {
+		r.reasons["normalisation of tool arguments (stored as a hash)"]++
+	}
+	r.report.Equal++
+	return nil
+}
+
+func (r *replayer) different(e ledger.Event, j decisions.Judged, what, recorded, replayed string, rules []string) {
+	if len(r.report.Different) == decisions.MaxFlips {
+		r.report.More++
+		return
+	}
+	r.report.Different = append(r.report.Different, NotTheSame{e.Position, e.Tenant, j.DecisionID, what, recorded, replayed, rules})
+}

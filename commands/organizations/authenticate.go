@@ -1,0 +1,87 @@
+package organizations
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/policy"
+)
+
+// Forbidden refuses with the code forbidden.
+func Forbidden(message string) error { return policy.Refuse(CodeForbidden, "", message) }
+
+// ErrNoOrganizationCredential is a request without any credential.
+var ErrNoOrganizationCredential = policy.Refuse(ground.CodeUnauthorized, "", "authentication required")
+
+var (
+	errOtherCredential = Forbidden("organization credential required")
+	errOtherKind       = policy.Refuse(accounts.CodeInsufficientScope, "", "organization credential required")
+	errPlan            = Forbidden("organization plan required")
+	errSuspended       = Forbidden("organization is suspended")
+)
+
+// AuthenticateOrganization returns the principal behind a bearer token. A
+// malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
+// after one comparison; a good credential of another kind, an API key or an
+// agent's access token, is CodeInsufficientScope. What
+// it knows of token and organization may be a moment old: an append names the
+// Guards, a read asks Confirm.
+func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
+	if strings.HasPrefix(bearer, ground.KeyPrefix) {
+		if _, err := a.Authenticate(ctx, bearer); err != nil {
+			if errors.Is(err, accounts.ErrUnauthorized) {
+				err = accounts.ErrToken
+			}
+			return Principal{}, err
+		}
+		return Principal{}, errOtherKind
+	}
+	if strings.HasPrefix(bearer, tokenPrefix) {
+		p, err := a.tokenPrincipal(ctx, bearer)
+		return p, ground.Refusal(err)
+	}
+	if _, err := a.AgentBehind(ctx, bearer); err != nil {
+		return Principal{}, err
+	}
+	return Principal{}, errOtherKind
+}
+
+// SessionPrincipal returns the principal of a signed-in member. Not a member (any
+// more) is CodeForbidden.
+func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
+	o, err := a.organizationOf(ctx, orgID)
+	if err != nil {
+		return Principal{}, ground.Refusal(err)
+	}
+	role, isMember := o.members[member]
+	if !isMember { // but perhaps has become one elsewhere
+		a.forgetOrganization(orgID)
+		if o, err = a.organizationOf(ctx, orgID); err != nil {
+			return Principal{}, ground.Refusal(err)
+		}
+		if role, isMember = o.members[member]; !isMember {
+			return Principal{}, errOtherCredential
+		}
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role = member, member, role
+	p.FreshSignIn = a.Clock().Sub(signedIn) < freshSignIn
+	return p, nil
+}
+
+// Operator is the command line, which may do for an organization what its owner
+// may but for deciding and approving. It is recorded as such.
+func (a *Organizations) Operator(ctx context.Context, orgID string) (Principal, error) {
+	o, err := a.organizationOf(ctx, orgID)
+	if err != nil {
+		return Principal{}, ground.Refusal(err)
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role = "operator", "operator", RoleOperator
+	return p, nil
+}

@@ -1,0 +1,274 @@
+package organizations
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+)
+
+// MemberInfo is one member of an organization. Email is empty once erased.
+type MemberInfo struct {
+	MemberID string `json:"memberId"`
+	Email    string `json:"email"`
+	Role     string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
+	Since    string `json:"since" jsonschema:"format=date-time"`
+}
+
+var errNoMember = policy.Refuse(ground.CodeNotFound, "", "member not found")
+
+// Members lists an organization's members by id, which is the order in which
+// they became customers.
+func (a *Organizations) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
+	p, err := a.Permit(ctx, p, RightMembers)
+	if err != nil {
+		return nil, err
+	}
+	return a.MembersOf(ctx, p.OrgID)
+}
+
+// MembersOf lists the members of an organization.
+func (a *Organizations) MembersOf(ctx context.Context, orgID string) ([]MemberInfo, error) {
+	o, history, err := a.ReadOrganization(ctx, orgID)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	list := []MemberInfo{}
+	for _, e := range slices.Backward(history.Events) {
+		if e.Type != events.TypeMemberAdded {
+			continue
+		}
+		var added events.MemberAdded
+		if err := a.openMember(ctx, e, &added); err != nil {
+			return nil, ground.Refusal(err)
+		}
+		known := slices.ContainsFunc(list, func(m MemberInfo) bool { return m.MemberID == added.MemberID })
+		if role := o.members[added.MemberID]; role != "" && !known {
+			email, _ := added.Email.(string)
+			list = append(list, MemberInfo{added.MemberID, email, role, ground.Stamp(e.Occurred())})
+		}
+	}
+	slices.SortFunc(list, func(a, b MemberInfo) int { return strings.Compare(a.MemberID, b.MemberID) })
+	return list, nil
+}
+
+// openMember reads member.added with its address, without it if that is erased
+// or if there is no vault.
+func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
+	if a.Vault != nil {
+		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, vault.ErrErased) {
+			return err
+		}
+	}
+	return e.Read(added)
+}
+
+// AddMember gives somebody a role, or a member another one. Only an owner makes
+// or changes an owner, and the last owner stays one.
+func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return MemberInfo{}, err
+	}
+	if !slices.Contains(Roles, role) {
+		return MemberInfo{}, policy.Refuse("invalid_enum", "/role", "role must be owner, admin, developer or auditor")
+	}
+	address, err := accounts.CheckEmail(email)
+	if err != nil {
+		return MemberInfo{}, err
+	}
+	member, err := a.EnsureCustomer(ctx, address)
+	if err != nil {
+		return MemberInfo{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, RightManage), func(ctx context.Context) (MemberInfo, error) {
+		o, history, err := a.ReadOrganization(ctx, p.OrgID)
+		if err != nil {
+			return MemberInfo{}, err
+		}
+		if err := o.mayChange(p, member, role); err != nil {
+			return MemberInfo{}, err
+		}
+		if len(o.members) >= maxMembers && o.members[member] == "" {
+			return MemberInfo{}, policy.Refuse(CodeConflict, "", "organization has too many members")
+		}
+		draft, err := a.memberDraft(ctx, p.OrgID, p.ActorID, member, role, address)
+		if err != nil {
+			return MemberInfo{}, err
+		}
+		draft.Expect = history.At()
+		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: []ledger.Draft{draft}, Guards: p.Guards})
+		a.forgetOrganization(p.OrgID)
+		if err != nil {
+			return MemberInfo{}, err
+		}
+		return MemberInfo{member, address, role, ground.Stamp(result.Events[0].Occurred())}, nil
+	})
+}
+
+// mayChange answers whether the principal may give a member a role, or take it
+// (empty).
+func (o Organization) mayChange(p Principal, member, role string) error {
+	now := o.members[member]
+	if (now == RoleOwner || role == RoleOwner) && p.Role != RoleOwner && p.Role != RoleOperator {
+		return Forbidden("missing role owner")
+	}
+	if now == RoleOwner && role != RoleOwner {
+		owners := 0
+		for _, has := range o.members {
+			if has == RoleOwner {
+				owners++
+			}
+		}
+		if owners == 1 {
+			return policy.Refuse(CodeConflict, "", "an organization keeps at least one owner")
+		}
+	}
+	return nil
+}
+
+// RemoveMember ends a membership at once, and with it the tokens that are the
+// member's: whoever has left holds no secret that works.
+func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member string) error {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return err
+	}
+	_, err = ground.Retry(ctx, a.Ground, a.Again(&p, RightManage), func(ctx context.Context) (struct{}, error) {
+		o, history, err := a.ReadOrganization(ctx, p.OrgID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if o.members[member] == "" {
+			return struct{}{}, errNoMember
+		}
+		if err := o.mayChange(p, member, ""); err != nil {
+			return struct{}{}, err
+		}
+		drafts := []ledger.Draft{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeMemberRemoved}}
+		stored := []any{events.MemberRemoved{MemberID: member}}
+		tokens, err := a.tokensOf(ctx, p.OrgID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		now := a.Now()
+		for _, t := range tokens {
+			if t.member == member && t.live(now) {
+				drafts = append(drafts, ledger.Draft{Stream: tokenStream(t.id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked})
+				stored = append(stored, events.OrganizationTokenRevoked{TokenID: t.id, Reason: "member removed", EffectiveAt: ground.Stamp(now)})
+			}
+		}
+		if len(drafts) > ledger.MaxEvents {
+			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens, revoke them first")
+		}
+		_, err = a.AppendAs(ctx, p, drafts, stored)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// OrganizationChange is what the operator, or the subscription, changes. Empty
+// members stay as they are.
+type OrganizationChange struct {
+	Name, Plan, State string
+	Arguments         string    // which decisions keep the arguments of tools
+	PlanEnded         time.Time // with StateLapsed; zero: now
+	Reason            string
+}
+
+// UpdateOrganization renames, changes the plan, suspends, lapses or resumes.
+func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID string, c OrganizationChange) (OrganizationInfo, error) {
+	if err := c.check(); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, Principal{OrgID: orgID, ActorID: actor}, c)
+	})
+}
+
+// RenameOrganization is what members change themselves; plan and state are the
+// operator's and the subscription's.
+func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	if err := ground.CheckText("name", name, ground.MaxName); err != nil {
+		return OrganizationInfo{}, err
+	}
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, RightManage), func(ctx context.Context) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, p, OrganizationChange{Name: name, Reason: reason})
+	})
+}
+
+// KeepArguments says which decisions of an organization keep the arguments of
+// tools from now on.
+func (a *Organizations) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	change := OrganizationChange{Arguments: which, Reason: reason}
+	if err := change.check(); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, RightManage), func(ctx context.Context) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, p, change)
+	})
+}
+
+func (a *Organizations) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
+	o, history, err := a.ReadOrganization(ctx, p.OrgID)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason}
+	if c.State == StateLapsed {
+		ended := c.PlanEnded
+		if ended.IsZero() {
+			ended = a.Now()
+		}
+		updated.PlanEndedAt = ground.Stamp(ended)
+	}
+	appended, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	o, err = o.apply(appended[0])
+	return o.info(), err
+}
+
+func (c OrganizationChange) check() error {
+	if c.Name != "" {
+		if err := ground.CheckText("name", c.Name, ground.MaxName); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Plan != "" && c.Plan != PlanTeam && c.Plan != PlanBusiness:
+		return policy.Refuse("invalid_enum", "/plan", "plan must be team or business")
+	case c.State != "" && c.State != StateActive && c.State != StateSuspended && c.State != StateLapsed:
+		return policy.Refuse("invalid_enum", "/state", "state must be active, suspended or lapsed")
+	case c.Arguments != "" && c.Arguments != ArgumentsOff && c.Arguments != ArgumentsReviews && c.Arguments != ArgumentsAlways:
+		return policy.Refuse("invalid_enum", "/arguments", "arguments must be off, reviews or always")
+	case c.Name == "" && c.Plan == "" && c.State == "" && c.Arguments == "":
+		return policy.Refuse("missing_field", "", "name, plan, state or arguments is required")
+	}
+	return ground.CheckText("reason", c.Reason, ground.MaxReason)
+}
+
+// Unlimited is for streams whose versions count nothing.
+var Unlimited = ledger.Any(math.MaxInt64)

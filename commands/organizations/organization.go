@@ -1,0 +1,280 @@
+// Package organizations has the commands about organizations, their members, roles and
+// rights, and their tokens.
+package organizations
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/cache"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Organizations has the commands about organizations, their members, tokens and rights.
+type Organizations struct {
+	*ground.Ground
+	*accounts.Accounts
+
+	// Forgotten is called when the caches forget an organization, so that others do, too.
+	Forgotten func(orgID string)
+
+	organizations cache.Cache[Organization]
+	tokens        cache.Cache[organizationToken]
+}
+
+// Plans and states of an organization.
+const (
+	PlanTeam       = "team"
+	PlanBusiness   = "business"
+	StateActive    = "active"
+	StateSuspended = "suspended"
+	StateLapsed    = "lapsed"
+)
+
+// Which decisions keep the arguments of a tool, sealed and erasable, so that a
+// reviewer sees what is to be approved.
+const (
+	ArgumentsOff     = "off"     // none
+	ArgumentsReviews = "reviews" // those that need a review; where nothing was set
+	ArgumentsAlways  = "always"
+)
+
+// OrganizationStream holds an organization's plan, state and members, one stream
+// per tenant: whoever decides something about them guards it.
+const OrganizationStream = "organization"
+
+// Organization is the fold of that stream.
+type Organization struct {
+	ID, name, Plan, State string
+	created               time.Time
+	planEnded             time.Time         // of a lapsed plan
+	arguments             string            // which decisions keep the arguments of tools
+	members               map[string]string // role by cus_…; never changed in place
+	guard                 ledger.Guard
+}
+
+// apply folds one event of the stream.
+func (o Organization) apply(e ledger.Event) (Organization, error) {
+	switch e.Type {
+	case events.TypeOrganizationCreated:
+		var created events.OrganizationCreated
+		if err := e.Read(&created); err != nil {
+			return o, err
+		}
+		o.ID, o.name, o.Plan, o.State, o.created = e.Tenant, created.Name, created.Plan, StateActive, e.Occurred()
+		o.arguments = ArgumentsReviews
+	case events.TypeOrganizationUpdated:
+		var updated events.OrganizationUpdated
+		if err := e.Read(&updated); err != nil {
+			return o, err
+		}
+		return o.update(updated)
+	case events.TypeMemberAdded:
+		var added events.MemberAdded
+		if err := e.Read(&added); err != nil {
+			return o, err
+		}
+		o.members = withMember(o.members, added.MemberID, added.Role)
+	case events.TypeMemberRemoved:
+		var removed events.MemberRemoved
+		if err := e.Read(&removed); err != nil {
+			return o, err
+		}
+		o.members = withMember(o.members, removed.MemberID, "")
+	}
+	return o, nil
+}
+
+func (o Organization) update(u events.OrganizationUpdated) (Organization, error) {
+	if u.Name != "" {
+		o.name = u.Name
+	}
+	if u.Plan != "" {
+		o.Plan = u.Plan
+	}
+	if u.State != "" {
+		o.State = u.State
+	}
+	if u.Arguments != "" {
+		o.arguments = u.Arguments
+	}
+	if u.PlanEndedAt != "" {
+		ended, err := time.Parse(time.RFC3339, u.PlanEndedAt)
+		if err != nil {
+			return o, ledger.ErrTampered
+		}
+		o.planEnded = ended
+	}
+	return o, nil
+}
+
+// withMember is a copy of the members with one changed; an empty role removes.
+func withMember(members map[string]string, id, role string) map[string]string {
+	changed := make(map[string]string, len(members)+1)
+	for member, has := range members {
+		changed[member] = has
+	}
+	changed[id] = role
+	if role == "" {
+		delete(changed, id)
+	}
+	return changed
+}
+
+// forgetOrganization takes an organization, its tokens and its policy out of the
+// cache: something of it has moved. The others keep theirs.
+func (a *Organizations) forgetOrganization(orgID string) {
+	a.organizations.Remove(orgID)
+	if a.Forgotten != nil {
+		a.Forgotten(orgID)
+	}
+	a.tokens.Forget(func(t organizationToken) bool { return t.orgID == orgID })
+}
+
+// ErrNoOrganization refuses the id of an organization that does not exist.
+var ErrNoOrganization = policy.Refuse(ground.CodeNotFound, "", "organization not found")
+
+func (a *Organizations) organizationOf(ctx context.Context, orgID string) (Organization, error) {
+	if o, ok := a.organizations.Get(orgID); ok {
+		return o, nil
+	}
+	o, _, err := a.ReadOrganization(ctx, orgID)
+	if err == nil {
+		a.organizations.Put(o.ID, o)
+	}
+	return o, err
+}
+
+// ReadOrganization folds the stream of an organization, and returns the stream with it.
+func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Organization, ledger.History, error) {
+	if !strings.HasPrefix(orgID, "org_") {
+		return Organization{}, ledger.History{}, ErrNoOrganization
+	}
+	history, err := a.Ledger.Read(ctx, orgID, OrganizationStream)
+	if err != nil {
+		return Organization{}, history, err
+	}
+	var o Organization
+	for _, e := range history.Events {
+		if o, err = o.apply(e); err != nil {
+			return o, history, err
+		}
+	}
+	if o.ID == "" {
+		return o, history, ErrNoOrganization
+	}
+	o.guard = history.Guard()
+	return o, history, nil
+}
+
+// OrganizationInfo is what an organization is.
+type OrganizationInfo struct {
+	OrgID       string  `json:"orgId"`
+	Name        string  `json:"name"`
+	Plan        string  `json:"plan" jsonschema:"enum=team,enum=business"`
+	State       string  `json:"state" jsonschema:"enum=active,enum=suspended,enum=lapsed"`
+	PlanEndedAt *string `json:"planEndedAt" jsonschema:"nullable"`
+	Members     int     `json:"members"`
+	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions keep the arguments of tools, sealed and erasable: none, those that need a review, or all."`
+	CreatedAt   string  `json:"createdAt" jsonschema:"format=date-time"`
+}
+
+func (o Organization) info() OrganizationInfo {
+	i := OrganizationInfo{OrgID: o.ID, Name: o.name, Plan: o.Plan, State: o.State, Members: len(o.members), Arguments: o.arguments, CreatedAt: ground.Stamp(o.created)}
+	if o.State == StateLapsed {
+		ended := ground.Stamp(o.planEnded)
+		i.PlanEndedAt = &ended
+	}
+	return i
+}
+
+// Organization shows one organization.
+func (a *Organizations) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
+	o, _, err := a.ReadOrganization(ctx, orgID)
+	return o.info(), ground.Refusal(err)
+}
+
+// ListOrganizations returns every organization of the ledger, the oldest first: for
+// the operator.
+func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationInfo, error) {
+	tenants, err := a.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	list := []OrganizationInfo{}
+	for _, tenant := range tenants {
+		info, err := a.Organization(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	slices.SortStableFunc(list, func(a, b OrganizationInfo) int { return strings.Compare(a.CreatedAt, b.CreatedAt) })
+	return list, nil
+}
+
+// CreateOrganization makes an organization with its first owner, who becomes a
+// customer if nobody of that address is one yet. actor is "operator", or the
+// customer whose subscription started.
+func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
+	if err := ground.CheckText("name", name, ground.MaxName); err != nil {
+		return OrganizationInfo{}, err
+	}
+	if plan != PlanTeam && plan != PlanBusiness {
+		return OrganizationInfo{}, policy.Refuse("invalid_enum", "/plan", "plan must be team or business")
+	}
+	address, err := accounts.CheckEmail(ownerEmail)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	owner, err := a.EnsureCustomer(ctx, address)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
+		return a.AppendOrganization(ctx, a.NewID("org_"), actor, name, plan, owner, address)
+	})
+}
+
+// AppendOrganization appends the organization and its first owner. If there is
+// one of this id already, its stream has moved.
+func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, guards ...ledger.Guard) (OrganizationInfo, error) {
+	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	member, err := a.memberDraft(ctx, orgID, actor, owner, RoleOwner, address)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	member.Expect = Unlimited
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Drafts: []ledger.Draft{
+		{Stream: OrganizationStream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeOrganizationCreated,
+			SchemaVersion: 1, Actor: actor, Payload: created},
+		member,
+	}, Guards: guards})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	return a.Organization(ctx, orgID)
+}
+
+// memberDraft is member.added, with the address sealed in the organization's
+// tenant.
+func (a *Organizations) memberDraft(ctx context.Context, orgID, actor, member, role, address string) (ledger.Draft, error) {
+	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
+	if err != nil {
+		return ledger.Draft{}, err
+	}
+	id := a.NewID("evt_")
+	payload, err := a.Vault.Seal(ctx, orgID, id, dataKey, events.MemberAdded{MemberID: member, Role: role, Email: address})
+	return ledger.Draft{Stream: OrganizationStream, ID: id, Type: events.TypeMemberAdded, SchemaVersion: 1, Actor: actor, Payload: payload}, err
+}

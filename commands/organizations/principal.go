@@ -1,0 +1,197 @@
+package organizations
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// Principal is who acts for an organization: a token or a signed-in member.
+type Principal struct {
+	OrgID, Plan string
+	ActorID     string // svco_… with the token's public id, cus_…, or "operator"; the event's actor
+	Member      string // cus_… of the member; for a token whose it is
+	Role        string
+	Scopes      []string
+	FreshSignIn bool // a session younger than 10 minutes since sign-in
+	// Guards are the streams of organization and token this rests on. Whoever
+	// appends for the principal names them; whoever only reads asks Confirm.
+	Guards []ledger.Guard
+
+	tokenID   string
+	addresses []netip.Prefix // from which the token may come; none: from anywhere
+	suspended bool
+	lapsed    bool   // the plan is not in force
+	evidence  bool   // and the days in which evidence stays readable are not over
+	deciders  int    // how many members may activate and approve
+	arguments string // which decisions keep the arguments of tools
+}
+
+// OwnOnly says whether the principal sees only the records that the own member
+// or one of the member's tokens caused: OwnActors names them.
+func (p Principal) OwnOnly() bool { return p.Role == RoleDeveloper }
+
+// OwnActors are the event actors whose records a principal with OwnOnly sees:
+// the member, and every token the member ever issued or was given.
+func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, error) {
+	tokens, err := a.tokensOf(ctx, p.OrgID)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	actors := []string{p.Member}
+	for _, t := range tokens {
+		if t.member == p.Member || t.createdBy == p.Member {
+			actors = append(actors, tokenPrefix+t.id)
+		}
+	}
+	return actors, nil
+}
+
+// IsOwn says whether an actor is the principal's member or one of its tokens:
+// who asked for a decision must not approve it.
+func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
+	if actor == p.Member {
+		return true, nil
+	}
+	id, isToken := strings.CutPrefix(actor, tokenPrefix)
+	if !isToken {
+		return false, nil
+	}
+	t, err := a.readToken(ctx, p.OrgID, id)
+	return t.createdBy == p.Member || t.member == p.Member, ground.Refusal(err)
+}
+
+// MayActAlone says whether the principal may activate an own draft, or approve
+// an own decision: on a Team with nobody else who could. Business never.
+func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
+
+// KeepsArguments says whether a decision of this kind keeps the arguments of its
+// tool.
+func (p Principal) KeepsArguments(decision string) bool {
+	return p.arguments == ArgumentsAlways || p.arguments == ArgumentsReviews && decision == assurance.NeedsReview
+}
+
+// Allows says whether the token may be used from a network address.
+func (p Principal) Allows(address string) bool {
+	if len(p.addresses) == 0 {
+		return true
+	}
+	ip, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(p.addresses, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
+}
+
+// principal is what the organization says about anybody who acts for it.
+func (o Organization) principal(now time.Time) Principal {
+	p := Principal{OrgID: o.ID, Plan: o.Plan, Guards: []ledger.Guard{o.guard}, suspended: o.State == StateSuspended, arguments: o.arguments}
+	p.lapsed = o.State == StateLapsed || o.Plan != PlanTeam && o.Plan != PlanBusiness
+	p.evidence = p.lapsed && now.Before(o.planEnded.Add(evidenceReadable))
+	for _, role := range o.members {
+		if slices.Contains(Grants[RightActivate].Roles, role) {
+			p.deciders++
+		}
+	}
+	return p
+}
+
+// Confirm reads again what a principal rests on if any of it has moved, and
+// returns the principal of now: 401 for a token revoked since, 403 for a member
+// who is none any more. Every answer that appends nothing needs it.
+func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
+	for _, g := range p.Guards {
+		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
+		if err != nil {
+			return Principal{}, ground.Refusal(err)
+		}
+		if version != g.Version {
+			return a.currentPrincipal(ctx, p)
+		}
+	}
+	return p, nil
+}
+
+// Permit answers whether the principal has a right, as May does, and returns it.
+// What is known of it may be a moment old, and another process may have restored
+// the organization, or raised the member's role: a refusal is given only after
+// the streams it rests on were read again.
+func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
+	if p.May(right) == nil {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err != nil {
+		return Principal{}, err
+	}
+	return p, p.May(right)
+}
+
+// Again returns the step that retry takes before each further try: the principal is read
+// again and must still have the right.
+func (a *Organizations) Again(p *Principal, right Right) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := a.currentPrincipal(ctx, *p)
+		if err != nil {
+			return err
+		}
+		*p = now
+		return p.May(right)
+	}
+}
+
+// currentPrincipal is the principal as its streams are now.
+func (a *Organizations) currentPrincipal(ctx context.Context, p Principal) (Principal, error) {
+	a.forgetOrganization(p.OrgID)
+	now, err := a.rebuild(ctx, p)
+	return now, ground.Refusal(err)
+}
+
+func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, error) {
+	o, err := a.organizationOf(ctx, p.OrgID)
+	if err != nil {
+		return Principal{}, err
+	}
+	now := o.principal(a.Clock())
+	now.ActorID, now.Member, now.Role, now.Scopes, now.FreshSignIn = p.ActorID, p.Member, p.Role, p.Scopes, p.FreshSignIn
+	switch p.Role {
+	case RoleOperator:
+	case RoleToken:
+		t, err := a.token(ctx, p.OrgID, p.tokenID)
+		if err != nil {
+			return Principal{}, err
+		}
+		if !t.live(a.Clock()) {
+			return Principal{}, accounts.ErrToken
+		}
+		now.tokenID, now.addresses = t.id, t.addresses
+		now.Guards = append(now.Guards, t.guard)
+	default:
+		role, isMember := o.members[p.Member]
+		if !isMember {
+			return Principal{}, errOtherCredential
+		}
+		now.Role = role
+	}
+	return now, nil
+}
+
+// RefuseUnlessMoved is a refusal if everything it rests on is as it was, and ErrMoved
+// otherwise: what appends nothing is guarded by nothing else.
+func (a *Organizations) RefuseUnlessMoved(ctx context.Context, p Principal, guards []ledger.Guard, refused error) error {
+	for _, g := range append(guards, p.Guards...) {
+		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
+		if err != nil {
+			return err
+		}
+		if version != g.Version {
+			return ledger.ErrMoved
+		}
+	}
+	return refused
+}

@@ -1,0 +1,266 @@
+package organizations
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// An organization token has the form of an API key with another prefix:
+//
+//	svco_<12 id>_<43 secret>_<6 check>
+const tokenPrefix = "svco_"
+
+// organizationToken is a token as its stream tells.
+type organizationToken struct {
+	id, name  string
+	orgID     string
+	hash      [32]byte
+	scopes    []string
+	createdBy string
+	member    string // whose it is
+	created   time.Time
+	expires   time.Time
+	revoked   time.Time // zero: not
+	rotates   string
+	addresses []netip.Prefix
+	guard     ledger.Guard
+}
+
+// live says whether the token is good at a time.
+func (t organizationToken) live(now time.Time) bool {
+	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
+}
+
+// apply folds one event of organization_token/<id>.
+func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
+	switch e.Type {
+	case events.TypeOrganizationTokenIssued:
+		var issued events.OrganizationTokenIssued
+		if err := e.Read(&issued); err != nil {
+			return t, err
+		}
+		if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
+			return t, ledger.ErrTampered
+		}
+		expires, err := time.Parse(time.RFC3339, issued.ExpiresAt)
+		if err != nil {
+			return t, ledger.ErrTampered
+		}
+		for _, text := range issued.Addresses {
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				return t, ledger.ErrTampered
+			}
+			t.addresses = append(t.addresses, network)
+		}
+		t.id, t.name, t.orgID, t.scopes = issued.TokenID, issued.Name, e.Tenant, issued.Scopes
+		t.createdBy, t.created, t.expires, t.rotates = issued.CreatedBy, e.Occurred(), expires, issued.Rotates
+		if t.member = issued.Member; t.member == "" {
+			t.member = issued.CreatedBy
+		}
+	case events.TypeOrganizationTokenRevoked:
+		var revoked events.OrganizationTokenRevoked
+		if err := e.Read(&revoked); err != nil {
+			return t, err
+		}
+		at, err := time.Parse(time.RFC3339, revoked.EffectiveAt)
+		if err != nil {
+			return t, ledger.ErrTampered
+		}
+		if t.revoked.IsZero() || at.Before(t.revoked) {
+			t.revoked = at
+		}
+	}
+	return t, nil
+}
+
+// tokenPrincipal authenticates an organization token.
+func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Principal, error) {
+	id, secret, ok := ground.ParseCredential(tokenPrefix, bearer)
+	var t organizationToken
+	if ok {
+		var err error
+		if t, err = a.token(ctx, "", id); err != nil {
+			return Principal{}, err
+		}
+	}
+	hash := sha256.Sum256(secret)
+	if subtle.ConstantTimeCompare(hash[:], t.hash[:]) != 1 || !t.live(a.Clock()) {
+		return Principal{}, accounts.ErrToken
+	}
+	o, err := a.organizationOf(ctx, t.orgID)
+	if err != nil {
+		return Principal{}, err
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role, p.Scopes = tokenPrefix+t.id, t.member, RoleToken, t.scopes
+	p.tokenID, p.addresses = t.id, t.addresses
+	p.Guards = append(p.Guards, t.guard)
+	return p, nil
+}
+
+// token is a token from the cache or its stream; without an organization, the
+// organization is looked up. An unknown id is the zero token.
+func (a *Organizations) token(ctx context.Context, orgID, id string) (organizationToken, error) {
+	if t, ok := a.tokens.Get(id); ok {
+		return t, nil
+	}
+	if orgID == "" {
+		var err error
+		if orgID, err = a.tenantOfToken(ctx, id); err != nil || orgID == "" {
+			return organizationToken{}, err
+		}
+	}
+	t, err := a.readToken(ctx, orgID, id)
+	if err == nil && t.id != "" { // unknown ids must not fill the cache
+		a.tokens.Put(t.id, t)
+	}
+	return t, err
+}
+
+// tenantOfToken finds the organization of a token, whose id is at home where the
+// organization is. The answer only says where to read: the token's stream there is
+// what counts.
+func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, error) {
+	var tenant string
+	err := a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select tenant from events
+			where p = $1 and stream = $2 and type = 'organization_token.issued' order by tenant limit 1`,
+			a.Ledger.Home(id).Number(), tokenStream(id)).Scan(&tenant)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return tenant, err
+}
+
+func tokenStream(id string) string { return "organization_token/" + id }
+
+func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organizationToken, error) {
+	history, err := a.Ledger.Read(ctx, orgID, tokenStream(id))
+	if err != nil {
+		return organizationToken{}, err
+	}
+	var t organizationToken
+	for _, e := range history.Events {
+		if t, err = t.apply(e); err != nil {
+			return organizationToken{}, err
+		}
+	}
+	t.guard = history.Guard()
+	return t, nil
+}
+
+// tokensOf reads every token of an organization, the oldest first.
+func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
+	var streams []string
+	err := a.Ledger.Reading(ctx, func() error {
+		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
+			where p = $1 and tenant = $2 and type = 'organization_token.issued' order by tseq`, a.Ledger.Home(orgID).Number(), orgID)
+		if err != nil {
+			return err
+		}
+		streams, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var tokens []organizationToken
+	for _, stream := range streams {
+		t, err := a.readToken(ctx, orgID, strings.TrimPrefix(stream, tokenStream("")))
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens, nil
+}
+
+// TokenInfo is what anybody may know of a token.
+type TokenInfo struct {
+	TokenID   string   `json:"tokenId"`
+	Name      string   `json:"name"`
+	Scopes    []string `json:"scopes"`
+	CreatedBy string   `json:"createdBy"`
+	MemberID  string   `json:"memberId"`
+	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
+	ExpiresAt string   `json:"expiresAt" jsonschema:"format=date-time"`
+	Addresses []string `json:"addresses"`
+	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
+}
+
+// at demands that the token's stream still ends where it was read.
+func (t organizationToken) at() ledger.Expect {
+	return ledger.History{Events: make([]ledger.Event, t.guard.Version)}.At()
+}
+
+func (t organizationToken) info(now time.Time) TokenInfo {
+	info := TokenInfo{TokenID: t.id, Name: t.name, Scopes: t.scopes, CreatedBy: t.createdBy, MemberID: t.member,
+		CreatedAt: ground.Stamp(t.created), ExpiresAt: ground.Stamp(t.expires), Addresses: []string{}, State: "active"}
+	for _, network := range t.addresses {
+		info.Addresses = append(info.Addresses, network.String())
+	}
+	switch {
+	case !t.revoked.IsZero() && !now.Before(t.revoked):
+		info.State = "revoked"
+	case !now.Before(t.expires):
+		info.State = "expired"
+	case !t.revoked.IsZero():
+		info.State = "rotating"
+	}
+	if !t.revoked.IsZero() && t.revoked.Before(t.expires) {
+		info.ExpiresAt = ground.Stamp(t.revoked)
+	}
+	return info
+}
+
+// Tokens lists an organization's tokens, the oldest first.
+func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
+	p, err := a.Permit(ctx, p, RightMembers)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := a.tokensOf(ctx, p.OrgID)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	list := []TokenInfo{}
+	for _, t := range tokens {
+		list = append(list, t.info(a.Clock()))
+	}
+	return list, nil
+}
+
+// AppendAs appends for a principal what has no personal members, under its
+// guards: the rights it was judged by are those it has at that position.
+func (a *Organizations) AppendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
+	for i := range drafts {
+		payload, err := canon.Marshal(stored[i])
+		if err != nil {
+			return nil, err
+		}
+		if drafts[i].ID == "" {
+			drafts[i].ID = a.NewID("evt_")
+		}
+		drafts[i].SchemaVersion, drafts[i].Actor, drafts[i].Payload = 1, p.ActorID, payload
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: drafts, Guards: p.Guards})
+	a.forgetOrganization(p.OrgID)
+	return result.Events, err
+}

@@ -1,0 +1,114 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// An Idempotency-Key that comes with a payment belongs to the payer and the operation:
+// the first payment that is claimed with it is the one that pays, whatever the payer
+// signs afterwards. So a buyer whose answer was lost pays once, even with a new signature.
+
+// paymentKey is what the ledger knows of a payer's Idempotency-Key.
+type paymentKey struct {
+	tenant, stream string         // empty without a key
+	history        ledger.History // of the stream
+	content        string         // hash of the request that the holder pays for
+	takenAt        time.Time
+	holder         Progress // the payment that took the key last; without a claim its state is empty
+	holderID       string
+	ours           bool // the payment of this request has the key already, by an earlier try
+}
+
+// held says whether a payment that was claimed, or is about to be, has the key. One
+// that was refused has moved no money and leaves it to the next.
+func (k paymentKey) held() bool { return k.holderID != "" && k.holder.State != PaymentIsRefused }
+
+// readKey reads who has the key of a request. The key's name in the ledger is keyed,
+// since the payer's address is in it.
+func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, err error) {
+	if paid.IdempotencyKey == "" {
+		return k, nil
+	}
+	if a.Vault == nil {
+		return k, a.NoVault()
+	}
+	name := a.Vault.Reference(ledger.ServiceTenant,
+		"x402_key:"+paid.Operation+":"+payerSubject(p.Network, p.Payer)+":"+paid.IdempotencyKey).String()[:32]
+	k.tenant, k.stream = a.ServiceOf(name), "payment_key/"+name
+	if k.history, err = a.Ledger.Read(ctx, k.tenant, k.stream); err != nil || len(k.history.Events) == 0 {
+		return k, err
+	}
+	last := k.history.Events[len(k.history.Events)-1]
+	var reserved events.IdentifierReserved
+	if err = last.Read(&reserved); err != nil {
+		return k, err
+	}
+	k.content, k.takenAt = reserved.ContentHash, last.Occurred()
+	if reserved.PaymentID == p.ID {
+		k.ours = k.content == paid.Content.String()
+		return k, nil
+	}
+	k.holderID = reserved.PaymentID
+	k.holder, err = a.ReadPayment(ctx, k.holderID)
+	if err == nil && k.holder.State == "" && a.Clock().Sub(k.takenAt) >= keyIsTaken {
+		k.holderID = "" // its request ended before the claim
+	}
+	return k, err
+}
+
+// HasKey says whether a payment sent again brings the Idempotency-Key that it was made
+// with, which is not on the chain. A key that could be guessed proves nothing: it must
+// be as long as a payment identifier.
+func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
+	if len(paid.IdempotencyKey) < minSecretKey {
+		return false, nil
+	}
+	k, err := a.readKey(ctx, p, paid)
+	return k.ours, ground.Refusal(err)
+}
+
+// heldByKey answers with the payment that has the key, if the request is the same and
+// comes from the same payer.
+func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
+	if !p.Signed { // else the payer is known; whether he could pay again does not matter
+		if err := verify(ctx); err != nil {
+			return claimed{}, err
+		}
+	}
+	switch {
+	case k.content != paid.Content.String():
+		return claimed{}, ledger.ErrKeyReused
+	case k.holder.State == "":
+		return claimed{}, &SettlementPending{PaymentID: k.holderID, Cause: errors.New("a payment with the same Idempotency-Key is about to be claimed")}
+	}
+	return claimed{Progress: k.holder, byKey: true}, nil
+}
+
+// takeKey gives the key to a payment that is about to be claimed: in the same append
+// where both are at home together, so that of two payments one is claimed. Elsewhere it
+// is given first, and a payment that comes meanwhile waits (keyIsTaken).
+func (a *Payments) takeKey(ctx context.Context, k paymentKey, p Payment, paid Paid, claim *ledger.Append) error {
+	if k.stream == "" || k.ours {
+		return nil
+	}
+	payload, err := canon.Marshal(events.IdentifierReserved{PaymentID: p.ID, ContentHash: paid.Content.String()})
+	if err != nil {
+		return err
+	}
+	draft := ledger.Draft{Stream: k.stream, Expect: k.history.At(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
+		SchemaVersion: 1, Actor: "system", Payload: payload}
+	if k.tenant == claim.Tenant {
+		claim.Drafts = append(claim.Drafts, draft)
+		return nil
+	}
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: k.tenant, Drafts: []ledger.Draft{draft}})
+	return err
+}

@@ -1,0 +1,438 @@
+// Package payments has the commands about x402 payments: claim, settle, resolve.
+package payments
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Payments has the commands about x402 payments.
+type Payments struct {
+	*ground.Ground
+	*accounts.Accounts
+
+	// Settler moves the money of x402 payments; nil is x402 off.
+	Settler Settler
+	// Settling takes a claimed payment to its end after the call that claimed it, by Settle
+	// from this attempt on, and closes the channel when it has done what it can for now. The
+	// service runs it. Nil: the call does it itself.
+	Settling func(paymentID string, attempt int) (ended <-chan struct{})
+	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
+	PaymentWait time.Duration
+}
+
+// A payment is spent in steps that may each be the last one this process makes:
+//
+//	claim    the payment belongs to this request; answer and events are prepared
+//	settle   the money moves, or it is found out whether it has moved
+//	record   payment.settled and the prepared events, in one append
+//	answer   from the ledger, whoever asks
+//
+// Between claim and record the outcome is open, and whoever serves takes it to its
+// end: nobody is charged without the answer being kept for the same payment.
+
+// Paid is what a payment is claimed for.
+type Paid struct {
+	Operation   string      // id
+	RequestHash ledger.Hash // of RequestHash
+	PriceCents  int
+	// IdempotencyKey is the buyer's own of the request; empty: every payment is its own.
+	// Content is the hash of what it stands for.
+	IdempotencyKey string
+	Content        ledger.Hash
+	// Prepare computes the answer and everything that is to be recorded with it,
+	// signed and sealed. It is called only for a payment that nobody has claimed;
+	// nothing of it is visible before the payment has settled.
+	Prepare func(context.Context) (Promise, error)
+	// VerifyFirst is for a Prepare that writes: nothing is written for a payment that
+	// does not verify. Where it only computes, what cannot be computed is not verified.
+	VerifyFirst bool
+}
+
+// Promise is what becomes true when a payment has settled: at most 62 events.
+type Promise struct {
+	Events        []events.PreparedEvent
+	Guards        []ledger.Guard // what the events rest on
+	Issued        time.Time      // what their record states; zero without one
+	OutputHash    string
+	EngineVersion string
+}
+
+// Receipt is a settled payment with what it was paid for.
+type Receipt struct {
+	PaymentID, Transaction, Payer, Network, Amount, Mode string
+
+	Extensions string         // what the facilitator said of the payment's extensions
+	Events     []ledger.Event // those that were promised, as they landed
+	Replayed   bool           // it had been claimed by an earlier request
+	ByKey      bool           // another payment of the same payer had paid, with the same Idempotency-Key
+}
+
+// RequestHash is the hash of what a request asks for:
+// SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖ canonical body).
+func RequestHash(operation string, canonical []byte) ledger.Hash {
+	return sha256.Sum256(append([]byte("svc-request-v1\n"+operation+"\n"), canonical...))
+}
+
+// errOtherRequest is a payment that belongs to something else.
+var (
+	errOtherRequest    = policy.Refuse(ground.CodeOtherRequest, "", "this payment was made for another request")
+	errOtherIdentifier = policy.Refuse(ground.CodeOtherRequest, "", "this payment identifier was used with another payment")
+	errPayerErased     = policy.Refuse(ground.CodeErased, "", "what this payment was made for was erased on request: it answers nothing any more")
+	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
+)
+
+// CodeNoFacilitator is a payment that nobody can verify now.
+const CodeNoFacilitator = "payment_facilitator_unavailable"
+
+// KnownPayment says whether a payment has been claimed, by whatever request. Then
+// neither its window nor our price matters any more, but its signature must be
+// the one that was claimed: else it is refused.
+func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
+	s, err := a.ReadPayment(ctx, p.ID)
+	if err != nil {
+		return false, ground.Refusal(err)
+	}
+	if s.State != "" && !s.erased && string(s.Claim.Signature) != p.Signature {
+		return true, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
+	}
+	return s.State != "", nil
+}
+
+// Pay spends a payment, whose signature was verified or is that of its claim, on
+// one request, and returns what was promised for it. A payment that was spent on
+// the same request before gives the same, for ever; one that was spent on another
+// is a conflict. So it is with the Idempotency-Key, which belongs to the payer: if a
+// payment of his was claimed with it, the new one is not touched. Errors beside
+// refusals: *PaymentRefused, *SettlementPending.
+func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
+	if a.Settler == nil {
+		return Receipt{}, errNotConfigured
+	}
+	defer func() { err = PendingOf(p, err) }()
+	c, err := ground.RetryOutside(ctx, a.Ground, nil, a.claiming(p, paid))
+	s := c.Progress
+	switch {
+	case err != nil:
+		return Receipt{}, err
+	case s.erased:
+		return Receipt{}, errPayerErased
+	case c.byKey: // request and payer were compared
+	case string(s.Claim.Signature) != p.Signature:
+		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
+	case s.Claim.RequestHash != paid.RequestHash.String():
+		return Receipt{}, errOtherRequest
+	}
+	attempt := 2 // who has not claimed it cannot know that nothing was sent
+	if c.ours {
+		attempt = 1
+	}
+	now, err := a.outcome(ctx, s, attempt)
+	if err != nil {
+		return Receipt{}, s.pending(err)
+	}
+	receipt, err := a.receipt(ctx, now, !c.ours)
+	receipt.ByKey = c.byKey
+	return receipt, err
+}
+
+// PendingOf makes what the ledger could not tell "not known yet": the payment may
+// have been claimed, or settled, or neither, and the same one sent again finds out.
+func PendingOf(p Payment, err error) error {
+	var unavailable *ground.Unavailable
+	if errors.As(err, &unavailable) {
+		return &SettlementPending{PaymentID: p.ID, Until: time.Unix(p.ValidBefore, 0), Cause: err}
+	}
+	return err
+}
+
+// claimed is a payment's state once somebody has claimed it.
+type claimed struct {
+	Progress
+	ours  bool // by this request
+	byKey bool // it is another payment, which was claimed with the same Idempotency-Key
+}
+
+// claiming claims the payment, unless somebody has. What has moved under it is
+// claimed by now, or what was prepared rests on something old.
+func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
+	verified := false
+	verify := func(ctx context.Context) error {
+		if verified {
+			return nil
+		}
+		err := a.verify(ctx, p)
+		verified = err == nil
+		return err
+	}
+	return func(ctx context.Context) (c claimed, err error) {
+		if c.Progress, err = a.ReadPayment(ctx, p.ID); err != nil || c.State != "" {
+			return c, err
+		}
+		key, err := a.readKey(ctx, p, paid)
+		if err != nil {
+			return c, err
+		}
+		if key.held() {
+			return a.heldByKey(ctx, p, paid, key, verify)
+		}
+		promise, err := paid.ready(ctx, verify)
+		if err != nil {
+			// An equal request may have claimed and settled it meanwhile.
+			if now, readErr := a.ReadPayment(ctx, p.ID); readErr == nil && now.State != "" {
+				return claimed{Progress: now}, nil
+			}
+			return c, err
+		}
+		claim, err := a.claim(ctx, p, paid, promise)
+		if err == nil {
+			err = a.takeKey(ctx, key, p, paid, &claim)
+		}
+		if err != nil {
+			return c, err
+		}
+		var result ledger.Result
+		if err = a.reserve(ctx, p); err == nil {
+			result, err = a.Ledger.Append(ctx, claim)
+		}
+		switch {
+		case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != claim.Drafts[0].Stream:
+			return c, a.reused(ctx, p)
+		case err != nil:
+			return c, err
+		}
+		c.ours = !result.Replayed // an equal request was faster
+		c.Progress, err = a.ReadPayment(ctx, p.ID)
+		return c, err
+	}
+}
+
+// ready is the promise of a payment that verifies: both before the claim, since a
+// payment that was spent elsewhere must not be claimed here.
+func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Promise, error) {
+	if p.VerifyFirst {
+		if err := verify(ctx); err != nil {
+			return Promise{}, err
+		}
+	}
+	promise, err := p.Prepare(ctx)
+	if err == nil {
+		err = verify(ctx)
+	}
+	return promise, err
+}
+
+func (a *Payments) verify(ctx context.Context, p Payment) error {
+	err := a.Settler.Verify(ctx, p)
+	var refused *PaymentRefused
+	if err == nil || errors.As(err, &refused) {
+		return err
+	}
+	return &unasked{err}
+}
+
+// claim is the append that makes the payment this request's.
+func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
+	tenant := a.ServiceOf(p.ID)
+	by, err := a.Payer(ctx, tenant, p.Network, p.Payer)
+	if err != nil {
+		return ledger.Append{}, err
+	}
+	claim := events.PaymentClaimed{
+		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
+		Network: p.Network, Asset: p.Asset, Payer: events.Text(p.Payer), PayTo: p.PayTo, Amount: p.Amount, Nonce: events.Text(p.Nonce),
+		Signature: events.Text(p.Signature), Subject: by.DataKey,
+		ValidAfter: strconv.FormatInt(p.ValidAfter, 10), ValidBefore: strconv.FormatInt(p.ValidBefore, 10),
+		Identifier: events.Text(p.Identifier), Payload: events.Text(p.Payload), HeadBlock: a.Settler.Head(ctx),
+		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
+	}
+	draft := ledger.Draft{Stream: Stream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
+		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.Actor}
+	draft.Payload, err = a.Vault.Seal(ctx, tenant, draft.ID, by.DataKey, claim)
+	if errors.Is(err, vault.ErrErased) {
+		a.ForgetDataKey(by.DataKey) // the next attempt begins a new one
+		err = ledger.ErrMoved
+	}
+	return ledger.Append{Tenant: tenant, IdemKey: a.claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
+		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
+}
+
+// claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
+// of it, which is good once for each of our addresses. The two are kept apart, so
+// that nobody can spoil another's payment by giving its id to one of his own.
+func (a *Payments) claimKey(p Payment) ledger.Hash {
+	if p.Identifier == "" || a.reservedIn(p) != "" {
+		return ledger.IdemKey("payment", p.ID)
+	}
+	return identifierKey(p)
+}
+
+func identifierName(p Payment) string { return p.PayTo + "|" + p.Identifier }
+
+func identifierKey(p Payment) ledger.Hash {
+	return ledger.IdemKey("payment_identifier", identifierName(p))
+}
+
+// reservedIn is the tenant where a payment's identifier is reserved before the claim;
+// empty where the claim itself takes it, because both are at home together.
+func (a *Payments) reservedIn(p Payment) string {
+	if tenant := a.ServiceOf(identifierName(p)); p.Identifier != "" && tenant != a.ServiceOf(p.ID) {
+		return tenant
+	}
+	return ""
+}
+
+// reserve gives a payment its identifier, for ever, where that is at home elsewhere. A
+// claim that does not come to pass leaves it with this payment, which may be sent
+// again. What another payment has, by a reservation or its claim, is ErrKeyReused.
+func (a *Payments) reserve(ctx context.Context, p Payment) error {
+	tenant := a.reservedIn(p)
+	if tenant == "" {
+		return nil
+	}
+	payload, err := canon.Marshal(events.IdentifierReserved{PaymentID: p.ID})
+	if err != nil {
+		return err
+	}
+	key := identifierKey(p)
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: sha256.Sum256([]byte(p.ID)), Drafts: []ledger.Draft{{
+		Stream: "payment_identifier/" + key.String()[:32], Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
+		SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	return err
+}
+
+// reused tells the two conflicts of a claim apart.
+func (a *Payments) reused(ctx context.Context, p Payment) error {
+	s, err := a.ReadPayment(ctx, p.ID)
+	switch {
+	case err != nil:
+		return err
+	case s.State == "":
+		return errOtherIdentifier
+	}
+	return errOtherRequest
+}
+
+var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
+
+// unasked is a facilitator that did not answer: the caller is told that nothing
+// was charged, the log gets the cause.
+type unasked struct{ cause error }
+
+// Error is for the log.
+func (u *unasked) Error() string { return "verify a payment: " + u.cause.Error() }
+
+// Unwrap returns the refusal that the API knows. The cause is not among it: that
+// the facilitator's time was over says nothing about the ledger.
+func (u *unasked) Unwrap() error { return errNoFacilitator }
+
+// outcome waits for the end of a claimed payment: it is the state afterwards,
+// still open if the time was over. Settling goes on behind it.
+func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progress, error) {
+	if !s.Open() {
+		return s, nil
+	}
+	id := s.Claim.PaymentID
+	if a.Settling == nil {
+		for n := attempt; n < attempt+settleAttempts && s.Open(); n++ {
+			if _, err := a.Settle(ctx, id, n); err != nil {
+				return s, err
+			}
+			var err error
+			if s, err = a.ReadPayment(ctx, id); err != nil {
+				return s, err
+			}
+		}
+		return s, nil
+	}
+	wait := a.PaymentWait
+	if wait == 0 {
+		wait = paymentWait
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	poll := time.NewTicker(pollPayment) // another node may be settling it
+	defer poll.Stop()
+	var ended <-chan struct{}
+	for asked := false; ; {
+		// Whoever has not claimed it leaves a new claim to whoever has: an attempt
+		// beside the first one would make its refusal indefinite.
+		if !asked && (attempt == 1 || s.State == PaymentIsUnknown || a.Clock().Sub(s.claimedAt) >= claimIsTaken) {
+			ended, asked = a.Settling(id, attempt), true
+		}
+		select {
+		case <-ended:
+			ended = nil
+		case <-poll.C:
+		case <-over.C:
+			return s, nil
+		case <-ctx.Done():
+			return s, nil
+		}
+		now, err := a.ReadPayment(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		if s = now; !s.Open() {
+			return s, nil
+		}
+	}
+}
+
+// settlementKey is the key of the append that makes a promise true.
+func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }
+
+// receipt is what the ledger says of a payment.
+func (a *Payments) receipt(ctx context.Context, s Progress, replayed bool) (Receipt, error) {
+	switch s.State {
+	case PaymentIsSettled:
+	case PaymentIsRefused:
+		return Receipt{}, &PaymentRefused{Reason: s.refused.Reason, Settled: true}
+	default:
+		return Receipt{}, s.pending(nil)
+	}
+	hash, err := s.requestHash()
+	if err != nil {
+		return Receipt{}, err
+	}
+	landed, err := a.Ledger.ByKey(ctx, s.History.Tenant, settlementKey(s.Claim.PaymentID), hash)
+	if err != nil {
+		return Receipt{}, ground.Refusal(err)
+	}
+	here, _ := a.promised(s)
+	if len(landed) != len(here)+1 {
+		return Receipt{}, ledger.ErrTampered
+	}
+	return Receipt{PaymentID: s.Claim.PaymentID, Transaction: string(s.Settled.Transaction), Payer: string(s.Settled.Payer), Network: s.Claim.Network,
+		Amount: s.Claim.Amount, Mode: s.Claim.Mode, Extensions: s.Settled.Extensions, Events: landed[1:], Replayed: replayed}, nil
+}
+
+func (s Progress) requestHash() (hash ledger.Hash, err error) {
+	if n, err := hex.Decode(hash[:], []byte(s.Claim.RequestHash)); err != nil || n != len(hash) {
+		return hash, ledger.ErrTampered
+	}
+	return hash, nil
+}
+
+// WithoutKey takes the member idempotencyKey out: key and content are apart.
+func WithoutKey(body []byte) []byte {
+	members, err := canon.Members(body)
+	if err != nil {
+		return body
+	}
+	delete(members, "idempotencyKey")
+	return canon.Object(members)
+}

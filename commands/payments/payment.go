@@ -1,0 +1,316 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+)
+
+// Payment is an x402 payment as its buyer signed it: an authorization to transfer
+// Amount units of Asset from Payer to PayTo, once, within a window of time. What
+// is signed names no request: only the claim in the ledger binds it to one.
+type Payment struct {
+	ID          string // pay_ and 32 hex digits, from network, asset, payer and nonce
+	Signature   string // 0x and hex, as sent
+	Network     string // eip155:…
+	Asset       string // address of the token
+	Payer       string
+	PayTo       string
+	Amount      string // decimal, in the asset's smallest unit
+	Nonce       string // 0x and 64 hex digits
+	ValidAfter  int64  // Unix seconds
+	ValidBefore int64  // Unix seconds
+	Identifier  string // the buyer's own, from the extension payment-identifier; empty without one
+	Signed      bool   // the payer's own key has signed, which was checked; of a claimed payment it is not set
+
+	Payload  jsontext.Value // the whole PaymentPayload as received
+	Accepted jsontext.Value // the terms in it, one of our offers
+
+	// Of a claimed payment: when that was, and the chain's last block then, 0 if
+	// nobody asked.
+	ClaimedAt time.Time
+	HeadBlock int64
+}
+
+// Modes of x402.
+const (
+	ModeOff         = "off"
+	ModeDev         = "dev"         // settled in the ledger alone
+	ModeFacilitator = "facilitator" // settled on the chain
+)
+
+// Settler moves the money of a payment. It keeps no state of ours: what a payment
+// has come to stands in the ledger.
+type Settler interface {
+	// Mode is "dev" or "facilitator".
+	Mode() string
+	// Configured says whether payments are accepted now.
+	Configured() bool
+	// Head is the last block of the chain, 0 if it is not known: what is looked
+	// for later cannot have happened before.
+	Head(ctx context.Context) int64
+	// Verify asks whether the payment would settle. The error is a
+	// *PaymentRefused, or anything else if nobody could be asked.
+	Verify(ctx context.Context, p Payment) error
+	// Settle moves the money, or finds out whether it has moved. The first attempt
+	// is 1: only its refusal can prove that nothing was broadcast.
+	Settle(ctx context.Context, p Payment, attempt int) Settlement
+}
+
+// SettlementState is how an attempt to settle ended.
+type SettlementState string
+
+// What an attempt can end in. Whatever does not prove one of the first two is
+// the third.
+const (
+	Settled SettlementState = "settled"
+	Refused SettlementState = "refused"
+	Unknown SettlementState = "unknown"
+)
+
+// Settlement is what an attempt to settle has shown.
+type Settlement struct {
+	State       SettlementState
+	Transaction string // of what is settled; where that is not known, one that may have settled it
+	Payer       string // as the transfer shows it; empty: the payment's
+	Reason      string // of a refusal, or why it is unknown
+	Evidence    string // of what is settled: "facilitator", "chain", "dev" or "operator"
+	Extensions  string // what the facilitator says of the payment's extensions, as the header EXTENSION-RESPONSES; may be empty
+}
+
+// PaymentRefused is a payment that is not accepted: nothing moved, and a new one
+// may be signed.
+type PaymentRefused struct {
+	Reason  string
+	Settled bool // it was claimed, and refused when it was to be settled
+}
+
+// Error is the reason, as the protocol names it.
+func (p *PaymentRefused) Error() string { return p.Reason }
+
+// SettlementPending is a payment whose end is not known yet: 503, and never a
+// demand to pay again. The same payment sent again gets the answer.
+type SettlementPending struct {
+	PaymentID   string
+	Transaction string    // that may have settled it; empty if nobody named one
+	Until       time.Time // the payment can settle, and be found to have expired only afterwards; zero where that is not known
+	Cause       error     // for the log, where the ledger could not tell; else nil
+}
+
+// Error says so.
+func (*SettlementPending) Error() string { return "settlement_pending" }
+
+// PaymentRequired is a caller that is good and has nothing left to pay with: it
+// may sign a payment.
+type PaymentRequired struct{}
+
+// Error says so.
+func (*PaymentRequired) Error() string { return "payment required" }
+
+// What a payment has come to. The first two are open, the others final.
+const (
+	PaymentIsClaimed = "claimed"
+	PaymentIsUnknown = "unknown"
+	PaymentIsSettled = "settled"
+	PaymentIsRefused = "refused"
+)
+
+// Progress is the fold of payment/<id>. Without a claim it is the zero state.
+type Progress struct {
+	State     string // empty: nobody has claimed it
+	Claim     events.PaymentClaimed
+	claimedAt time.Time
+	erased    bool // what leads to the payer cannot be read any more
+	Settled   events.PaymentSettled
+	refused   events.PaymentRefused
+	unknown   events.PaymentUnknown // the last one
+	unknowns  int
+	Requested *events.RefundRequested
+	Refund    string // "requested", "approved" or "sent"; empty: none
+	sent      events.RefundSent
+	History   ledger.History
+}
+
+// Open says whether the end of the payment is not known yet.
+func (s Progress) Open() bool { return s.State == PaymentIsClaimed || s.State == PaymentIsUnknown }
+
+// Stream returns the name of the stream of a payment.
+func Stream(id string) string { return "payment/" + id }
+
+// apply folds one event, whose payload read decodes. What else stands in the
+// stream, the call that was paid for, changes nothing.
+func (s Progress) apply(e ledger.Event, read func(stored any) error) (Progress, error) {
+	var err error
+	switch e.Type {
+	case events.TypePaymentClaimed:
+		s.State, s.claimedAt = PaymentIsClaimed, e.Occurred()
+		err = read(&s.Claim)
+	case events.TypePaymentUnknown:
+		s.State = PaymentIsUnknown
+		s.unknowns++
+		err = read(&s.unknown)
+	case events.TypePaymentSettled:
+		s.State = PaymentIsSettled
+		err = read(&s.Settled)
+	case events.TypePaymentRefused:
+		s.State = PaymentIsRefused
+		err = read(&s.refused)
+	case events.TypeRefundRequested:
+		s.Refund, s.Requested = "requested", &events.RefundRequested{}
+		err = read(s.Requested)
+	case events.TypeRefundApproved:
+		s.Refund = "approved"
+	case events.TypeRefundSent:
+		s.Refund = "sent"
+		err = read(&s.sent)
+	}
+	if errors.Is(err, vault.ErrErased) {
+		s.erased, err = true, nil
+	}
+	return s, err
+}
+
+// readPaid reads an event of a payment, with what is sealed in it put back.
+func (a *Payments) readPaid(ctx context.Context, e ledger.Event, stored any) error {
+	switch {
+	case !events.Sealed(e.Type):
+		return e.Read(stored)
+	case a.Vault == nil:
+		return a.NoVault()
+	}
+	return a.Vault.Open(ctx, e, stored)
+}
+
+// ReadPayment folds a payment's stream.
+func (a *Payments) ReadPayment(ctx context.Context, id string) (Progress, error) {
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), Stream(id))
+	s := Progress{History: history}
+	for _, e := range history.Events {
+		if err == nil {
+			s, err = s.apply(e, func(stored any) error { return a.readPaid(ctx, e, stored) })
+		}
+	}
+	return s, err
+}
+
+// payment is the claimed payment as it was sent.
+func (s Progress) payment() (Payment, error) {
+	c := s.Claim
+	if s.erased {
+		return Payment{}, fmt.Errorf("%s cannot be settled any more: its payer was erased, so only an operator can resolve it", c.PaymentID)
+	}
+	p := Payment{
+		ID: c.PaymentID, Signature: string(c.Signature), Network: c.Network, Asset: c.Asset, Payer: string(c.Payer), PayTo: c.PayTo,
+		Amount: c.Amount, Nonce: string(c.Nonce), Identifier: string(c.Identifier), Payload: jsontext.Value(c.Payload),
+		ClaimedAt: s.claimedAt, HeadBlock: c.HeadBlock,
+	}
+	var sent struct {
+		Accepted jsontext.Value `json:"accepted"`
+	}
+	err := json.Unmarshal(p.Payload, &sent)
+	p.Accepted = sent.Accepted
+	for _, n := range []struct {
+		text string
+		into *int64
+	}{{c.ValidAfter, &p.ValidAfter}, {c.ValidBefore, &p.ValidBefore}} {
+		if err == nil {
+			*n.into, err = strconv.ParseInt(n.text, 10, 64)
+		}
+	}
+	if err != nil {
+		return Payment{}, fmt.Errorf("read the claim of %s: %w", c.PaymentID, err)
+	}
+	return p, nil
+}
+
+// Payer is the party that a payment is of. Its address is a person's, so it is
+// nowhere in the clear: the data key's id stands for it, of the payment's tenant.
+func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (accounts.Party, error) {
+	if a.Vault == nil {
+		return accounts.Party{}, a.NoVault()
+	}
+	subject := payerSubject(network, address)
+	dataKey, err := a.DataKeyOf(ctx, tenant, subject)
+	return accounts.Party{Actor: dataKey, DataKey: dataKey, Subject: subject}, err
+}
+
+// payerSubject names a payer to the vault: an address is one whatever its case.
+func payerSubject(network, address string) string {
+	return "payer:" + network + ":" + strings.ToLower(address)
+}
+
+// party is whom a claimed payment is of. What is still learned about one whose
+// payer was erased is sealed for this payment alone.
+func (s Progress) party() accounts.Party {
+	return accounts.Party{Actor: s.Claim.Subject, DataKey: s.Claim.Subject, Subject: s.History.Stream}
+}
+
+// pending says that the end of the payment is not known.
+func (s Progress) pending(cause error) *SettlementPending {
+	p := &SettlementPending{PaymentID: s.Claim.PaymentID, Transaction: string(s.unknown.Transaction), Cause: cause}
+	if at := s.validBefore(); at != math.MaxInt64 {
+		p.Until = time.Unix(at, 0)
+	}
+	return p
+}
+
+// SettledModes says by what the payments of this ledger were settled: in the
+// ledger alone (dev), and on a chain. It asks the events themselves, so that a
+// start waits for no read model.
+func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
+	for _, p := range a.Ledger.Partitions() {
+		var devHere, chainHere bool
+		err = a.Ledger.Reading(ctx, func() error {
+			return a.Ledger.Pool().QueryRow(ctx, `select
+				exists (select from events where p = $1 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) > 0),
+				exists (select from events where p = $1 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) = 0)`, p.Number()).
+				Scan(&devHere, &chainHere)
+		})
+		if err != nil {
+			return false, false, fmt.Errorf("read by what payments were settled: %w", err)
+		}
+		dev, facilitator = dev || devHere, facilitator || chainHere
+	}
+	return dev, facilitator, nil
+}
+
+// Refunding is the payment's refund, nil without one.
+func (s Progress) Refunding() *Refund {
+	if s.Requested == nil {
+		return nil
+	}
+	r := s.Requested
+	return &Refund{State: s.Refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
+}
+
+// Refund is promised for any settled call whose documented inputs do not
+// reproduce the output. We hold no wallet: an operator approves, pays outside and
+// records the transaction.
+type Refund struct {
+	State       string // "requested", "approved" or "sent"
+	Amount      string
+	Asset       string
+	Network     string
+	To          string
+	Transaction string // of what was sent
+}
+
+// States of a refund.
+const (
+	RefundRequested = "requested"
+	RefundApproved  = "approved"
+	RefundSent      = "sent"
+)

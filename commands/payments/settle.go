@@ -1,0 +1,306 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Settle makes one attempt to bring a claimed payment to its end, records what it
+// shows and returns the state afterwards. The first attempt is 1, and only the
+// claiming process makes it. Whoever comes later cannot know that nothing was sent
+// before, and says so in the ledger: from then on no refusal is definite, not even
+// the first attempt's, unless the chain proves it. Two that settle one payment at
+// once are harmless: the nonce is good once, and the second append is refused.
+func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
+	s, err := a.ReadPayment(ctx, id)
+	switch {
+	case err != nil:
+		return "", err
+	case s.State == "":
+		return "", errNoPayment
+	case !s.Open():
+		return s.State, nil
+	case a.Settler == nil:
+		return s.State, errNotConfigured
+	case s.Claim.Mode != a.Settler.Mode():
+		return s.State, fmt.Errorf("%s was claimed in mode %s: only an operator can resolve it now", id, s.Claim.Mode)
+	}
+	p, err := s.payment()
+	if err != nil {
+		return s.State, err
+	}
+	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
+		attempt = max(attempt, 2) // somebody else may have taken it up by now
+	}
+	if attempt > 1 && s.State == PaymentIsClaimed {
+		state, err := a.recordEnd(ctx, id, Settlement{State: Unknown, Reason: "settlement_pending"})
+		if err != nil || state != PaymentIsUnknown {
+			return state, err
+		}
+	}
+	return a.keep(ctx, id, a.Settler.Settle(ctx, p, attempt))
+}
+
+// keep records what an attempt has shown, and does not give up soon: that the money
+// has moved may be known here alone, and the database may be away for a while.
+func (a *Payments) keep(ctx context.Context, id string, found Settlement) (string, error) {
+	for {
+		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
+		if err == nil || found.State == Unknown {
+			return state, err
+		}
+		again := time.NewTimer(recordAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return state, err
+		}
+	}
+}
+
+// provenUnused are the reasons that the chain itself gives: they hold however
+// often was tried before.
+var provenUnused = map[string]bool{"authorization_used_elsewhere": true, "authorization_expired_unused": true}
+
+var errNoPayment = policy.Refuse(ground.CodeNotFound, "", "payment not found")
+
+// recordEnd appends what an attempt has shown. An end that is recorded already
+// stands.
+func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) {
+		s, err := a.ReadPayment(ctx, id)
+		if err != nil || !s.Open() {
+			return s.State, err
+		}
+		switch found.State {
+		case Settled:
+			return a.recordSettled(ctx, s, found)
+		case Refused:
+			if s.State == PaymentIsUnknown && !provenUnused[found.Reason] && found.Evidence != EvidenceOperator {
+				return s.State, nil
+			}
+			return a.AppendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
+				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Evidence: operatorOnly(found.Evidence)})
+		}
+		// A transaction that was not named before is worth another record.
+		if s.State == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
+			return s.State, nil
+		}
+		return a.AppendPayment(ctx, s, PaymentIsUnknown, "system", events.TypePaymentUnknown,
+			events.PaymentUnknown{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Transaction: events.Text(found.Transaction)})
+	})
+}
+
+func operatorOnly(evidence string) string {
+	if evidence == EvidenceOperator {
+		return evidence
+	}
+	return ""
+}
+
+// EvidenceOperator is what a person has found out.
+const EvidenceOperator = "operator"
+
+// AppendPayment appends one event to the payment's stream, as it was read.
+func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor, eventType string, stored any) (string, error) {
+	draft, err := a.PaymentDraft(ctx, s, actor, eventType, stored)
+	if err != nil {
+		return s.State, err
+	}
+	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: s.History.Tenant, Drafts: []ledger.Draft{draft}}); err != nil {
+		return s.State, err
+	}
+	return becomes, nil
+}
+
+// PaymentDraft is the next event of the payment's stream. What leads to the payer
+// in it is sealed.
+func (a *Payments) PaymentDraft(ctx context.Context, s Progress, actor, eventType string, stored any) (ledger.Draft, error) {
+	d := ledger.Draft{Stream: s.History.Stream, Expect: s.History.At(), ID: a.NewID("evt_"),
+		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
+	var err error
+	if events.Sealed(eventType) {
+		d.Payload, err = a.SealFor(ctx, s.History.Tenant, d.ID, s.party(), stored)
+	} else {
+		d.Payload, err = canon.Marshal(stored)
+	}
+	return d, err
+}
+
+// recordSettled makes the promise of the claim true. Nothing is signed again: the
+// prepared records were, and their key must still be active.
+func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settlement) (string, error) {
+	payer := events.Text(found.Payer)
+	if payer == "" {
+		payer = s.Claim.Payer
+	}
+	settled, err := a.PaymentDraft(ctx, s, s.party().Actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.Claim.PaymentID,
+		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.Claim.Mode, Evidence: found.Evidence, Extensions: found.Extensions})
+	if err != nil {
+		return s.State, err
+	}
+	hash, err := s.requestHash()
+	if err != nil {
+		return s.State, err
+	}
+	order := ledger.Append{Tenant: s.History.Tenant, IdemKey: settlementKey(s.Claim.PaymentID), ContentHash: hash}
+	here, elsewhere := a.promised(s)
+	order.Drafts = append([]ledger.Draft{settled}, here...)
+	var signedBy []string
+	for _, d := range order.Drafts {
+		if d.KeyID != "" {
+			signedBy = append(signedBy, d.KeyID)
+		}
+	}
+	// What belongs to a customer at home elsewhere goes first, under the same key: until
+	// the payment has its end whoever settles it comes by here again.
+	if len(elsewhere) > 0 {
+		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IdOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Drafts: elsewhere}
+		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
+			return s.State, err
+		}
+	}
+	if order.Guards, err = a.stillActive(ctx, order.Tenant, signedBy); err != nil {
+		return s.State, err
+	}
+	if _, err := a.Ledger.Append(ctx, order); err != nil {
+		return s.State, err
+	}
+	return PaymentIsSettled, nil
+}
+
+// promised are the prepared events of a claim: those that are at home with the payment,
+// and those of the customer it buys something for, where that one is not.
+func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Draft) {
+	for _, e := range s.Claim.Prepared {
+		expect := ledger.New()
+		if e.Joins {
+			expect = organizations.Unlimited
+		}
+		d := ledger.Draft{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
+			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload}
+		if a.ServiceOf(ground.IdOf(e.Stream)) == s.History.Tenant {
+			here = append(here, d)
+		} else {
+			elsewhere = append(elsewhere, d)
+		}
+	}
+	return here, elsewhere
+}
+
+// stillActive is the guard under which records that these keys have signed may be
+// appended: nothing signed by a retired key lands after its retirement.
+func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Guard, error) {
+	if len(keyIDs) == 0 {
+		return nil, nil
+	}
+	ring, history, err := a.Ledger.Home(tenant).Keyring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range keyIDs {
+		if key, known := ring[id]; !known || key.To != 0 {
+			return nil, fmt.Errorf("the key %s that signed the answer was retired before the payment had settled", id)
+		}
+	}
+	return []ledger.Guard{history.Guard()}, nil
+}
+
+// ResolvePayment records what the operator has found out about an open payment:
+// the transaction that settled it, or that it never will be. One that has ended
+// already stays as it is: a conflict, unless it is the same end.
+func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
+	s, err := a.ReadPayment(ctx, id)
+	if err != nil {
+		return PaymentInfo{}, ground.Refusal(err)
+	}
+	wanted := Settlement{State: Settled, Transaction: transaction, Evidence: EvidenceOperator}
+	if transaction == "" {
+		wanted = Settlement{State: Refused, Reason: "authorization_expired_unused", Evidence: EvidenceOperator}
+	}
+	switch {
+	case s.State == "":
+		return PaymentInfo{}, errNoPayment
+	case transaction == "" && s.Open() && a.Clock().Unix() <= s.validBefore():
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment can still be settled: wait until its window has passed")
+	case s.Open():
+		if _, err = a.recordEnd(ctx, id, wanted); err != nil {
+			return PaymentInfo{}, ground.Refusal(err)
+		}
+	}
+	if s, err = a.ReadPayment(ctx, id); err != nil {
+		return PaymentInfo{}, ground.Refusal(err)
+	}
+	if s.State != string(wanted.State) || string(s.Settled.Transaction) != transaction {
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment has ended otherwise: "+s.State)
+	}
+	return s.info(), nil
+}
+
+func (s Progress) validBefore() int64 {
+	at, err := strconv.ParseInt(s.Claim.ValidBefore, 10, 64)
+	if err != nil {
+		return math.MaxInt64 // whoever cannot read it must not say that it is over
+	}
+	return at
+}
+
+// PaymentInfo is a payment as its stream tells.
+type PaymentInfo struct {
+	PaymentID   string `json:"paymentId"`
+	State       string `json:"state"`
+	Operation   string `json:"operation"`
+	Mode        string `json:"mode"`
+	PriceCents  int    `json:"priceCents"`
+	Network     string `json:"network"`
+	Asset       string `json:"asset"`
+	Amount      string `json:"amount"`
+	Payer       string `json:"payer"` // it, nonce and transaction are empty where Erased
+	PayTo       string `json:"payTo"`
+	Nonce       string `json:"nonce"`
+	Erased      bool   `json:"erased,omitzero"` // who has paid was erased on request
+	ValidBefore string `json:"validBefore"`
+	ClaimedAt   string `json:"claimedAt"`
+	Transaction string `json:"transaction,omitempty"` // of an unknown one: that may have settled it
+	Evidence    string `json:"evidence,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Refund      string `json:"refund,omitempty"`
+}
+
+func (s Progress) info() PaymentInfo {
+	c := s.Claim
+	info := PaymentInfo{PaymentID: c.PaymentID, State: s.State, Operation: c.Operation, Mode: c.Mode, PriceCents: c.PriceCents, Network: c.Network,
+		Asset: c.Asset, Amount: c.Amount, Payer: string(c.Payer), PayTo: c.PayTo, Nonce: string(c.Nonce), Erased: s.erased, ClaimedAt: ground.Stamp(s.claimedAt),
+		Transaction: string(s.Settled.Transaction), Evidence: s.Settled.Evidence, Reason: s.refused.Reason, Refund: s.Refund}
+	if s.State == PaymentIsUnknown {
+		info.Transaction, info.Reason = string(s.unknown.Transaction), s.unknown.Reason
+	}
+	if at := s.validBefore(); at != math.MaxInt64 {
+		info.ValidBefore = ground.Stamp(time.Unix(at, 0))
+	}
+	return info
+}
+
+// Payment tells what a payment has come to.
+func (a *Payments) Payment(ctx context.Context, id string) (PaymentInfo, error) {
+	s, err := a.ReadPayment(ctx, id)
+	switch {
+	case err != nil:
+		return PaymentInfo{}, ground.Refusal(err)
+	case s.State == "":
+		return PaymentInfo{}, errNoPayment
+	}
+	return s.info(), nil
+}

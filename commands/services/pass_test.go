@@ -1,0 +1,102 @@
+package services
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
+)
+
+// A call that was judged payable lands only if nothing that its pass rests on has
+// moved since.
+func TestPassIsGuarded(t *testing.T) {
+	t.Parallel()
+	a := newServices(t, store.Product{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 30})
+	now := time.Now().Unix()
+	told := 0
+	tell := func(change string) {
+		t.Helper()
+		told++
+		err := a.RecordSubscription(t.Context(), store.ProviderEvent{ID: "evt_" + change + string(rune('0'+told)), At: now + int64(told)}, "cus_p",
+			events.SubscriptionUpdated{Subscription: "sub_p", Product: "pass", Status: "active", Change: change, PeriodStart: now, PeriodEnd: now + 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("created")
+	if err := a.FulfilCheckout(t.Context(), store.ProviderEvent{ID: "evt_bought", At: now},
+		store.CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "pass", Email: "ada@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	customer, err := a.CustomerByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, moves := range map[string]func(){
+		"the provider told":    func() { tell("updated") },
+		"the operator revoked": func() { mustRevoke(t, a, customer) },
+	} {
+		f, ok, err := a.chargePass(t.Context(), customer, 30)
+		if err != nil || !ok || f.charge != chargedPass || f.used != 30 {
+			t.Fatalf("%s: %+v, %v, %v", name, f, ok, err)
+		}
+		moves()
+		here, elsewhere := a.Apart(a.ServiceOf(f.home), f.guards)
+		if err = a.Unmoved(t.Context(), elsewhere); err == nil {
+			_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.ServiceOf(f.home), Guards: here, Drafts: []ledger.Draft{{
+				Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", Payload: []byte(`{}`)}}})
+		}
+		if !errors.Is(err, ledger.ErrMoved) {
+			t.Errorf("%s: %v, want that it has moved", name, err)
+		}
+		if _, err := a.GrantEntitlement(t.Context(), customer, "pass", time.Time{}, "again"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok, err := a.chargePass(t.Context(), customer, 31); ok || err != nil {
+		t.Errorf("a call above the rest: %v, %v", ok, err)
+	}
+	if _, ok, err := a.chargePass(t.Context(), "", 1); ok || err != nil {
+		t.Errorf("a call of nobody: %v, %v", ok, err)
+	}
+	tell("deleted")
+	if _, ok, err := a.chargePass(t.Context(), customer, 1); ok || err != nil {
+		t.Errorf("a call after the end: %v, %v", ok, err)
+	}
+}
+
+func mustRevoke(t *testing.T, a *Services, customer string) {
+	t.Helper()
+	if _, err := a.RevokeEntitlement(t.Context(), customer, "pass", "abuse"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newServices is the room on a ledger of its own, with a vault.
+func newServices(t *testing.T, products ...store.Product) *Services {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	g := &ground.Ground{Ledger: l, Clock: time.Now}
+	if g.Vault, err = vault.Open(t.Context(), l, make([]byte, 32)); err != nil {
+		t.Fatal(err)
+	}
+	accounts := &accounts.Accounts{Ground: g}
+	organizations, payments := &organizations.Organizations{Ground: g, Accounts: accounts}, &payments.Payments{Ground: g, Accounts: accounts}
+	store := &store.Store{Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Products: products}
+	return &Services{Ground: g, Accounts: accounts, Payments: payments, Store: store}
+}

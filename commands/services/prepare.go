@@ -1,0 +1,123 @@
+package services
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// prepared is an answer that nobody has seen yet, with what is to be appended for it.
+// What pays for the call decides when it becomes true.
+type prepared struct {
+	answer policy.Answer
+	home   string         // where what pays for it is at home, by its name
+	guards []ledger.Guard // what the signature rests on
+	issued time.Time      // what the record states; zero without one
+	call   events.CallCompleted
+}
+
+// prepare signs the answer where it must be signed, to be recorded where something is
+// at home. Nothing is visible yet.
+func (a *Services) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
+	p := prepared{answer: answer, home: home, call: events.CallCompleted{
+		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
+		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: canon.Value(call.Body),
+	}}
+	if call.Service.Ruleset != nil {
+		p.call.RulesetVersion, p.call.RulesetHash = call.Service.Ruleset()
+	}
+	if call.Service.Signed {
+		if err := a.sign(ctx, call, &p); err != nil {
+			return prepared{}, err
+		}
+	}
+	p.call.Answer = canon.Value(p.answer.Body)
+	return p, nil
+}
+
+// receiptRecord is what the receipt of a service states. No raw input is in it.
+type receiptRecord struct {
+	ReceiptID      string           `json:"receiptId"`
+	ReceiptVersion string           `json:"receiptVersion"`
+	Service        string           `json:"service"`
+	ServiceVersion string           `json:"serviceVersion"`
+	InputHash      string           `json:"inputHash"`
+	OutputHash     string           `json:"outputHash"`
+	Decision       *string          `json:"decision"`
+	IssuedAt       string           `json:"issuedAt"`
+	PaymentID      string           `json:"paymentId,omitempty"`  // pay_…, of an x402 call
+	Settlement     string           `json:"settlement,omitempty"` // "dev": no money moved
+	Workflow       *events.Workflow `json:"workflow,omitempty"`
+}
+
+// sign makes the receipt, and puts into the answer what else the service's declaration
+// says of it: that it is kept as a workflow, that it signs a statement of its own. The
+// receipt stands once in what is appended, and reply puts it into the answer.
+func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
+	signer, guard, err := a.ActiveSigner(ctx, a.ServiceOf(p.home))
+	if err != nil {
+		return err
+	}
+	now := a.Now()
+	record := receiptRecord{
+		ReceiptID: a.NewID("asr_"), ReceiptVersion: "svc-receipt-v1",
+		Service: call.Service.Label(), ServiceVersion: policy.Version,
+		InputHash: p.answer.InputHash, OutputHash: p.answer.OutputHash, IssuedAt: ground.Stamp(now),
+	}
+	if p.answer.Decision != "" {
+		record.Decision = &p.answer.Decision
+	}
+	if call.payment != nil {
+		record.PaymentID = call.payment.ID
+		if a.Settler.Mode() == payments.ModeDev {
+			record.Settlement = payments.ModeDev
+		}
+	}
+	members := map[string]any{}
+	if call.Service.Workflow {
+		if record.Workflow, err = newWorkflow(a.newWorkflowID(p.home), p.answer.Body, now); err != nil {
+			return err
+		}
+		maps.Copy(members, workflowMembers(*record.Workflow, a.BaseURL))
+	}
+	if call.Service.Statement != nil {
+		stated, err := a.statement(signer, *call.Service.Statement, p.answer, now)
+		if err != nil {
+			return err
+		}
+		maps.Copy(members, stated)
+	}
+	receipt, err := signer.Sign(seal.TypeReceipt, record)
+	if err != nil {
+		return err
+	}
+	p.guards, p.issued = append(p.guards, guard), now
+	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
+		return err
+	}
+	p.call.Record, p.call.Integrity, p.call.VerifyURL = receipt.Record, &receipt.Integrity, a.BaseURL+"/api/verify"
+	return nil
+}
+
+// withMembers adds members to a canonical object.
+func withMembers(body []byte, more map[string]any) ([]byte, error) {
+	members, err := canon.Members(body)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range more {
+		if members[name], err = canon.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return canon.Object(members), nil
+}

@@ -1,0 +1,439 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+)
+
+// What the checkout provider told is in billing/<provider customer>, what became of a
+// payment in billing/<provider payment>, and what paid an invoice in billing/<invoice>
+// (invoice.go). Its deliveries come in any
+// order and more than once, so each fold below gives the same state for the same
+// facts in any order: facts are compared by the provider's own time.
+
+// billingStream is where the facts of a provider's customer, or of one of its
+// payments, stand.
+func billingStream(providerID string) string { return "billing/" + providerID }
+
+// billing is the fold of a provider customer's stream.
+type billing struct {
+	boundTo       string                                // the customer of the first completed checkout
+	purchases     map[string]events.PurchaseFulfilled   // by the provider's checkout
+	subscriptions map[string]events.SubscriptionUpdated // the fact that counts, by subscription
+	began         map[string]events.CustomerBound       // by subscription: the checkout that began it
+	charges       map[string]events.SubscriptionCharged // by invoice and payment
+	guard         ledger.Guard
+}
+
+// apply folds one event of the stream.
+func (b billing) apply(e ledger.Event) (billing, error) {
+	switch e.Type {
+	case events.TypeCustomerBound:
+		var bound events.CustomerBound
+		if err := e.Read(&bound); err != nil {
+			return b, err
+		}
+		if b.boundTo == "" {
+			b.boundTo = bound.CustomerID
+		}
+		if bound.Subscription != "" {
+			b.began = withEntry(b.began, bound.Subscription, bound)
+		}
+	case events.TypePurchaseFulfilled:
+		var p events.PurchaseFulfilled
+		if err := e.Read(&p); err != nil {
+			return b, err
+		}
+		if known, ok := b.purchases[p.Session]; !ok || p.PurchaseID < known.PurchaseID {
+			b.purchases = withEntry(b.purchases, p.Session, p)
+		}
+	case events.TypeSubscriptionUpdated:
+		var s events.SubscriptionUpdated
+		if err := e.Read(&s); err != nil {
+			return b, err
+		}
+		if known, ok := b.subscriptions[s.Subscription]; !ok || compareFacts(s, known) > 0 {
+			b.subscriptions = withEntry(b.subscriptions, s.Subscription, s)
+		}
+	case events.TypeSubscriptionCharged:
+		var c events.SubscriptionCharged
+		if err := e.Read(&c); err != nil {
+			return b, err
+		}
+		b.charges = withEntry(b.charges, c.Invoice+" "+c.Payment, c)
+	}
+	return b, nil
+}
+
+// ownerOf is the customer that a subscription belongs to; empty while its checkout has
+// not been told.
+func (b billing) ownerOf(subscription string) string {
+	if began, ok := b.began[subscription]; ok {
+		return began.CustomerID
+	}
+	return b.boundTo
+}
+
+// status judges a subscription at a time. It is not live if the payment of its present
+// period went back: only invoices count whose period is not over, or of which no event
+// says the period and that are the newest of the subscription.
+func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
+	status, newest := subscriptionStatus(s, now), int64(0)
+	for _, c := range b.charges {
+		if c.Subscription == s.Subscription {
+			newest = max(newest, c.ProviderAt)
+		}
+	}
+	for _, c := range b.charges {
+		present := c.PeriodEnd > now.Unix() || c.PeriodEnd == 0 && c.ProviderAt == newest
+		if c.Subscription != s.Subscription || !present || c.Status == StatusActive {
+			continue
+		}
+		if status == StatusActive || status == StatusDisputed && c.Status == StatusRefunded {
+			status = c.Status
+		}
+	}
+	return status
+}
+
+// withEntry is a copy of a map with one entry set.
+func withEntry[V any](m map[string]V, key string, value V) map[string]V {
+	changed := make(map[string]V, len(m)+1)
+	for k, v := range m {
+		changed[k] = v
+	}
+	changed[key] = value
+	return changed
+}
+
+// compareFacts orders two facts about one subscription by which one counts: the
+// greater one. Deleted is final; then the provider's time; of facts of one second
+// a subscription's first is the older one, and what is left is decided by the
+// longer period and the event's id, so that it is decided at all.
+func compareFacts(a, b events.SubscriptionUpdated) int {
+	rank := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(rank(a.Change == "deleted"), rank(b.Change == "deleted")),
+		cmp.Compare(a.ProviderAt, b.ProviderAt),
+		cmp.Compare(rank(b.Change == "created"), rank(a.Change == "created")),
+		cmp.Compare(a.PeriodEnd, b.PeriodEnd),
+		cmp.Compare(a.ProviderEvent, b.ProviderEvent),
+	)
+}
+
+// payment is the fold of a provider payment's stream.
+type payment struct {
+	full, part int64                              // the provider's time of the newest such refund
+	failed     map[string]int64                   // by refund: when it was first known to have failed
+	disputes   map[string]events.PurchaseRefunded // the fact that counts, by dispute
+	invoices   map[string]bool                    // that it has paid
+}
+
+// apply folds one event of the stream.
+func (p payment) apply(e ledger.Event) (payment, error) {
+	if e.Type == events.TypeInvoicePaid {
+		var i events.InvoicePaid
+		err := e.Read(&i)
+		p.invoices = withEntry(p.invoices, i.Invoice, true)
+		return p, err
+	}
+	if e.Type != events.TypePurchaseRefunded {
+		return p, nil
+	}
+	var r events.PurchaseRefunded
+	if err := e.Read(&r); err != nil {
+		return p, err
+	}
+	switch {
+	case r.Cause == "dispute":
+		if known, ok := p.disputes[r.Object]; !ok || compareDisputes(r, known) > 0 {
+			p.disputes = withEntry(p.disputes, r.Object, r)
+		}
+	case r.State == "full":
+		p.full = max(p.full, r.ProviderAt)
+	case r.State == "part":
+		p.part = max(p.part, r.ProviderAt)
+	case r.State == "failed":
+		if known, ok := p.failed[r.Object]; !ok || r.ProviderAt < known {
+			p.failed = withEntry(p.failed, r.Object, r.ProviderAt)
+		}
+	}
+	return p, nil
+}
+
+// compareDisputes orders two facts about one dispute: the newest counts, and of
+// one second the one that ends it.
+func compareDisputes(a, b events.PurchaseRefunded) int {
+	rank := map[string]int{"open": 0, "won": 1, "lost": 2}
+	return cmp.Or(cmp.Compare(a.ProviderAt, b.ProviderAt), cmp.Compare(rank[a.State], rank[b.State]))
+}
+
+// status of what the payment bought. A part refund keeps access. A full refund
+// that failed afterwards, in any part, is none; one made anew is one again.
+func (p payment) status() string {
+	refunded := p.full > 0 && p.full >= p.part
+	for _, at := range p.failed {
+		refunded = refunded && at < p.full
+	}
+	if refunded {
+		return StatusRefunded
+	}
+	for _, d := range p.disputes {
+		if d.State != "won" {
+			return StatusDisputed
+		}
+	}
+	return StatusActive
+}
+
+// subscriptionStatus judges a subscription at a time: it is live while the
+// provider calls it active or trialing and its paid period lasts.
+func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
+	switch {
+	case s.Change == "deleted", s.Status == "canceled":
+		return StatusCanceled
+	case s.Status != "active" && s.Status != "trialing" && s.Status != "incomplete_expired":
+		return StatusPastDue
+	case s.Status == "incomplete_expired", s.PeriodEnd <= now.Unix():
+		return StatusExpired
+	}
+	return StatusActive
+}
+
+// account is everything a customer has bought, been granted and lost.
+type account struct {
+	customerID string
+	dataKey    string          // of the e-mail address
+	created    ledger.Event    // customer.created, which holds the address
+	providers  []string        // the provider's ids of the customer, the first bound first
+	Accesses   []Access        // each thing that gives, or gave, access
+	Revoked    map[string]bool // products, by the operator
+	Guards     []ledger.Guard  // of everything that was read, customer/<id> first
+}
+
+// Access is one thing that gives access to a product.
+type Access struct {
+	Product, Status, source string
+	reference               string    // pur_… or the provider's subscription
+	Until                   time.Time // zero: for ever
+
+	Subscription *events.SubscriptionUpdated
+	provider     string // the provider's customer of a subscription
+}
+
+// readAccount folds a customer's own stream and everything the provider told.
+func (a *Store) readAccount(ctx context.Context, customerID string) (account, error) {
+	acc, all, err := a.readBillings(ctx, customerID)
+	for i, provider := range acc.providers {
+		if err == nil {
+			acc.addSubscriptions(provider, all[i], a.Now())
+			err = a.addPurchases(ctx, &acc, all[i])
+		}
+	}
+	if err == nil {
+		err = a.markSentBack(ctx, &acc)
+	}
+	return acc, err
+}
+
+// markSentBack ends access that an x402 payment gave and whose money the operator
+// has sent back.
+func (a *Store) markSentBack(ctx context.Context, acc *account) error {
+	for i, x := range acc.Accesses {
+		if x.source != SourceX402 {
+			continue
+		}
+		history, err := a.Ledger.Read(ctx, a.ServiceOf(x.reference), "purchase/"+x.reference)
+		if err != nil {
+			return err
+		}
+		for _, e := range history.Events {
+			var bought events.PurchaseFulfilled
+			if err := e.Read(&bought); err != nil {
+				return err
+			}
+			paid, err := a.ReadPayment(ctx, bought.PaymentID)
+			if err != nil {
+				return err
+			}
+			if paid.Refund == payments.RefundSent {
+				acc.Accesses[i].Status = StatusRefunded
+			}
+		}
+	}
+	return nil
+}
+
+// ReadSubscriptions is readAccount without what was bought once and what became
+// of the payments for it.
+func (a *Store) ReadSubscriptions(ctx context.Context, customerID string) (account, error) {
+	acc, all, err := a.readBillings(ctx, customerID)
+	for i, provider := range acc.providers {
+		if err == nil {
+			acc.addSubscriptions(provider, all[i], a.Now())
+		}
+	}
+	return acc, err
+}
+
+func (a *Store) readBillings(ctx context.Context, customerID string) (account, []billing, error) {
+	acc, err := a.readCustomer(ctx, customerID)
+	if err != nil {
+		return account{}, nil, err
+	}
+	var all []billing
+	for _, provider := range acc.providers {
+		b, _, err := a.readBilling(ctx, provider)
+		if err != nil {
+			return account{}, nil, err
+		}
+		acc.Guards = append(acc.Guards, b.guard)
+		all = append(all, b)
+	}
+	return acc, all, nil
+}
+
+// readCustomer folds the customer's own stream.
+func (a *Store) readCustomer(ctx context.Context, customerID string) (account, error) {
+	acc := account{customerID: customerID, Revoked: map[string]bool{}}
+	if !strings.HasPrefix(customerID, "cus_") {
+		return acc, accounts.ErrNoCustomer
+	}
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(customerID), "customer/"+customerID)
+	if err != nil {
+		return acc, err
+	}
+	acc.Guards = []ledger.Guard{history.Guard()}
+	for _, e := range history.Events {
+		if acc, err = acc.apply(e, a.Now()); err != nil {
+			return acc, err
+		}
+	}
+	if acc.dataKey == "" {
+		return acc, accounts.ErrNoCustomer
+	}
+	return acc, nil
+}
+
+// apply folds one event of customer/<id>.
+func (acc account) apply(e ledger.Event, now time.Time) (account, error) {
+	switch e.Type {
+	case events.TypeCustomerCreated:
+		var created events.CustomerCreated
+		if err := e.Read(&created); err != nil {
+			return acc, err
+		}
+		acc.dataKey, acc.created = created.Subject, e
+	case events.TypeCustomerBound:
+		var bound events.CustomerBound
+		if err := e.Read(&bound); err != nil {
+			return acc, err
+		}
+		if !slices.Contains(acc.providers, bound.ProviderCustomer) {
+			acc.providers = append(acc.providers, bound.ProviderCustomer)
+		}
+	case events.TypeEntitlementGranted:
+		var granted events.EntitlementGranted
+		if err := e.Read(&granted); err != nil {
+			return acc, err
+		}
+		return acc.grant(granted, now)
+	case events.TypeEntitlementRevoked:
+		var revoked events.EntitlementRevoked
+		if err := e.Read(&revoked); err != nil {
+			return acc, err
+		}
+		acc.Revoked[revoked.Product] = true
+		// What the operator has granted before is over, whatever is granted later.
+		acc.Accesses = slices.DeleteFunc(acc.Accesses, func(x Access) bool { return x.Product == revoked.Product && x.source == SourceOperator })
+	}
+	return acc, nil
+}
+
+func (acc account) grant(granted events.EntitlementGranted, now time.Time) (account, error) {
+	given := Access{Product: granted.Product, Status: StatusActive, source: granted.Source, reference: granted.PurchaseID}
+	if granted.ValidUntil != "" {
+		until, err := time.Parse(time.RFC3339, granted.ValidUntil)
+		if err != nil {
+			return acc, ledger.ErrTampered
+		}
+		if given.Until = until; !now.Before(until) {
+			given.Status = StatusExpired
+		}
+	}
+	acc.Accesses = append(acc.Accesses, given)
+	if granted.Source == SourceOperator {
+		delete(acc.Revoked, granted.Product)
+	}
+	return acc, nil
+}
+
+func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(provider), billingStream(provider))
+	b := billing{guard: history.Guard()}
+	for _, e := range history.Events {
+		if err == nil {
+			b, err = b.apply(e)
+		}
+	}
+	return b, history, err
+}
+
+// addPurchases adds what the account owns of a provider customer's purchases.
+func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error {
+	for _, p := range b.purchases {
+		if p.CustomerID != acc.customerID {
+			continue
+		}
+		status, err := a.paymentStatus(ctx, p.Payment)
+		if err != nil {
+			return err
+		}
+		acc.Accesses = append(acc.Accesses, Access{Product: p.Product, Status: status, source: SourceCard, reference: p.PurchaseID})
+	}
+	return nil
+}
+
+// addSubscriptions adds what the account owns of a provider customer's
+// subscriptions, judged at a time.
+func (acc *account) addSubscriptions(provider string, b billing, now time.Time) {
+	for id, s := range b.subscriptions {
+		if b.ownerOf(id) != acc.customerID {
+			continue
+		}
+		acc.Accesses = append(acc.Accesses, Access{Product: cmp.Or(s.Product, b.began[id].Product), Status: b.status(s, now), source: SourceCard,
+			reference: id, Until: time.Unix(s.PeriodEnd, 0).UTC(), Subscription: &s, provider: provider})
+	}
+}
+
+func (a *Store) paymentStatus(ctx context.Context, providerPayment string) (string, error) {
+	if providerPayment == "" {
+		return StatusActive, nil // nothing had to be paid
+	}
+	p, err := a.readProviderPayment(ctx, providerPayment)
+	return p.status(), err
+}
+
+func (a *Store) readProviderPayment(ctx context.Context, providerPayment string) (p payment, err error) {
+	history, err := a.Ledger.Read(ctx, a.ServiceOf(providerPayment), billingStream(providerPayment))
+	for _, e := range history.Events {
+		if err == nil {
+			p, err = p.apply(e)
+		}
+	}
+	return p, err
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// DownloadLink is the secret of a link to a file, shown once and kept nowhere.
+type DownloadLink struct {
+	Token     string // 32 octets, base64url
+	ExpiresAt time.Time
+}
+
+func downloadStream(purchaseID string) string { return "download/" + purchaseID }
+
+// purchaseOf is the purchase of links, whoever has made them.
+func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
+
+var (
+	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or is too old, ask for a new one")
+	errNoLink      = policy.Refuse(ground.CodeNotFound, "", "download not found")
+	errNoFile      = policy.Refuse(ground.CodeNotFound, "", "the product has no file")
+	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
+)
+
+// CustomerDownload makes a link to the file of a product that the customer has
+// live access to; else the refusal of Entitlement.
+func (a *Store) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
+	e, err := a.Entitlement(ctx, customerID, product)
+	if err != nil {
+		return DownloadLink{}, err
+	}
+	return a.mintDownload(ctx, e.reference, product)
+}
+
+// mintDownload makes a link to a product's file for one purchase. Of five unused
+// links the oldest gives way.
+func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (DownloadLink, error) {
+	if p, known := a.Product(product); !known || p.FileName == "" {
+		return DownloadLink{}, errNoFile
+	}
+	used, err := a.Ledger.Version(ctx, a.ServiceOf(purchaseOf(purchaseID)), downloadStream(purchaseID))
+	if err != nil {
+		return DownloadLink{}, ground.Refusal(err)
+	}
+	if used >= maxDownloads {
+		return DownloadLink{}, errNoDownloads
+	}
+	secret, hash := a.newLinkSecret(purchaseOf(purchaseID))
+	now := a.Now()
+	link := DownloadLink{base64.RawURLEncoding.EncodeToString(secret), now.Add(downloadLives)}
+	pool := a.Ledger.Pool()
+	// By both clocks: a node whose own is ahead must not forget what others have made.
+	if _, err := pool.Exec(ctx, `delete from download_links where p = 0 and expires_at < least($1, now()) - $2::interval`, now, forgetLinks); err != nil {
+		return DownloadLink{}, ground.Refusal(&ground.Unavailable{Cause: err})
+	}
+	_, err = pool.Exec(ctx, `insert into download_links (p, purchase_id, slot, token_hash, product, expires_at)
+		select 0, $1, coalesce(
+			(select s from generate_series(0, 4) s where not exists (select from download_links d
+				where d.p = 0 and d.purchase_id = $1 and d.slot = s) order by s limit 1),
+			(select d.slot from download_links d where d.p = 0 and d.purchase_id = $1 order by d.expires_at limit 1)), $2, $3, $4
+		on conflict (p, purchase_id, slot) do update
+			set token_hash = excluded.token_hash, product = excluded.product, expires_at = excluded.expires_at`,
+		purchaseID, hash[:], product, link.ExpiresAt)
+	if err != nil {
+		return DownloadLink{}, ground.Refusal(&ground.Unavailable{Cause: err})
+	}
+	return link, nil
+}
+
+// newLinkSecret makes the secret of a link, whose hash is at home where the purchase
+// is: a link that was used is known there alone.
+func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
+	secret = make([]byte, 32)
+	for {
+		rand.Read(secret)
+		if hash = sha256.Sum256(secret); a.Together(hex.EncodeToString(hash[:]), home) {
+			return secret, hash
+		}
+	}
+}
+
+// linkedFile is what a link leads to.
+type linkedFile struct {
+	hash       [32]byte
+	purchaseID string
+	product    Product
+}
+
+// LookUpDownload says what a link leads to and uses nothing up. A used or old link
+// is CodeGone, one that never was CodeNotFound.
+func (a *Store) LookUpDownload(ctx context.Context, token string) (Product, error) {
+	l, err := a.linked(ctx, token)
+	return l.product, err
+}
+
+func (a *Store) linked(ctx context.Context, token string) (linkedFile, error) {
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(secret) != 32 {
+		return linkedFile{}, errNoLink
+	}
+	l := linkedFile{hash: sha256.Sum256(secret)}
+	var slug string
+	var expires time.Time
+	err = a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select purchase_id, product, expires_at from download_links where p = 0 and token_hash = $1`,
+			l.hash[:]).Scan(&l.purchaseID, &slug, &expires)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return l, a.usedOrUnknown(ctx, l)
+	}
+	if err != nil {
+		return l, ground.Refusal(err)
+	}
+	if !a.Now().Before(expires) {
+		return l, errLinkUsed
+	}
+	var known bool
+	if l.product, known = a.Product(slug); !known || l.product.FileName == "" {
+		return l, errNoFile
+	}
+	return l, nil
+}
+
+// name is what the link is known by once it was used.
+func (l linkedFile) name() string { return hex.EncodeToString(l.hash[:]) }
+
+// key is the idempotency key of the one append that may use the link up.
+func (l linkedFile) key() ledger.Hash { return ledger.IdemKey("download", l.name()) }
+
+func (a *Store) usedOrUnknown(ctx context.Context, l linkedFile) error {
+	stored, err := a.Ledger.ByKey(ctx, a.ServiceOf(l.name()), l.key(), ledger.Hash{})
+	switch {
+	case err != nil:
+		return ground.Refusal(err)
+	case stored != nil:
+		return errLinkUsed
+	}
+	return errNoLink
+}
+
+// ConsumeDownload uses a link up and returns the product whose file is to be sent
+// now: once for each link, whatever asks at the same time on whatever node.
+func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, error) {
+	l, err := a.linked(ctx, token)
+	if err != nil {
+		return Product{}, err
+	}
+	purchase := purchaseOf(l.purchaseID)
+	payload, err := canon.Marshal(events.DownloadConsumed{PurchaseID: purchase, Product: l.product.Slug, FileHash: l.product.FileHash()})
+	if err != nil {
+		return Product{}, err
+	}
+	result, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (ledger.Result, error) {
+		guards, err := a.undelivered(ctx, purchase)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		return a.Ledger.Append(ctx, ledger.Append{Tenant: a.ServiceOf(purchase), IdemKey: l.key(), Guards: guards, Drafts: []ledger.Draft{{
+			Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
+			SchemaVersion: 1, Actor: purchase, Payload: payload}}})
+	})
+	switch {
+	case errors.Is(err, ledger.ErrLimit):
+		return Product{}, errNoDownloads
+	case err != nil:
+		return Product{}, err
+	case result.Replayed:
+		return Product{}, errLinkUsed
+	}
+	// The event has decided; the row is only in the way of the next link.
+	_, _ = a.Ledger.Pool().Exec(ctx, `delete from download_links where p = 0 and token_hash = $1`, l.hash[:])
+	return l.product, nil
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Reproduction is what recomputing a paid answer has shown.
+type Reproduction struct {
+	PaymentID            string
+	Reproduced           bool
+	RecordedOutputHash   string
+	RecomputedOutputHash string // empty: that engine version is not here any more
+	EngineVersion        string // of the record
+	Refund               *payments.Refund
+}
+
+// RefundOrder asks to recompute what a payment has paid for.
+type RefundOrder struct {
+	PaymentID string
+	Service   policy.Service
+	Request   []byte // canonical JSON, as it was paid for
+}
+
+// RequestRefund recomputes a paid answer with the engine version that gave it. If
+// the output is another, or the version is gone, a refund is requested, once.
+// Refusals: not_found; payment_for_other_request; payment_not_settled, where nothing
+// was charged.
+func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (Reproduction, error) {
+		s, err := a.ReadPayment(ctx, order.PaymentID)
+		switch {
+		case err != nil:
+			return Reproduction{}, err
+		case s.State == "":
+			return Reproduction{}, policy.Refuse(ground.CodeNotFound, "", "payment not found: its id follows from network, asset, payer and nonce of what was signed")
+		case s.Claim.RequestHash != payments.RequestHash(order.Service.Operation, payments.WithoutKey(order.Request)).String():
+			return Reproduction{}, policy.Refuse(ground.CodeOtherRequest, "", "this is not the request that the payment was made for: send operation and body as they were paid for")
+		case s.Open():
+			return Reproduction{}, policy.Refuse(ground.CodeNotSettled, "", "the payment has not been settled yet: send the call with the same payment again for its answer")
+		case s.State != payments.PaymentIsSettled:
+			return Reproduction{}, policy.Refuse(ground.CodeNotSettled, "", "the payment was refused, so nothing was charged")
+		}
+		r := Reproduction{PaymentID: order.PaymentID, RecordedOutputHash: s.Claim.OutputHash, EngineVersion: s.Claim.EngineVersion}
+		if s.Claim.EngineVersion == policy.Version {
+			answer, err := a.Evaluate(ctx, order.Service, payments.WithoutKey(order.Request))
+			if ground.IsBusy(err) {
+				return Reproduction{}, err // which says nothing about the answer
+			}
+			if err == nil {
+				r.RecomputedOutputHash = answer.OutputHash
+			}
+			// An engine that refuses now what it answered then does not reproduce it.
+			r.Reproduced = err == nil && answer.OutputHash == s.Claim.OutputHash
+		}
+		if !r.Reproduced && s.Requested == nil {
+			if s, err = a.requestRefund(ctx, s, r); err != nil {
+				return Reproduction{}, err
+			}
+		}
+		r.Refund = s.Refunding()
+		return r, nil
+	})
+}
+
+// Recheck recomputes a settled call from what the ledger keeps of it, and says
+// whether it still gives what was paid for. What cannot be recomputed, because it is
+// no call, is erased, or was answered by another engine version or rule
+// set, is no fault.
+func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
+	s, err := a.ReadPayment(ctx, paymentID)
+	if err != nil {
+		return false, ground.Refusal(err)
+	}
+	service, known := services(s.Claim.Operation)
+	if !known || s.State != payments.PaymentIsSettled || s.Claim.EngineVersion != policy.Version || a.Vault == nil {
+		return true, nil
+	}
+	for _, e := range s.History.Events {
+		if e.Type != events.TypeCallCompleted {
+			continue
+		}
+		var call events.CallCompleted
+		switch err := a.Vault.Open(ctx, e, &call); {
+		case errors.Is(err, vault.ErrErased):
+			return true, nil
+		case err != nil:
+			return false, ground.Refusal(err)
+		}
+		if service.Ruleset != nil {
+			if _, hash := service.Ruleset(); hash != call.RulesetHash {
+				return true, nil
+			}
+		}
+		request, err := canon.Marshal(call.Request)
+		if err != nil {
+			return false, err
+		}
+		answer, err := service.EvaluateCanonical(request)
+		return err == nil && answer.OutputHash == call.OutputHash, nil
+	}
+	return false, ledger.ErrTampered
+}
+
+func (a *Store) requestRefund(ctx context.Context, s payments.Progress, r Reproduction) (payments.Progress, error) {
+	requested := events.RefundRequested{PaymentID: r.PaymentID, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
+		EngineVersion: r.EngineVersion, Amount: s.Claim.Amount, Asset: s.Claim.Asset, Network: s.Claim.Network, To: s.Settled.Payer}
+	if _, err := a.AppendPayment(ctx, s, s.State, "system", events.TypeRefundRequested, requested); err != nil {
+		return s, err
+	}
+	s.Refund, s.Requested = payments.RefundRequested, &requested
+	return s, nil
+}
+
+// ApproveRefund reserves a requested refund's amount. Approving it again changes
+// nothing.
+func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (payments.Refund, error) {
+	if reason != "" {
+		if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+			return payments.Refund{}, err
+		}
+	}
+	return a.moveRefund(ctx, paymentID, payments.RefundRequested, payments.RefundApproved, events.TypeRefundApproved,
+		events.RefundApproved{PaymentID: paymentID, Reason: reason}, func(payments.Refund) bool { return true })
+}
+
+// SendRefund records the transaction by which an approved refund was paid, outside.
+// Recording it again changes nothing; another transaction is a conflict.
+func (a *Store) SendRefund(ctx context.Context, paymentID, transaction string) (payments.Refund, error) {
+	return a.moveRefund(ctx, paymentID, payments.RefundApproved, payments.RefundSent, events.TypeRefundSent,
+		events.RefundSent{PaymentID: paymentID, Transaction: events.Text(transaction)}, func(r payments.Refund) bool { return r.Transaction == transaction })
+}
+
+// moveRefund takes a refund one step further, from the state before it.
+func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(payments.Refund) bool) (payments.Refund, error) {
+	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (payments.Refund, error) {
+		s, err := a.ReadPayment(ctx, paymentID)
+		if err != nil {
+			return payments.Refund{}, err
+		}
+		r := s.Refunding()
+		switch {
+		case r == nil:
+			return payments.Refund{}, policy.Refuse(ground.CodeNotFound, "", "refund not found")
+		case r.State == to && same(*r):
+			return *r, nil
+		case r.State != from:
+			return payments.Refund{}, policy.Refuse(organizations.CodeConflict, "", "the refund is "+r.State+", not "+from)
+		}
+		if _, err = a.AppendPayment(ctx, s, s.State, "operator", eventType, stored); err != nil {
+			return payments.Refund{}, err
+		}
+		if s, err = a.ReadPayment(ctx, paymentID); err != nil {
+			return payments.Refund{}, err
+		}
+		return *s.Refunding(), nil
+	})
+}
+
+// Refund tells the refund of a payment.
+func (a *Store) Refund(ctx context.Context, paymentID string) (payments.Refund, error) {
+	s, err := a.ReadPayment(ctx, paymentID)
+	if err != nil {
+		return payments.Refund{}, ground.Refusal(err)
+	}
+	if r := s.Refunding(); r != nil {
+		return *r, nil
+	}
+	return payments.Refund{}, policy.Refuse(ground.CodeNotFound, "", "refund not found")
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ProviderEvent says where a fact of the checkout provider comes from. Its id
+// makes recording it twice impossible.
+type ProviderEvent struct {
+	ID string // evt_…, theirs
+	At int64  // Unix seconds
+}
+
+// key is the idempotency key of what is recorded for the event. Its content is
+// the event's id, since a repeated delivery differs in members that mean nothing.
+func (e ProviderEvent) key() (key, content ledger.Hash) {
+	return ledger.IdemKey("webhook", "stripe:"+e.ID), sha256.Sum256([]byte(e.ID))
+}
+
+// RecordSubscription records a subscription as the provider tells it, and lets
+// the organization that rests on it follow. customer is the provider's. One that
+// names no product is ours only if it did before.
+func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
+	if s.Product == "" {
+		b, _, err := a.readBilling(ctx, customer)
+		if err != nil {
+			return ground.Refusal(err)
+		}
+		_, told := b.subscriptions[s.Subscription]
+		began, sold := b.began[s.Subscription]
+		if !told && !sold {
+			return nil
+		}
+		s.Product = cmp.Or(b.subscriptions[s.Subscription].Product, began.Product)
+	}
+	s.ProviderAt, s.ProviderEvent = from.At, from.ID
+	if err := a.recordFact(ctx, from, billingStream(customer), events.TypeSubscriptionUpdated, s); err != nil {
+		return err
+	}
+	b, _, err := a.readBilling(ctx, customer)
+	if err != nil {
+		return ground.Refusal(err)
+	}
+	return a.followOwner(ctx, b, s.Subscription)
+}
+
+// followOwner lets the organization follow that rests on a subscription.
+func (a *Store) followOwner(ctx context.Context, b billing, subscription string) error {
+	owner := b.ownerOf(subscription)
+	if owner == "" {
+		return nil // its checkout has not been told yet
+	}
+	return a.followPlan(ctx, owner)
+}
+
+// recordFact appends one fact whose position in its stream does not matter, once.
+func (a *Store) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
+	return a.recordFacts(ctx, from, providerFact{stream, eventType, stored})
+}
+
+// providerFact is an event whose position in its stream does not matter.
+type providerFact struct {
+	stream, eventType string
+	stored            any
+}
+
+// recordFacts appends what one event of the provider says, once. Facts of several
+// partitions are an append each under the same key: what a crash leaves out is made up
+// for when the event is delivered again.
+func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
+	key, content := from.key()
+	var order []string // the tenants
+	drafts := map[string][]ledger.Draft{}
+	for _, f := range facts {
+		payload, err := canon.Marshal(f.stored)
+		if err != nil {
+			return err
+		}
+		tenant := a.ServiceOf(ground.IdOf(f.stream))
+		if drafts[tenant] == nil {
+			order = append(order, tenant)
+		}
+		drafts[tenant] = append(drafts[tenant], ledger.Draft{Stream: f.stream, Expect: organizations.Unlimited, ID: a.NewID("evt_"), Type: f.eventType,
+			SchemaVersion: 1, Actor: "stripe", Payload: payload})
+	}
+	for _, tenant := range order {
+		if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Drafts: drafts[tenant]}); err != nil {
+			return ground.Refusal(err)
+		}
+	}
+	return nil
+}
+
+// organizationOfSubscriptions is the organization that a customer's Team and
+// Business subscriptions carry. There is one per customer, so its id is made from
+// the customer's, and a subscription bought anew continues it.
+func organizationOfSubscriptions(customerID string) string {
+	return "org_" + strings.TrimPrefix(customerID, "cus_")
+}
+
+// followPlan makes a customer's organization what the customer's subscriptions
+// say: started with the first live one, on the greatest plan of those that live,
+// lapsed without any. An organization that the operator suspended stays so. It
+// changes nothing that is right already, so it may run at any time, and runs
+// after every fact: what a crash has left out is made up for by the next delivery.
+// Where customer and organization are in two partitions no guard can hold them
+// together; then it looks again after it has changed the organization, and whoever
+// has changed the account meanwhile does the same.
+func (a *Store) followPlan(ctx context.Context, customerID string) error {
+	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+		acc, err := a.ReadSubscriptions(ctx, customerID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		plan, ever := a.planOf(acc)
+		if !ever {
+			return struct{}{}, nil
+		}
+		orgID := organizationOfSubscriptions(customerID)
+		o, history, err := a.ReadOrganization(ctx, orgID)
+		switch {
+		case errors.Is(err, organizations.ErrNoOrganization):
+			return struct{}{}, a.startOrganization(ctx, acc, orgID, plan)
+		case err != nil:
+			return struct{}{}, err
+		}
+		return struct{}{}, a.changePlan(ctx, acc, o, history, plan)
+	})
+	return err
+}
+
+// planOf is the greatest plan among the account's live subscriptions, empty if
+// none is live; ever says whether there was one at all.
+func (a *Store) planOf(acc account) (plan string, ever bool) {
+	for _, x := range acc.Accesses {
+		product, _ := a.Product(x.Product)
+		if x.Subscription == nil || product.Plan == "" {
+			continue
+		}
+		ever = true
+		if x.Status == StatusActive && plan != organizations.PlanBusiness && !acc.Revoked[x.Product] {
+			plan = product.Plan
+		}
+	}
+	return plan, ever
+}
+
+func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan string) error {
+	if plan == "" {
+		return nil
+	}
+	address, err := a.AddressOf(ctx, acc.created)
+	if err != nil || address == "" {
+		return err // of somebody erased nothing is started
+	}
+	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
+	here, elsewhere := a.Apart(orgID, acc.Guards)
+	if _, err = a.AppendOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, here...); err != nil {
+		return err
+	}
+	return a.Unmoved(ctx, elsewhere)
+}
+
+// changePlan makes an organization what the account says it should be, as long as
+// the account is as it was read.
+func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Organization, history ledger.History, plan string) error {
+	change := a.changeOf(o, plan)
+	if change == (events.OrganizationUpdated{}) {
+		return nil
+	}
+	here, elsewhere := a.Apart(o.ID, acc.Guards)
+	p := organizations.Principal{OrgID: o.ID, ActorID: "stripe", Guards: here}
+	_, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: organizations.OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
+	if err != nil {
+		return err
+	}
+	return a.Unmoved(ctx, elsewhere)
+}
+
+// changeOf is what the organization lacks to be on a plan, or to be without one.
+func (a *Store) changeOf(o organizations.Organization, plan string) events.OrganizationUpdated {
+	switch {
+	case o.State == organizations.StateSuspended:
+	case plan == "" && o.State == organizations.StateActive:
+		return events.OrganizationUpdated{State: organizations.StateLapsed, PlanEndedAt: ground.Stamp(a.Now()), Reason: "the subscription is not live"}
+	case plan != "" && (o.State != organizations.StateActive || o.Plan != plan):
+		return events.OrganizationUpdated{State: organizations.StateActive, Plan: plan, Reason: "the subscription is live"}
+	}
+	return events.OrganizationUpdated{}
+}
+
+// StaleSubscriptions are a customer's subscriptions whose paid period is over
+// without any news, for whoever can ask the provider about them. What was asked
+// about just now is not among them.
+func (a *Store) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
+	list, err := a.Entitlements(ctx, customerID)
+	if err != nil {
+		var refused *policy.Error
+		if errors.As(err, &refused) && refused.Code == ground.CodeNotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var stale []string
+	for _, e := range list {
+		if s := e.subscription; s != nil && e.Status == StatusExpired && s.Status != "incomplete_expired" &&
+			(s.Change != "read" || a.Now().Unix()-s.ProviderAt >= askAgain) {
+			stale = append(stale, s.Subscription)
+		}
+	}
+	return stale, nil
+}

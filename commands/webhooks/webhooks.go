@@ -1,0 +1,411 @@
+// Package webhooks has the commands about webhooks of organizations, and about the logs
+// that guards of coding agents send.
+package webhooks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Webhooks has the commands about an organization's webhooks and the logs of its guards.
+type Webhooks struct {
+	*ground.Ground
+	*organizations.Organizations
+
+	// WebhookNetworks are private networks that webhooks may reach; none: only addresses of
+	// the public internet.
+	WebhookNetworks []netip.Prefix
+}
+
+// Topics a webhook may be told of.
+const (
+	TopicDecisions   = "decisions"   // every decision
+	TopicViolations  = "violations"  // receipts of what was done against a decision
+	TopicReviews     = "reviews"     // decisions that wait for a person's verdict
+	TopicCheckpoints = "checkpoints" // signed heads of the ledger's tree
+)
+
+// Topics lists every topic of a webhook.
+var Topics = []string{TopicCheckpoints, TopicDecisions, TopicReviews, TopicViolations}
+
+// webhooksStream holds every webhook of an organization, so that their number is
+// decided where one is added.
+const webhooksStream = "webhooks"
+
+// secretPrefix begins a secret as Standard Webhooks writes it; standard base64
+// of the octets follows.
+const secretPrefix = "whsec_"
+
+var errNoWebhook = policy.Refuse(ground.CodeNotFound, "", "webhook not found")
+
+// webhook is a webhook as its stream tells. The sealed members stay in the events
+// that hold them, until somebody needs them.
+type webhook struct {
+	id, name      string
+	topics        []string
+	created       time.Time
+	creation      ledger.Event
+	rotations     []ledger.Event // the newest last
+	previousUntil time.Time      // of the newest rotation
+	removed       bool
+}
+
+// webhooks is the fold of the stream, the oldest first.
+type webhooks []webhook
+
+func (w webhooks) apply(e ledger.Event) (webhooks, error) {
+	switch e.Type {
+	case events.TypeWebhookCreated:
+		var created events.WebhookCreated
+		if err := e.Read(&created); err != nil {
+			return w, err
+		}
+		return append(w, webhook{id: created.WebhookID, name: created.Name, topics: created.Topics, created: e.Occurred(), creation: e}), nil
+	case events.TypeWebhookRotated:
+		var rotated events.WebhookRotated
+		if err := e.Read(&rotated); err != nil {
+			return w, err
+		}
+		until, err := time.Parse(time.RFC3339, rotated.PreviousUntil)
+		hook := w.find(rotated.WebhookID)
+		if err != nil || hook == nil {
+			return w, ledger.ErrTampered
+		}
+		hook.rotations, hook.previousUntil = append(hook.rotations, e), until
+	case events.TypeWebhookRemoved:
+		var removed events.WebhookRemoved
+		if err := e.Read(&removed); err != nil {
+			return w, err
+		}
+		hook := w.find(removed.WebhookID)
+		if hook == nil {
+			return w, ledger.ErrTampered
+		}
+		hook.removed = true
+	}
+	return w, nil
+}
+
+// find returns the webhook that is not removed, or nil.
+func (w webhooks) find(id string) *webhook {
+	i := slices.IndexFunc(w, func(hook webhook) bool { return hook.id == id && !hook.removed })
+	if i < 0 {
+		return nil
+	}
+	return &w[i]
+}
+
+func (a *Webhooks) readWebhooks(ctx context.Context, orgID string) (webhooks, ledger.History, error) {
+	history, err := a.Ledger.Read(ctx, orgID, webhooksStream)
+	if err != nil {
+		return nil, history, err
+	}
+	var hooks webhooks
+	for _, e := range history.Events {
+		if hooks, err = hooks.apply(e); err != nil {
+			return nil, history, err
+		}
+	}
+	return hooks, history, nil
+}
+
+// WebhookOrder is what a webhook shall be.
+type WebhookOrder struct {
+	URL    string
+	Topics []string // none: decisions, reviews and violations
+	Name   string
+}
+
+// WebhookInfo is what members may know of a webhook. URL is shown without path
+// and query, which may hold a secret of the receiver's.
+type WebhookInfo struct {
+	WebhookID string   `json:"webhookId"`
+	Name      string   `json:"name"`
+	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of its address; the rest may be a secret."`
+	Topics    []string `json:"topics"`
+	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
+	// RotatesUntil is when a rotated secret ends to sign, if it still does.
+	RotatesUntil string `json:"rotatesUntil,omitempty" jsonschema:"format=date-time"`
+}
+
+// CreatedWebhook is a webhook with its secret, which is shown this once.
+type CreatedWebhook struct {
+	Secret string `json:"secret"`
+	WebhookInfo
+}
+
+// CreateWebhook makes a webhook of the principal's organization.
+func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal, order WebhookOrder) (CreatedWebhook, error) {
+	if err := p.May(organizations.RightManage); err != nil {
+		return CreatedWebhook{}, err
+	}
+	order, err := a.checkWebhook(order)
+	if err != nil {
+		return CreatedWebhook{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightManage), func(ctx context.Context) (CreatedWebhook, error) {
+		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
+		if err != nil {
+			return CreatedWebhook{}, err
+		}
+		live := slices.DeleteFunc(hooks, func(hook webhook) bool { return hook.removed })
+		if len(live) >= maxWebhooks {
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "organization has too many webhooks, remove one first")
+		}
+		id, secret := a.NewID("whk_"), newWebhookSecret()
+		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookCreated,
+			events.WebhookCreated{WebhookID: id, Name: order.Name, Topics: order.Topics, URL: order.URL, Secret: secret})
+		if err != nil {
+			return CreatedWebhook{}, err
+		}
+		info := WebhookInfo{WebhookID: id, Name: order.Name, Topics: order.Topics, CreatedAt: ground.Stamp(event.Occurred())}
+		info.Origin = originOf(order.URL)
+		return CreatedWebhook{secretPrefix + secret, info}, nil
+	})
+}
+
+func newWebhookSecret() string {
+	octets := make([]byte, 32)
+	rand.Read(octets)
+	return base64.StdEncoding.EncodeToString(octets)
+}
+
+func originOf(address string) string {
+	u, err := normal.ParseURL(address)
+	if err != nil {
+		return ""
+	}
+	return u.Origin()
+}
+
+// checkWebhook is the order in normal form. Names that resolve to private
+// addresses are found out by whoever connects.
+func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
+	u, err := normal.ParseURL(o.URL)
+	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
+		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name and fragment")
+	}
+	private := normal.IsPrivate(u.Host)
+	if u.Scheme == "http" && !private {
+		return o, policy.Refuse("out_of_range", "/url", "url must be https outside private networks")
+	}
+	if private && !a.mayReach(u.Host) {
+		return o, policy.Refuse("out_of_range", "/url", "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)")
+	}
+	o.URL = u.String()
+	if len(o.Topics) == 0 {
+		o.Topics = []string{TopicDecisions, TopicReviews, TopicViolations}
+	}
+	o.Topics = slices.Compact(slices.Sorted(slices.Values(o.Topics)))
+	for _, topic := range o.Topics {
+		if !slices.Contains(Topics, topic) {
+			return o, policy.Refuse("invalid_enum", "/topics", "topics holds a topic that does not exist")
+		}
+	}
+	if o.Name != "" {
+		return o, ground.CheckText("name", o.Name, ground.MaxName)
+	}
+	return o, nil
+}
+
+// mayReach says whether a private host may be one of the networks that are
+// allowed; a name may always be, if there are any.
+func (a *Webhooks) mayReach(host string) bool {
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil {
+		return len(a.WebhookNetworks) > 0
+	}
+	return slices.ContainsFunc(a.WebhookNetworks, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
+}
+
+// appendWebhook seals and appends one event of the stream under the webhook's own
+// data key.
+func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
+	if a.Vault == nil {
+		return ledger.Event{}, a.NoVault()
+	}
+	dataKey, err := a.Vault.Subject(ctx, p.OrgID, "webhook:"+id, a.NewID("sub_"))
+	if err != nil {
+		return ledger.Event{}, err
+	}
+	draft := ledger.Draft{Stream: webhooksStream, Expect: history.At(), ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: p.ActorID}
+	if draft.Payload, err = a.Vault.Seal(ctx, p.OrgID, draft.ID, dataKey, stored); err != nil {
+		return ledger.Event{}, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: []ledger.Draft{draft}, Guards: p.Guards})
+	if err != nil {
+		return ledger.Event{}, err
+	}
+	return result.Events[0], nil
+}
+
+// RotateWebhook gives a webhook a new secret, shown this once. The one before
+// signs beside it for 24 hours.
+func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal, id string) (CreatedWebhook, error) {
+	if err := p.May(organizations.RightManage); err != nil {
+		return CreatedWebhook{}, err
+	}
+	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightManage), func(ctx context.Context) (CreatedWebhook, error) {
+		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
+		if err != nil {
+			return CreatedWebhook{}, err
+		}
+		hook := hooks.find(id)
+		switch {
+		case hook == nil:
+			return CreatedWebhook{}, errNoWebhook
+		case len(hook.rotations) >= maxRotations:
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "webhook was rotated too often, make a new one")
+		}
+		secret, until := newWebhookSecret(), a.Now().Add(organizations.RotationOverlap)
+		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookRotated,
+			events.WebhookRotated{WebhookID: id, Secret: secret, PreviousUntil: ground.Stamp(until)})
+		if err != nil {
+			return CreatedWebhook{}, err
+		}
+		hook.rotations, hook.previousUntil = append(hook.rotations, event), until
+		info, err := a.webhookInfo(ctx, *hook)
+		return CreatedWebhook{secretPrefix + secret, info}, err
+	})
+}
+
+// RemoveWebhook ends a webhook: nothing more is sent to it, not even what waits.
+func (a *Webhooks) RemoveWebhook(ctx context.Context, p organizations.Principal, id, reason string) error {
+	if err := p.May(organizations.RightManage); err != nil {
+		return err
+	}
+	if reason == "" {
+		reason = "removed"
+	}
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return err
+	}
+	_, err := ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightManage), func(ctx context.Context) (struct{}, error) {
+		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if hooks.find(id) == nil {
+			return struct{}{}, errNoWebhook
+		}
+		_, err = a.AppendAs(ctx, p, []ledger.Draft{{Stream: webhooksStream, Expect: history.At(), Type: events.TypeWebhookRemoved}},
+			[]any{events.WebhookRemoved{WebhookID: id, Reason: reason}})
+		return struct{}{}, err
+	})
+	return err
+}
+
+// ListWebhooks lists an organization's webhooks, the oldest first.
+func (a *Webhooks) ListWebhooks(ctx context.Context, p organizations.Principal) ([]WebhookInfo, error) {
+	if err := p.May(organizations.RightMembers); err != nil {
+		return nil, err
+	}
+	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	list := []WebhookInfo{}
+	for _, hook := range hooks {
+		if hook.removed {
+			continue
+		}
+		info, err := a.webhookInfo(ctx, hook)
+		if err != nil {
+			return nil, ground.Refusal(err)
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error) {
+	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: ground.Stamp(hook.created)}
+	if a.Clock().Before(hook.previousUntil) {
+		info.RotatesUntil = ground.Stamp(hook.previousUntil)
+	}
+	if a.Vault == nil {
+		return info, nil
+	}
+	var created events.WebhookCreated
+	if err := a.Vault.Open(ctx, hook.creation, &created); err != nil && !errors.Is(err, vault.ErrErased) {
+		return info, err
+	}
+	address, _ := created.URL.(string)
+	info.Origin = originOf(address)
+	return info, nil
+}
+
+// HasWebhook says whether a webhook is one of the organization's, as RightMembers
+// may know.
+func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id string) error {
+	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
+	if err == nil && hooks.find(id) == nil {
+		return errNoWebhook
+	}
+	return ground.Refusal(err)
+}
+
+// WebhookEndpoint is where messages of a webhook go, and the secrets that sign
+// them, the newest first. It is for whoever sends them, never for an answer.
+type WebhookEndpoint struct {
+	URL     string
+	Secrets [][]byte
+}
+
+// WebhookEndpoint reads a webhook's address and the secrets that sign now. One
+// that was removed is CodeNotFound.
+func (a *Webhooks) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
+	if a.Vault == nil {
+		return WebhookEndpoint{}, a.NoVault()
+	}
+	hooks, _, err := a.readWebhooks(ctx, orgID)
+	if err != nil {
+		return WebhookEndpoint{}, ground.Refusal(err)
+	}
+	hook := hooks.find(id)
+	if hook == nil {
+		return WebhookEndpoint{}, errNoWebhook
+	}
+	var created events.WebhookCreated
+	if err := a.Vault.Open(ctx, hook.creation, &created); err != nil {
+		return WebhookEndpoint{}, ground.Refusal(err)
+	}
+	texts := []any{created.Secret}
+	for _, e := range hook.rotations[max(0, len(hook.rotations)-2):] {
+		var rotated events.WebhookRotated
+		if err := a.Vault.Open(ctx, e, &rotated); err != nil {
+			return WebhookEndpoint{}, ground.Refusal(err)
+		}
+		texts = append(texts, rotated.Secret)
+	}
+	keep := 1
+	if a.Clock().Before(hook.previousUntil) {
+		keep = 2
+	}
+	endpoint := WebhookEndpoint{}
+	endpoint.URL, _ = created.URL.(string)
+	for _, text := range slices.Backward(texts[max(0, len(texts)-keep):]) {
+		base, _ := text.(string)
+		secret, err := base64.StdEncoding.DecodeString(base)
+		if err != nil || len(secret) == 0 {
+			return WebhookEndpoint{}, ledger.ErrTampered
+		}
+		endpoint.Secrets = append(endpoint.Secrets, secret)
+	}
+	return endpoint, nil
+}

@@ -1,0 +1,359 @@
+package audit_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/vault"
+)
+
+// The test changes every value of every column of every proven table in turn. The audit finds
+// each change and names table and row.
+func TestAuditFindsEveryChangedValue(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	changed, found := 0, 0
+	for _, table := range fixture.AuditedTables {
+		a.Exec(`alter table ` + table + ` drop constraint if exists ` + table + `_pkey cascade`)
+		columns, err := pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
+			where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)), pgx.RowToStructByPos[struct {
+			Name, Type string
+			NotNull    bool
+		}])
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
+		for _, constraint := range fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
+			a.Exec(`alter table ` + table + ` drop constraint ` + constraint)
+		}
+		for _, column := range columns {
+			values := map[string][]string{
+				"smallint": {column.Name + " + 1"}, "integer": {column.Name + " + 1"}, "bigint": {"coalesce(" + column.Name + ", 0) + 1"},
+				"text": {column.Name + " || 'x'"}, "bytea": {`case when ` + column.Name + ` is null or ` + column.Name + ` = '' then '\x00' else set_byte(` + column.Name + `, 0, (get_byte(` + column.Name + `, 0) + 1) % 256) end`},
+			}[column.Type]
+			if values == nil {
+				t.Fatalf("%s.%s: no change for type %s", table, column.Name, column.Type)
+			}
+			for n := range places {
+				for _, value := range values {
+					a.Exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
+					place := fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
+					var differs bool
+					if err := a.Super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
+						continue // this row has that value already
+					}
+					if _, err := a.Super.Exec(t.Context(), `update `+table+` set `+column.Name+` = `+value+` where ctid = '`+place+`'`); err != nil {
+						continue // the schema allows no such value
+					}
+					changed++
+					report, err := audit.On(t.Context(), a.Pool, a.Audit)
+					named := slices.ContainsFunc(report.Faults, func(f audit.Fault) bool { return f.Table == table && f.Row != "" && f.Column != "" })
+					switch {
+					case err != nil:
+						t.Errorf("%s.%s = %s, row %d: %v", table, column.Name, value, n, err)
+					case named:
+						found++
+					default:
+						t.Errorf("%s.%s = %s, row %d: %v", table, column.Name, value, n, report.Faults)
+					}
+				}
+			}
+		}
+		a.Restore()
+	}
+	t.Logf("%d of %d changed values were found", found, changed)
+}
+
+// The attacks are those of somebody who has every right in the database and no signing key.
+// Some repair the chain afterwards (rehash).
+func TestAuditFindsEveryAttack(t *testing.T) {
+	t.Parallel()
+	ledgertest.Plain(t) // the planner of a cluster refuses the statements of the attacks
+	a := fixture.NewAudited(t)
+	a.Unpack()
+	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
+	fixHead := `update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1);`
+	renumber := `update events e set pos = 1000000 + n from (select pos, row_number() over (order by pos) n from events) r where r.pos = e.pos;
+		update events set pos = pos - 1000000;`
+	for _, attack := range []struct {
+		name, statement string
+		rehash, pin     bool // pin: only a note from outside shows it
+	}{
+		{"an organization deleted and renumbered", `delete from events where tenant = 'org_b'; delete from subject_keys where tenant = 'org_b';` + renumber + fixHead + forgetTree, false, true},
+		{"the tail cut and the head mended", `delete from events where pos > (select max(pos) - 2 from events);` + fixHead + forgetTree, false, true},
+		{"groups of two tenants reordered", `update events set pos = case when tenant = 'org_a' then 2000 + pos else 1000 + pos end where tenant in ('org_a', 'org_b');` + renumber + fixHead + forgetTree, false, true},
+		{"a data key destroyed", `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 5 where key_id = 'sub_org_a_0'`, false, false},
+		{"the epoch", `update ledger_head set epoch = 7`, false, false},
+		{"a policy rewritten", `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"version":1', '"version":2'), 'UTF8') where type = 'policy.activated' and tenant = 'org_a'`, true, false},
+		{"a token's actor", `update events set actor = 'cus_9' where type = 'organization_token.issued'`, true, true},
+		{"a price", `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"price":5', '"price":6'), 'UTF8') where type = 'organization_token.issued'`, true, true},
+		{"a decision removed and its receipt left", `delete from events where event_id = 'evt_2'; update events set version = version - 1 where stream = 'decision/org_a_0';` + renumber, true, false},
+		{"a signed decision moved to another organization", `update events set tenant = 'org_b', tseq = tseq + 500 where stream = 'decision/org_a_1'`, true, false},
+		{"recordHash and signature of sealed decisions zeroed", `update events set payload = convert_to(regexp_replace(convert_from(payload, 'UTF8'), '"recordHash":"[0-9a-f]{64}"', '"recordHash":"' || repeat('0', 64) || '"'), 'UTF8') where type = 'decision.recorded'`, true, false},
+		{"all times an hour earlier", `update events set occurred_us = occurred_us - 3600000000`, true, false},
+		{"all times an hour later", `update events set occurred_us = occurred_us + 3600000000; update subject_keys set destroyed_us = destroyed_us + 3600000000 where destroyed_us is not null`, true, true},
+	} {
+		a.Restore()
+		a.Exec(attack.statement)
+		if attack.rehash {
+			rehash(a)
+			a.Exec(fixHead + forgetTree)
+		}
+		without := a.Audit
+		without.Pins = nil
+		if report := a.Run(without); (len(report.Faults) == 0) != attack.pin {
+			t.Errorf("%s, without a pin: %v", attack.name, report.Faults)
+		}
+		report := a.Run(a.Audit)
+		if len(report.Faults) == 0 {
+			t.Errorf("%s: not found", attack.name)
+		}
+		if attack.pin && !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") && !strings.Contains(fmt.Sprint(report.Faults), "FORK") {
+			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
+		}
+		// An auditor who brings only the folder of checkpoints finds it too.
+		if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); attack.pin && len(report.Faults) == 0 {
+			t.Errorf("%s: not found with the folder of checkpoints alone", attack.name)
+		}
+	}
+	a.Restore()
+	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); len(report.Faults) > 0 || strings.Contains(fmt.Sprint(report.Gaps), "--pin") {
+		t.Errorf("untouched, with the folder of checkpoints alone: %v, %v", report.Faults, report.Gaps)
+	}
+	a.Exec(`update ledger_head set origin = 'ledger.example.com/another/0'`)
+	a.Audit.Origin = "ledger.example.com/another"
+	rehash(a)
+	a.Exec(fixHead + forgetTree)
+	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
+		t.Errorf("all of it rewritten under another origin: %v, %v", report.Faults, report.Gaps)
+	}
+}
+
+// A pin names the last event that was seen of each tenant. The audit finds the ones that are
+// missing or were replaced.
+func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	var last int64
+	var hash []byte
+	if err := a.Super.QueryRow(t.Context(), `select tseq, hash from events where tenant = 'org_a' order by tseq desc limit 1`).Scan(&last, &hash); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		seen checkpoint.Seen
+		want string
+	}{
+		{checkpoint.Seen{Sequence: last, Hash: hex.EncodeToString(hash)}, "[]"},
+		{checkpoint.Seen{Sequence: last + 1, Hash: hex.EncodeToString(hash)}, "ROLLBACK: it is missing"},
+		{checkpoint.Seen{Sequence: last - 1, Hash: hex.EncodeToString(hash)}, "FORK: a file has seen another event"},
+	} {
+		pin := checkpoint.Pin{Note: a.Audit.Pins[0].Note, Tenants: map[string]checkpoint.Seen{"org_a": c.seen}}
+		o := a.Audit
+		o.Pins = []audit.Pin{{Name: "a file", Note: pin.Text()}}
+		if got := fmt.Sprint(a.Run(o).Faults); !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s", c.seen, got)
+		}
+	}
+}
+
+// rehash computes sequences, hashes and links again, as an attacker would.
+func rehash(a *fixture.Audited) {
+	a.T.Helper()
+	rows := fixture.Must(a.Super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
+		coalesce(idem_key, ''), coalesce(content_hash, ''), payload from events order by pos`))
+	type row struct {
+		Pos                    int64
+		Tenant, Stream         string
+		Version                int64
+		ID, Type               string
+		Schema                 int32
+		More                   int16
+		Occurred               int64
+		Actor, KeyID           string
+		Idem, Content, Payload []byte
+	}
+	events := fixture.Must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
+	type head struct {
+		seq  int64
+		hash [32]byte
+	}
+	heads := map[string]head{}
+	S := func(b []byte, x string) []byte { return append(binary.BigEndian.AppendUint32(b, uint32(len(x))), x...) }
+	U := func(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) }
+	batch := &pgx.Batch{}
+	for _, e := range events {
+		h, ok := heads[e.Tenant]
+		if !ok {
+			h.hash = ledger.Genesis(a.Audit.Origin+"/0", e.Tenant)
+		}
+		prev := h.hash
+		h.seq++
+		payloadHash := sha256.Sum256(e.Payload)
+		b := S([]byte("svc-ledger-event-v1\x00"), string(prev[:]))
+		b = U(S(U(S(b, e.Tenant), h.seq), e.Stream), e.Version)
+		b = U(U(S(S(b, e.ID), e.Type), int64(e.Schema)), int64(e.More))
+		b = S(S(U(b, e.Occurred), e.Actor), e.KeyID)
+		b = S(S(S(b, string(e.Idem)), string(e.Content)), string(payloadHash[:]))
+		h.hash = sha256.Sum256(b)
+		heads[e.Tenant] = h
+		batch.Queue(`update events set tseq = $2, payload_hash = $3, prev = $4, hash = $5 where pos = $1`, e.Pos, h.seq+1_000_000, payloadHash[:], prev[:], h.hash[:])
+	}
+	batch.Queue(`update events set tseq = tseq - 1000000`)
+	if err := a.Super.SendBatch(context.Background(), batch).Close(); err != nil {
+		a.T.Fatal(err)
+	}
+}
+
+// The faults do not depend on the length of ranges, the number of workers and the use of files.
+func TestAuditInRangesIsTheSame(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	a.Unpack()
+	for name, statement := range map[string]string{
+		"untouched": `select`, "a link": `update events set prev = sha256('x') where pos = 7`, "a version": `update events set version = 9 where pos = 6`,
+		"a policy": `update events set payload = decode(replace(encode(payload, 'escape'), '"version":1', '"version":2'), 'escape') where pos = 4`,
+	} {
+		a.Restore()
+		a.Exec(statement)
+		want := a.Run(a.Audit)
+		for _, span := range []int64{1, 2, 5} {
+			ranged := a.Audit.InRanges(span, 70)
+			ranged.Workers = 3
+			got := a.Run(ranged)
+			if fmt.Sprint(placesOf(got)) != fmt.Sprint(placesOf(want)) || got.Events != want.Events {
+				t.Errorf("%s in ranges of %d:\n%v\nwant\n%v", name, span, got.Faults, want.Faults)
+			}
+		}
+	}
+}
+
+func placesOf(r audit.Report) []string {
+	places := map[string]bool{}
+	for _, f := range r.Faults {
+		places[f.Table+" "+f.Row+" "+f.Column] = true
+	}
+	return slices.Sorted(maps.Keys(places))
+}
+
+// A subject that is erased during an audit is not a fault.
+func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
+	v := fixture.Must(vault.Open(t.Context(), l, a.Audit.KEK))
+	during, erased := a.Audit, false
+	during.Progress = func(int64, int64) {
+		if !erased {
+			erased = true
+			fixture.Erase(t, v, "org_a", "sub_org_a_1")
+		}
+	}
+	if report := a.Run(during); len(report.Faults) > 0 || !erased {
+		t.Errorf("%t, %+v", erased, report.Faults)
+	}
+	a.Exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
+	if report := a.Run(a.Audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
+		t.Errorf("another time: %+v", report.Faults)
+	}
+}
+
+// growing makes the tree grow after each statement that has read from it.
+type growing struct {
+	grow  func()
+	times int
+}
+
+// TraceQueryStart keeps the statement for TraceQueryEnd.
+func (g *growing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, g, data.SQL)
+}
+
+// TraceQueryEnd makes the tree grow.
+func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if statement, _ := ctx.Value(g).(string); strings.Contains(statement, "tree_head") || strings.Contains(statement, "tiles") {
+		g.times++
+		g.grow()
+	}
+}
+
+// A tree that grows by more than a tile during an audit is not a fault, at whatever statement
+// of the audit it grows.
+func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
+	fixture.Keep(t, l, t.TempDir())
+	home, round := l.Home("org_a"), 0
+	grows := &growing{}
+	grows.grow = func() {
+		var last ledger.Result
+		for i := range 5 {
+			var drafts []ledger.Draft
+			for j := range ledger.MaxEvents {
+				id := fmt.Sprint("grown", round, "_", i, "_", j)
+				drafts = append(drafts, fixture.Draft(id, ledger.New(), id))
+			}
+			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
+		}
+		round++
+		keeper.Covered(context.Background(), home, last.Events[0].Position)
+	}
+	cfg := fixture.Must(pgxpool.ParseConfig(a.DB.SuperURL))
+	cfg.ConnConfig.Tracer = grows
+	pool := fixture.Must(pgxpool.NewWithConfig(t.Context(), cfg))
+	defer pool.Close()
+	report, err := audit.On(t.Context(), pool, a.Audit)
+	if err != nil || len(report.Faults) > 0 || grows.times == 0 {
+		t.Errorf("grown %d times: %+v, %v", grows.times, report.Faults, err)
+	}
+}
+
+// An auditor with the right to select can verify. The audit writes nothing and lists what it
+// has taken from the database without proof.
+func TestAuditNeedsOnlyToSelect(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	role := strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
+	a.Exec(`drop role if exists ` + role)
+	a.Exec(`create role ` + role + ` login; grant usage on schema public to ` + role + `; grant select on ` + strings.Join(fixture.AuditedTables, ", ") + ` to ` + role)
+	t.Cleanup(func() { a.Exec(`drop owned by ` + role + `; drop role ` + role) })
+	a.Exec(`set role ` + role)
+	a.Exec(`reset role`)
+	url := strings.Replace(a.DB.URL, "countersign_app", role, 1)
+	report, err := audit.Database(t.Context(), url, a.Audit)
+	if err != nil || len(report.Faults) > 0 || len(report.Trusted) > 0 || report.Events != a.Events {
+		t.Errorf("%+v, %v", report, err)
+	}
+	report, err = audit.Database(t.Context(), url, audit.Options{})
+	if err != nil || len(report.Trusted) != 2 || len(report.Gaps) < 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	stranger := a.Audit
+	stranger.Origin = "other.example.com"
+	if report, err := audit.Database(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+		t.Errorf("another origin: %+v, %v", report, err)
+	}
+	stranger = a.Audit
+	stranger.Keys = map[string]ed25519.PublicKey{}
+	if report, err := audit.Database(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+		t.Errorf("other keys: %+v, %v", report, err)
+	}
+}

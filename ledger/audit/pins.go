@@ -1,0 +1,180 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
+)
+
+// pinned is a note that the walk must meet at its size.
+type pinned struct {
+	Pin
+	checkpoint.Checkpoint
+	met bool
+}
+
+// seenEvent is the last event of a tenant that a pin has seen.
+type seenEvent struct {
+	pin, tenant string
+	checkpoint.Seen
+}
+
+// readOutside reads the newest note of each place outside the database. It runs before
+// begin reads the head, so that no note is ahead of the head of an intact ledger.
+func (r *run) readOutside(ctx context.Context) error {
+	if len(r.Outside) == 0 {
+		return nil
+	}
+	origin := fmt.Sprintf("%s/%d", r.Origin, r.p)
+	if r.Origin == "" {
+		err := r.pool.QueryRow(ctx, `select origin from ledger_head where p = $1`, r.p).Scan(&origin)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // begin reports it
+		} else if err != nil {
+			return fmt.Errorf("read ledger head: %w", err)
+		}
+	}
+	r.Pins = slices.Clone(r.Pins)
+	for _, store := range r.Outside {
+		epoch, text, err := store.Newest(ctx, origin)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.othersIn(store, origin)
+		case err != nil:
+			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that no checkpoint in %s knows more: it could not be read: %v", store, err))
+		default:
+			r.Pins = append(r.Pins, Pin{store.String(), text, epoch})
+		}
+	}
+	return nil
+}
+
+// othersIn reports that a folder has checkpoints of other ledgers and none of this one: an
+// attacker who replaces a whole ledger has to give the new one another origin.
+func (r *run) othersIn(store checkpoint.Store, origin string) {
+	folder, ok := store.(checkpoint.Folder)
+	if !ok || r.p > 0 {
+		return
+	}
+	if others := folder.Ledgers(); len(others) > 0 {
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that %s is the ledger it was: %s has no checkpoint of it, and has some of %s", origin, folder, others[0]))
+	}
+}
+
+// readPins reads the notes that were kept outside the database.
+func (r *run) readPins(ctx context.Context) error {
+	for _, pin := range r.Pins {
+		kept, err := checkpoint.ParsePin(pin.Note)
+		if err != nil {
+			r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+			continue
+		}
+		for tenant, seen := range kept.Tenants {
+			if ledger.Home(tenant, r.n) == r.p {
+				r.seen = append(r.seen, seenEvent{pin.Name, tenant, seen})
+			}
+		}
+		if err := r.readPin(ctx, pin, kept.Note); err != nil {
+			return err
+		}
+	}
+	if len(r.Pins) == 0 {
+		r.report.Gaps = append(r.report.Gaps, "that history was not replaced before you first saw it (no --pin given)")
+	}
+	slices.SortFunc(r.pins, func(a, b pinned) int { return int(a.Size - b.Size) })
+	return nil
+}
+
+func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
+	c, void, err := r.ring.OpenNote(note, r.Origin)
+	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // the note is from before a declared rollback
+		if declared, err := r.declaredLoss(ctx, c.Size); declared || err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+		if pin.epoch == 0 || c.Size <= r.head.pos {
+			return nil
+		} // a copy from before its checkpoint key was activated does not know the key of its own note
+	}
+	switch {
+	case void:
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
+	case c.Size > r.head.pos:
+		r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
+			fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
+	case pin.epoch > r.head.epoch:
+		r.headFault("epoch", "ROLLBACK: %s has a checkpoint of epoch %d", pin.Name, pin.epoch)
+	default:
+		r.pins = append(r.pins, pinned{Pin: pin, Checkpoint: c})
+	}
+	return nil
+}
+
+// declaredLoss says whether an accepted rollback covers the loss of a checkpoint of this
+// size. The walk checks who signed the declaration.
+func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
+	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, ledger.ServiceIn(r.p), keeper.Stream, r.head.pos)
+	if err != nil {
+		return false, fmt.Errorf("read declared rollbacks: %w", err)
+	}
+	stored, err := pgx.CollectRows(rows, ledger.ScanEvent)
+	if err != nil {
+		return false, fmt.Errorf("read declared rollbacks: %w", err)
+	}
+	return slices.ContainsFunc(stored, func(e ledger.Event) bool {
+		loss, ok := keeper.Declaration(e)
+		return ok && loss.LostFrom <= size && size <= loss.LostTo
+	}), nil
+}
+
+// seenEvents looks up the events that the pins have seen, by tenant and sequence.
+func (r *run) seenEvents(ctx context.Context) error {
+	for _, seen := range r.seen {
+		var hash ledger.Hash
+		var position int64
+		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and tseq = $3`, r.p, seen.tenant, seen.Sequence).Scan(&position, &hash)
+		row := fmt.Sprintf("tenant %s, tseq %d", seen.tenant, seen.Sequence)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			r.fault(Fault{"events", row, 0, "tseq", fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
+		case err != nil:
+			return fmt.Errorf("read events: %w", err)
+		case hash.String() != seen.Hash:
+			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event with this sequence: %s", seen.pin, seen.Hash)})
+		}
+	}
+	return nil
+}
+
+// NewestNotes reads for each partition of a database the newest checkpoint up to a
+// position. A partition without a checkpoint is left out.
+func NewestNotes(ctx context.Context, databaseURL string, upTo []int64) (notes [][]byte, err error) {
+	conn, err := ledger.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for p, position := range upTo {
+		var text string
+		err = conn.QueryRow(ctx, `select note from checkpoints where p = $1 and size <= $2 order by size desc limit 1`, int16(p), position).Scan(&text)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return nil, fmt.Errorf("read checkpoints: %w", err)
+		default:
+			notes = append(notes, []byte(text))
+		}
+	}
+	return notes, nil
+}

@@ -1,0 +1,151 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// record checks a payload: its form, the signature of the record inside, and that the record
+// belongs to this tenant, time, policy and decision.
+func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *tenantSpan) {
+	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
+	if !canon.IsCanonical(e.Payload) {
+		fault("payload", "want canonical JSON")
+		return
+	}
+	if e.Tenant == ledger.ServiceIn(r.p) && e.Stream == ledger.SigningKeyStream {
+		kept := *e
+		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
+		s.keys = append(s.keys, kept)
+		s.records++
+		return
+	}
+	payload, err := readAudited(e.Payload)
+	if err != nil {
+		fault("payload", "want an object with the members of its type")
+		return
+	}
+	switch e.Type {
+	case events.TypeSubjectErased:
+		s.erased = append(s.erased, erasure{e.Tenant, payload.KeyID, e.OccurredUS, e.Position})
+	case events.TypePolicyActivated:
+		if canon.Hash(payload.Policy) != payload.PolicyHash {
+			fault("payload", "the policy hashes to %s", canon.Hash(payload.Policy))
+		}
+		t.policy = payload.PolicyHash
+	case events.TypeRollbackDeclared:
+		if declared, ok := keeper.Declaration(*e); ok {
+			s.declared = append(s.declared, declared.Epoch)
+		}
+	}
+	record := payload.Record
+	var openings error
+	if payload.Sealed != nil {
+		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
+		record, openings = r.vault.open(ctx, *e, payload)
+		switch {
+		case errors.Is(openings, errClosed):
+			s.unopened++
+		case openings != nil:
+			fault("payload", "sealed: %s", openings)
+		}
+	}
+	if payload.Integrity == nil {
+		if e.KeyID != "" {
+			fault("key_id", "want none: the payload carries no signed record")
+		}
+		return
+	}
+	s.records++
+	s.signatures(r, e, payload, record, openings == nil)
+	s.meaning(r, e, payload, t)
+}
+
+// signatures checks the signature over the record as it is stored, and the one over the
+// record with its personal members, if they could be opened.
+func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload, opened jsontext.Value, open bool) {
+	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
+	i := *payload.Integrity
+	if i.KeyID != e.KeyID {
+		fault("key_id", "want %s, the key of the record", i.KeyID)
+	}
+	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
+		fault("payload", "integrity: the algorithms are not ours")
+	}
+	signing, whyNot := r.ring.InUse(i.KeyID, e.Position)
+	if whyNot != "" {
+		fault("payload", "record: key: %s", whyNot)
+		return
+	}
+	if signing.Compromised(e.Position) { // the operator has declared the key compromised; history itself is intact
+		s.void.add(voided{e.Position, 1})
+	}
+	key := signing.Public
+	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
+	if sealedRecord && !r.verifier.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
+		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
+	}
+	if sealedRecord && !open {
+		return
+	}
+	if !sealedRecord {
+		opened = payload.Record
+	}
+	if got := canon.Hash(opened); got != i.RecordHash {
+		fault("payload", "record: it hashes to %s, not to recordHash", got)
+	}
+	if !r.verifier.Signed(key, i.PayloadType, opened, i.Signature) {
+		fault("payload", "record: the signature is not of this key over the record")
+	}
+}
+
+// meaning checks the tenant, time, policy and decision that the record names.
+func (s *spanResult) meaning(r *run, e *ledger.Event, payload auditedPayload, t *tenantSpan) {
+	fault := func(format string, args ...any) { s.fault(eventFault(e.Position, "payload", format, args...)) }
+	record, err := readRecord(payload.Record)
+	if err != nil {
+		fault("record: want an object")
+		return
+	}
+	if record.OrgID != "" && record.OrgID != e.Tenant {
+		fault("record: it is of organization %s and stands in tenant %s", record.OrgID, e.Tenant)
+	}
+	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
+		if text == "" {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339Nano, text); err != nil || at.UnixMicro() > e.OccurredUS {
+			fault("record: its time is after the event's, %s", e.Occurred().Format(time.RFC3339Nano))
+		}
+	}
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		if e.Stream != "decision/"+record.DecisionID {
+			fault("record: it is of another decision than its stream")
+		}
+		r.set.add(kindDecision, r.set.fingerprint(payload.Integrity.RecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
+		switch {
+		case t.policy != "" && record.PolicyHash != t.policy:
+			fault("record: it names policy %s, and the active one was %s", record.PolicyHash, t.policy)
+		case t.policy == "" && t.needs.policy == "":
+			t.needs = needed{record.PolicyHash, e.Position}
+		case t.policy == "" && t.needs.policy != record.PolicyHash:
+			fault("record: it names another policy than the decision at %d, and none was activated between", t.needs.position)
+		}
+	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
+		if e.Stream != "decision/"+record.DecisionID {
+			fault("record: it is of another decision than its stream")
+		}
+		r.set.add(kindFollower, r.set.fingerprint(record.DecisionRecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
+	}
+}

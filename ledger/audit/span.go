@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
+)
+
+// spanResult is what the check of a range of events has found, and what the ranges next to
+// it must agree with. Its size does not depend on the payloads.
+type spanResult struct {
+	err      error
+	from, to int64 // positions from+1 to to
+	faults   []Fault
+	hashes   []ledger.Hash
+	records  int64
+	unopened int64
+	unread   int64
+	void     voided
+	archived []archivedSpan // objects of the archive; only while the range is checked
+	tenants  map[string]*tenantSpan
+	first    edgeEvent
+	last     edgeEvent
+	keys     []ledger.Event
+	erased   []erasure
+	declared []int64 // epochs
+}
+
+// edgeEvent is what the next range needs to know about the last event of a range.
+type edgeEvent struct {
+	position int64
+	tenant   string
+	more     int
+	keyed    bool
+	hash     ledger.Hash
+}
+
+// tenantSpan is the part of a tenant's chain that is in a range.
+type tenantSpan struct {
+	first  chainLink
+	last   chainEnd
+	needs  needed // the policy that must have been active at the start of the range
+	policy string // the policy that is active at the end, if the range has activated one
+}
+
+// chainEnd is a tenant's chain up to an event.
+type chainEnd struct {
+	sequence   int64
+	hash       ledger.Hash
+	occurredUS int64
+}
+
+// chainLink is what an event says about its tenant's event before it.
+type chainLink struct {
+	position, sequence, occurredUS int64
+	prev                           ledger.Hash
+}
+
+type needed struct {
+	policy   string
+	position int64
+}
+
+// erasure is an event subject.erased that the walk has met.
+type erasure struct {
+	tenant, keyID string
+	occurredUS    int64
+	position      int64
+}
+
+// span reads the events of a range in one statement and checks them.
+func (r *run) span(ctx context.Context, from, to int64) spanResult {
+	s := spanResult{from: from, to: to, tenants: map[string]*tenantSpan{}, hashes: make([]ledger.Hash, 0, to-from)}
+	if s.err = s.readArchive(ctx, r); s.err != nil { // before the statement, which has little time
+		return s
+	}
+	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
+	if err != nil {
+		s.err = err
+		return s
+	}
+	defer rows.Close()
+	next, preimage := from+1, make([]byte, 0, 1024)
+	names := map[string]string{}
+	for rows.Next() {
+		var e ledger.Event
+		wrong, err := rawEvent(rows.RawValues(), &e, names)
+		if err != nil {
+			s.err = err
+			return s
+		}
+		if wrong != "" {
+			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
+		}
+		e.Payload = ledger.Payload(e.Payload)
+		if e.Position != next {
+			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
+			next = e.Position
+		}
+		next++
+		preimage = s.event(ctx, r, &e, preimage[:0])
+	}
+	s.archived = nil
+	if s.err = errors.Join(s.err, rows.Err()); s.err == nil && next != to+1 {
+		s.fault(eventFault(next, "pos", "it is missing: the head is at %d", to))
+	}
+	return s
+}
+
+func (s *spanResult) fault(f Fault) {
+	if len(s.faults) < maxFaults {
+		s.faults = append(s.faults, f)
+	}
+}
+
+// event checks an event by itself and against the events before it in the range.
+func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimage []byte) []byte {
+	s.hashes = append(s.hashes, e.Hash)
+	read := e.Payload != nil || s.unarchive(ctx, r, e)
+	if read && e.PayloadHash != sha256.Sum256(e.Payload) {
+		s.fault(eventFault(e.Position, "payload_hash", "the payload hashes to %x", sha256.Sum256(e.Payload)))
+	}
+	preimage = e.Preimage(preimage)
+	if e.Hash != sha256.Sum256(preimage) {
+		s.fault(eventFault(e.Position, "hash", "the columns hash to %x", sha256.Sum256(preimage)))
+	}
+	edge := edgeEvent{e.Position, e.Tenant, e.More, e.IdemKey != nil, e.Hash}
+	if s.first.position == 0 {
+		s.first = edge
+	} else if f := groupFault(s.last, edge); f != nil {
+		s.fault(*f)
+	}
+	s.last = edge
+	link := chainLink{e.Position, e.Sequence, e.OccurredUS, e.Prev}
+	t := s.tenants[e.Tenant]
+	if t == nil {
+		t = &tenantSpan{first: link}
+		s.tenants[e.Tenant] = t
+	} else {
+		for _, f := range chainFaults(link, t.last, e.Tenant) {
+			s.fault(f)
+		}
+	}
+	t.last = chainEnd{e.Sequence, e.Hash, e.OccurredUS}
+	r.set.addEvent(e)
+	if !read {
+		s.unread++
+		if e.Type == events.TypeDecisionRecorded {
+			r.set.add(kindUnread, 0, e.Position, e.Tenant, e.Stream)
+		}
+		return preimage
+	}
+	if !r.ChainOnly || e.Tenant == ledger.ServiceIn(r.p) && (e.Stream == ledger.SigningKeyStream || e.Stream == keeper.Stream) || e.Type == events.TypeSubjectErased {
+		s.record(ctx, r, e, t)
+	}
+	return preimage
+}
+
+// chainFaults compares an event with the one before it of its tenant.
+func chainFaults(e chainLink, before chainEnd, tenant string) []Fault {
+	var faults []Fault
+	if want := before.sequence + 1; e.sequence != want {
+		faults = append(faults, eventFault(e.position, "tseq", "want %d of tenant %s", want, tenant))
+	}
+	if e.prev != before.hash {
+		faults = append(faults, eventFault(e.position, "prev", "want %s, the hash of the tenant's previous event", before.hash))
+	}
+	if e.occurredUS < before.occurredUS {
+		faults = append(faults, eventFault(e.position, "occurred_us", "want at least %d: times do not fall within a tenant", before.occurredUS))
+	}
+	return faults
+}
+
+// groupFault compares an event with the one before it in the partition: the events of an
+// append follow each other, and only the first has a key.
+func groupFault(before, e edgeEvent) *Fault {
+	var f Fault
+	switch first := before.more == 0; {
+	case first && !e.keyed:
+		f = eventFault(e.position, "idem_key", "want a key and a content hash on the first event of an append")
+	case !first && e.keyed:
+		f = eventFault(e.position, "idem_key", "want none within an append")
+	case !first && (e.more != before.more-1 || e.tenant != before.tenant):
+		f = eventFault(e.position, "more", "want %d of the append that began before", before.more-1)
+	default:
+		return nil
+	}
+	return &f
+}

@@ -1,0 +1,59 @@
+package sealing
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/countersign/countersign/ledger/internal/preimage"
+)
+
+// ErrWrongKEK is a data key that was wrapped under another key-encryption key.
+var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
+
+// Cipher is AES-256-GCM under a data key or a key-encryption key.
+func Cipher(key []byte) (cipher.AEAD, error) {
+	if len(key) != 32 {
+		return nil, errors.New("a key of 32 octets is needed")
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// KEKName identifies a key-encryption key: the first 16 hex digits of its SHA-256.
+func KEKName(kek []byte) string {
+	sum := sha256.Sum256(kek)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Wrap encrypts a data key under a key-encryption key: nonce, then ciphertext.
+func Wrap(kek cipher.AEAD, key []byte, tenant, id string, reference []byte) []byte {
+	nonce := make([]byte, kek.NonceSize())
+	rand.Read(nonce)
+	return kek.Seal(nonce, nonce, key, bound(tenant, id, reference))
+}
+
+// Unwrap decrypts what Wrap returned. An error is ErrWrongKEK.
+func Unwrap(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) ([]byte, error) {
+	n := kek.NonceSize()
+	if len(wrapped) < n {
+		return nil, ErrWrongKEK
+	}
+	key, err := kek.Open(nil, wrapped[:n], wrapped[n:], bound(tenant, id, reference))
+	if err != nil {
+		return nil, ErrWrongKEK
+	}
+	return key, nil
+}
+
+// bound binds a wrapped key to its tenant, its id and the pseudonym of its subject, so that
+// the key of one row does not unwrap in another row.
+func bound(tenant, id string, reference []byte) []byte {
+	return preimage.S(preimage.S(preimage.S(nil, tenant), id), reference)
+}

@@ -1,0 +1,343 @@
+// Package keeper keeps the checkpoints of a ledger: it grows the Merkle tree of each
+// partition (step.go), signs its head about once a second, stores the note in a folder
+// outside the database and carries it to mirrors and witnesses (witness.go). CheckOutside
+// compares a database with these notes at the start of a node (rollback.go), so that a
+// database which was restored from an older copy, cut or replaced is found. read.go has the
+// stored checkpoints, tiles and proofs.
+package keeper
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/kept"
+	"github.com/countersign/countersign/ledger/internal/wait"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Options say how the heads of a ledger's trees are signed and where they are kept outside
+// the database.
+type Options struct {
+	Signer    *seal.Signer // of a key that is for checkpoints only
+	Folder    checkpoint.Folder
+	Mirrors   []checkpoint.Store   // get each newest note; a failure is logged and tried again with the next
+	Witnesses []checkpoint.Witness // the same
+	Every     time.Duration        // 0: a second
+	Step      int64                // events by which one transaction grows the tree; 0: 20,000
+}
+
+// Stores are the places whose newest notes CheckOutside reads: the folder and the mirrors.
+func (c Options) Stores() []checkpoint.Store {
+	return append([]checkpoint.Store{c.Folder}, c.Mirrors...)
+}
+
+// Stream has the events that say what a partition's checkpoints vouch for and which events
+// an accepted rollback has lost. It is in the service's tenant of the partition.
+const Stream = "checkpoints"
+
+const (
+	every       = time.Second           // between two checkpoints
+	lastWithin  = 5 * time.Second       // bounds the time for the last checkpoint of a clean end
+	stepEvents  = 20_000                // by which one transaction grows the tree
+	mirrorEvery = 10 * time.Second      // between two notes to mirrors and witnesses
+	growAgain   = 50 * time.Millisecond // until the next look at a tree that another session grows
+	pruneEvery  = time.Hour             // between two removals of old notes from the folder
+	pruneAfter  = 24 * time.Hour        // age of a note that may be removed
+)
+
+// beginning is the statement of the event ledger.checkpoints_begun.
+const beginning = "The first checkpoint vouches for the events up to this size as they stood when it was made. " +
+	"Nothing outside the database can show that they were the same before; from here on a change, a removal and a cut tail are found."
+
+// keeper grows the tree of one partition and signs its heads. The goroutine of run owns
+// builder; other goroutines read kept.
+type keeper struct {
+	partition *ledger.Partition
+	ledger    *ledger.Ledger
+	options   Options
+	builder   *tree.Builder // nil: step reads it from the tiles
+
+	kept     *kept.State                // what the rest of the node may read
+	mirrored chan *checkpoint.Published // the newest checkpoint, for mirror
+}
+
+// Start signs a checkpoint about every second in which there are new events, until the
+// ledger is closed. Of several nodes on one database, the first to lock the tree signs. A
+// ledger that has no checkpoints yet gets an event that says what the first one vouches
+// for. CheckOutside must run before Start.
+//
+// A tree that is several steps behind the head is brought there in the background: Start
+// does not wait for it, and appends go on meanwhile.
+func Start(ctx context.Context, l *ledger.Ledger, c Options, newID func() string) error {
+	for _, p := range l.Partitions() {
+		if err := start(ctx, p, c, newID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func start(ctx context.Context, p *ledger.Partition, c Options, newID func() string) error {
+	l, k := p.Ledger(), newKeeper(p, c)
+	far, err := k.farBehind(ctx)
+	if err == nil && !far {
+		err = k.toBegin(ctx, newID)
+	}
+	if err != nil {
+		return err
+	}
+	k.kept.Beginning.Store(far)
+	k.kept.Current.Store(time.Now().UnixMicro())
+	if !p.Kept().CompareAndSwap(nil, k.kept) {
+		return errors.New("checkpoints are kept already")
+	}
+	l.Go(func(ctx context.Context) {
+		if !far || k.beginLate(ctx, newID) {
+			k.run(ctx)
+		}
+	})
+	l.Go(k.mirror)
+	return nil
+}
+
+// farBehind says whether the tree needs several steps to the head. It returns an error if the
+// signer's key cannot be activated, so that Start fails and not the background.
+func (k *keeper) farBehind(ctx context.Context) (bool, error) {
+	ring, _, err := k.partition.Keyring(ctx)
+	if err != nil {
+		return false, err
+	}
+	if _, err := ring.MayActivate(ledger.PurposeCheckpoint, k.options.Signer); err != nil {
+		return false, err
+	}
+	var behind int64
+	err = k.ledger.Row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.partition.Number()}, &behind)
+	if err != nil {
+		return false, fmt.Errorf("read tree head: %w", err)
+	}
+	return behind > k.options.Step, nil
+}
+
+// toBegin activates the key and signs the present head.
+func (k *keeper) toBegin(ctx context.Context, newID func() string) error {
+	if err := k.begin(ctx, newID); err != nil {
+		return err
+	}
+	return k.toHead(ctx)
+}
+
+// beginLate repeats toBegin until it succeeds. If ctx ends first, it returns false, and
+// nothing may be signed.
+func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
+	for ctx.Err() == nil {
+		err := k.toBegin(ctx, newID)
+		if err == nil {
+			k.kept.Current.Store(time.Now().UnixMicro())
+			k.kept.Beginning.Store(false)
+			return true
+		}
+		if ctx.Err() == nil {
+			k.ledger.Log().Error("checkpoints do not begin yet; appends go on", "error", err)
+		}
+		k.builder = nil
+		wait.For(ctx, nil, k.options.Every)
+	}
+	return false
+}
+
+func newKeeper(p *ledger.Partition, c Options) *keeper {
+	if c.Every == 0 {
+		c.Every = every
+	}
+	if c.Step == 0 {
+		c.Step = stepEvents
+	}
+	return &keeper{partition: p, ledger: p.Ledger(), options: c, kept: &kept.State{Every: c.Every}, mirrored: make(chan *checkpoint.Published, 1)}
+}
+
+// Known returns the newest checkpoint that this node knows, or nil.
+func Known(p *ledger.Partition) *checkpoint.Published {
+	if k := p.Kept().Load(); k != nil {
+		return k.Published.Load()
+	}
+	return nil
+}
+
+// Covered waits until a checkpoint covers a position and returns that checkpoint. It returns
+// nil if ctx ends first, or if this node keeps no checkpoints.
+func Covered(ctx context.Context, p *ledger.Partition, position int64) *checkpoint.Published {
+	k := p.Kept().Load()
+	if k == nil {
+		return nil
+	}
+	for {
+		news := k.News.Wait() // before Load, so that no later checkpoint is missed
+		if newest := k.Published.Load(); newest != nil && newest.Size >= position {
+			return newest
+		}
+		if !wait.For(ctx, news, 0) {
+			return nil
+		}
+	}
+}
+
+// Beginning says whether this node is still bringing a tree to the head and has not signed a
+// checkpoint since its start.
+func Beginning(l *ledger.Ledger) bool {
+	return slices.ContainsFunc(l.Partitions(), func(p *ledger.Partition) bool {
+		k := p.Kept().Load()
+		return k != nil && k.Beginning.Load()
+	})
+}
+
+// Lag is the time since the newest checkpoint last covered the head, in the partition where
+// it is longest. It is 0 if this node keeps no checkpoints.
+func Lag(l *ledger.Ledger) (lag time.Duration) {
+	for _, p := range l.Partitions() {
+		if k := p.Kept().Load(); k != nil {
+			lag = max(lag, time.Since(time.UnixMicro(k.Current.Load()))-2*k.Every)
+		}
+	}
+	return lag
+}
+
+// begin activates the checkpoint key. If it is the first one, the same append says up to which
+// event the tree vouches for what was there before.
+func (k *keeper) begin(ctx context.Context, newID func() string) error {
+	ring, _, err := k.partition.Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	var also []ledger.Draft
+	if ring.Active(ledger.PurposeCheckpoint) == "" {
+		if err := k.grow(ctx, math.MaxInt64); err != nil {
+			return err
+		}
+		root := k.builder.Root()
+		payload, err := canon.Marshal(events.CheckpointsBegun{Size: k.builder.Size(), Root: hex.EncodeToString(root[:]),
+			KeyID: k.options.Signer.KeyID(), Statement: beginning})
+		if err != nil {
+			return err
+		}
+		also = []ledger.Draft{{Stream: Stream, Expect: ledger.Any(1), ID: newID(), Type: events.TypeCheckpointsBegun,
+			SchemaVersion: 1, Actor: "system", Payload: payload}}
+	}
+	return k.partition.ActivateFirst(ctx, ledger.PurposeCheckpoint, k.options.Signer, newID(), also)
+}
+
+// grow brings the tree to a size, or to the head if that comes first, and signs nothing.
+func (k *keeper) grow(ctx context.Context, size int64) error { return k.here(ctx, size, false) }
+
+// here brings the tree to a size, or to the head if that comes first. It waits while another
+// session works on the tree.
+func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
+	for {
+		var grown int64
+		if err := k.ledger.Row(ctx, `select size from tree_head where p = $1`, []any{k.partition.Number()}, &grown); err != nil {
+			return fmt.Errorf("read tree head: %w", err)
+		}
+		if grown >= size {
+			return nil
+		}
+		now, err := k.step(ctx, sign)
+		switch {
+		case err != nil || now == atHead:
+			return err
+		case now == elsewhere && !wait.For(ctx, nil, growAgain):
+			return ctx.Err()
+		}
+	}
+}
+
+// toHead brings the tree to the head and signs it, unless another node does.
+func (k *keeper) toHead(ctx context.Context) error {
+	for {
+		if now, err := k.step(ctx, true); err != nil || now != behind {
+			return err
+		}
+	}
+}
+
+// run signs a checkpoint after changes, at most one per interval, until ctx ends. Then it
+// signs a last one that covers all acknowledged events, so that a database which is put back
+// while no node runs is found out. The end of ctx may interrupt a step whose session still
+// locks the tree for a moment, so the last one waits for the lock (here).
+func (k *keeper) run(ctx context.Context) {
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
+		defer cancel()
+		if err := k.here(last, math.MaxInt64, true); err != nil {
+			k.ledger.Log().Warn("no last checkpoint made; what came in the last second is in the database alone", "error", err)
+		}
+	}()
+	pruned := time.Now()
+	for ctx.Err() == nil {
+		changed := k.partition.Changed()
+		if err := k.toHead(ctx); err != nil {
+			if ctx.Err() == nil {
+				k.ledger.Log().Error("checkpoint not made; appends go on", "origin", k.partition.Origin(), "error", err)
+			}
+			k.builder = nil
+		} else {
+			k.kept.Current.Store(time.Now().UnixMicro())
+		}
+		if time.Since(pruned) > pruneEvery {
+			pruned = time.Now()
+			k.prune()
+		}
+		wait.For(ctx, nil, k.options.Every)
+		wait.For(ctx, changed, k.options.Every)
+	}
+}
+
+func (k *keeper) prune() {
+	p := k.kept.Published.Load()
+	if p == nil {
+		return
+	}
+	// Keeps about a day of notes, if there was one a second.
+	below := p.Size - int64(pruneAfter/k.options.Every)
+	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, func(int64) bool { return false }); err != nil {
+		k.ledger.Log().Warn("prune checkpoints", "error", err)
+	}
+}
+
+// publish makes a checkpoint known to this node and hands it to mirror.
+func (k *keeper) publish(made *checkpoint.Published) {
+	if made == nil {
+		return
+	}
+	if last := k.kept.Published.Load(); last != nil && last.Size == made.Size && last.Epoch == made.Epoch {
+		return
+	}
+	k.kept.Published.Store(made)
+	k.kept.News.Signal()
+	select {
+	case <-k.mirrored: // an older one that mirror has not taken yet
+	default:
+	}
+	select {
+	case k.mirrored <- made:
+	default:
+	}
+}
+
+// follow takes over the newest checkpoint that another node has published.
+func (k *keeper) follow(ctx context.Context) error {
+	newest, err := Newest(ctx, k.partition)
+	if err == nil && newest != nil {
+		k.kept.Published.Store(newest)
+		k.kept.News.Signal()
+	}
+	return err
+}

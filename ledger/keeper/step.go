@@ -1,0 +1,188 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// reached says how far a step has brought the tree.
+type reached int
+
+const (
+	behind    reached = iota // the tree needs more steps to the head
+	atHead                   // the tree is at the head
+	elsewhere                // another session, of this node or another, works on the tree
+)
+
+// step grows the tree by one transaction and signs it if it is at the head. The note is
+// stored outside the database before the transaction commits the checkpoint. If another
+// session works on the tree, step takes over the newest checkpoint in the database.
+func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
+	tx, err := k.ledger.Pool().Begin(ctx)
+	if err != nil {
+		return behind, err
+	}
+	defer func() {
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		if err != nil {
+			k.builder = nil // the builder may be ahead of the stored tree
+		}
+	}()
+	var size int64
+	var root ledger.Hash
+	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.Number()).Scan(&size, &root)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return elsewhere, k.follow(ctx)
+	}
+	if err != nil {
+		return behind, fmt.Errorf("read tree head: %w", err)
+	}
+	var epoch, head int64
+	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.partition.Number()).Scan(&epoch, &head); err != nil {
+		return behind, fmt.Errorf("read ledger head: %w", err)
+	}
+	if last := k.kept.Published.Load(); head < size || last != nil && (last.Epoch != epoch || last.Size > head) {
+		return behind, k.ledger.Refuse(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
+	}
+	if k.builder == nil || k.builder.Size() != size || k.builder.Root() != tree.Hash(root) {
+		if k.builder, err = k.resume(ctx, tx, size, root); err != nil {
+			return behind, err
+		}
+	}
+	now := behind
+	if head <= size+k.options.Step {
+		now = atHead
+	}
+	full, err := k.add(ctx, tx, size, min(head, size+k.options.Step))
+	if err != nil {
+		return behind, err
+	}
+	var made *checkpoint.Published
+	if sign && now == atHead {
+		if made, err = k.sign(ctx, tx, epoch); err != nil {
+			return behind, err
+		}
+	}
+	if err := k.store(ctx, tx, full, made); err != nil {
+		return behind, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return behind, fmt.Errorf("commit a checkpoint: %w", err)
+	}
+	k.publish(made)
+	return now, nil
+}
+
+func lastSize(p *checkpoint.Published) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Size
+}
+
+// resume reads the right edge of the tree and checks it against the stored root.
+func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.Hash) (*tree.Builder, error) {
+	partial, err := ReadTiles(ctx, tx, k.partition.Number(), tree.Partial(size))
+	if err != nil {
+		return nil, err
+	}
+	b, err := tree.Resume(size, partial)
+	if err != nil {
+		return nil, fmt.Errorf("%w (countersign tree rebuild makes the tiles again)", err)
+	}
+	if b.Root() != tree.Hash(root) {
+		return nil, fmt.Errorf("%w: its root is not the stored one", tree.ErrEdge)
+	}
+	return b, nil
+}
+
+// add grows the tree by the events after size up to a position. It reads only events that
+// this node no longer has in memory.
+func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []tree.Tile, err error) {
+	add := func(hash ledger.Hash) {
+		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
+	}
+	for size < upTo {
+		if held := k.partition.Recent(size); len(held) > 0 {
+			for _, e := range held[:min(int64(len(held)), upTo-size)] {
+				add(e.Hash)
+				size++
+			}
+			continue
+		}
+		rows, err := tx.Query(ctx, `select pos, hash from events where p = $1 and pos > $2 and pos <= $3 order by pos`, k.partition.Number(), size, upTo)
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		var position int64
+		var hash ledger.Hash
+		_, err = pgx.ForEachRow(rows, []any{&position, &hash}, func() error {
+			if size++; position != size {
+				return fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, size)
+			}
+			add(hash)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		if size < upTo {
+			return nil, fmt.Errorf("%w: the events end at %d", ledger.ErrTampered, size)
+		}
+	}
+	return full, nil
+}
+
+// sign makes the note, unless this size has one, and stores it outside the database.
+func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
+	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
+	var stored string
+	err := tx.QueryRow(ctx, `select note from checkpoints where p = $1 and size = $2 and root = $3`, k.partition.Number(), c.Size, c.Root[:]).Scan(&stored)
+	if err == nil {
+		return checkpoint.NewPublished(c, epoch, []byte(stored)), nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read checkpoints: %w", err)
+	}
+	text, err := checkpoint.Sign(c, k.options.Signer.Key())
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.NewPublished(c, epoch, text), k.options.Folder.Put(ctx, epoch, c, text)
+}
+
+// store writes tiles, tree head and checkpoint into the transaction. A partial tile grows in
+// its row.
+func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *checkpoint.Published) error {
+	// The tiles share the builder's memory and are valid until the next Add.
+	tiles := append(full, k.builder.Tiles()...)
+	levels, numbers, data := make([]int16, len(tiles)), make([]int64, len(tiles)), make([][]byte, len(tiles))
+	for i, t := range tiles {
+		levels[i], numbers[i], data[i] = int16(t.Level), t.N, t.Data
+	}
+	root := k.builder.Root()
+	edge := []byte{} // not null for the empty tree
+	for _, h := range k.builder.Edge() {
+		edge = append(edge, h[:]...)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`insert into tiles (p, level, n, data) select $1, t.* from unnest($2::smallint[], $3::bigint[], $4::bytea[]) t
+		on conflict (p, level, n) do update set data = excluded.data`, k.partition.Number(), levels, numbers, data)
+	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.partition.Number(), k.builder.Size(), root[:], edge)
+	if made != nil {
+		batch.Queue(`insert into checkpoints (p, size, root, note) values ($1, $2, $3, $4)
+			on conflict (p, size) do update set root = excluded.root, note = excluded.note where checkpoints.root <> excluded.root`,
+			k.partition.Number(), made.Size, made.Root[:], string(made.Note))
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("store the tree: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/wait"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// mirror carries the newest note to every mirror and witness, one after the other. What has
+// failed is tried again with the next note.
+func (k *keeper) mirror(ctx context.Context) {
+	sizes := make([]int64, len(k.options.Witnesses)) // the size that each witness has seen
+	for ctx.Err() == nil {
+		var made *checkpoint.Published
+		select {
+		case made = <-k.mirrored:
+		case <-ctx.Done():
+			return
+		}
+		for _, store := range k.options.Mirrors {
+			if err := store.Put(ctx, made.Epoch, made.Checkpoint, made.Note); err != nil && ctx.Err() == nil {
+				k.ledger.Log().Warn("checkpoint not mirrored", "mirror", store.String(), "error", err)
+			}
+		}
+		for i, w := range k.options.Witnesses {
+			if err := k.witness(ctx, w, made, &sizes[i]); err != nil && ctx.Err() == nil {
+				k.ledger.Log().Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
+			}
+		}
+		if len(k.options.Mirrors)+len(k.options.Witnesses) > 0 {
+			wait.For(ctx, nil, mirrorEvery)
+		}
+	}
+}
+
+// witness sends a checkpoint to a witness and adds the line that it returns to the note.
+// seen is the size that the witness has seen last; if that is wrong, the witness answers
+// with the right one, and the checkpoint is sent again.
+func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
+	proofs, newest, err := Proofs(ctx, k.partition)
+	if err != nil || newest == nil || newest.Size < made.Size {
+		return err
+	}
+	for range 2 {
+		var proof []tree.Hash
+		if *seen > made.Size {
+			return fmt.Errorf("%w: it is at size %d and this ledger at %d", checkpoint.ErrInconsistent, *seen, made.Size)
+		}
+		if *seen > 0 {
+			if proof, err = proofs.Consistency(*seen, made.Size); err != nil {
+				return err
+			}
+		}
+		cosigned, err := w.Add(ctx, *seen, proof, made.Note)
+		var other checkpoint.SizeError
+		switch {
+		case errors.As(err, &other):
+			*seen = int64(other)
+			continue
+		case err != nil:
+			return err
+		}
+		*seen = made.Size
+		if err := k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned); err != nil {
+			return err
+		}
+		_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.partition.Number(), made.Size, string(cosigned))
+		k.kept.Published.CompareAndSwap(made, checkpoint.NewPublished(made.Checkpoint, made.Epoch, cosigned))
+		return err
+	}
+	return errors.New("the witness names another size each time")
+}

@@ -1,0 +1,211 @@
+package keeper_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/transparency-dev/formats/log"
+	formats "github.com/transparency-dev/formats/note"
+	"github.com/transparency-dev/merkle/proof"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
+)
+
+// witness is a running C2SP tlog-witness for one log. It reads and makes notes, proofs and
+// cosignatures with libraries that are not ours.
+type witness struct {
+	url, vkey string
+	log       note.Verifier
+	signer    *formats.Signer
+
+	mu      sync.Mutex // guards the rest
+	size    uint64
+	root    []byte
+	answers chan int // status of each request
+}
+
+func newWitness(t *testing.T, origin string, key ed25519.PublicKey) *witness {
+	t.Helper()
+	text := fixture.Must(note.NewEd25519VerifierKey(origin, key))
+	skey, vkey, err := note.GenerateKey(nil, "witness.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witness{log: fixture.Must(note.NewVerifier(text)), signer: fixture.Must(formats.NewSignerForCosignatureV1(skey)), vkey: fixture.Must(formats.VKeyToCosignatureV1(vkey)), answers: make(chan int, 999)}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		status, kind, answer := w.add(body)
+		if kind != "" {
+			rw.Header().Set("Content-Type", kind)
+		}
+		rw.WriteHeader(status)
+		_, _ = rw.Write(answer)
+		w.answers <- status
+	}))
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+// add handles POST /add-checkpoint.
+func (w *witness) add(body []byte) (status int, kind string, answer []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	head, text, ok := bytes.Cut(body, []byte("\n\n"))
+	lines := strings.Split(string(head), "\n")
+	var old uint64
+	if _, err := fmt.Sscanf(lines[0], "old %d", &old); !ok || err != nil {
+		return http.StatusBadRequest, "", nil
+	}
+	var hashes [][]byte
+	for _, line := range lines[1:] {
+		h, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(h) != 32 {
+			return http.StatusBadRequest, "", nil
+		}
+		hashes = append(hashes, h)
+	}
+	c, _, signed, err := log.ParseCheckpoint(text, w.log.Name(), w.log)
+	switch {
+	case err != nil:
+		return http.StatusForbidden, "", nil
+	case old != w.size:
+		return http.StatusConflict, "text/x.tlog.size", fmt.Appendf(nil, "%d\n", w.size)
+	case old > c.Size:
+		return http.StatusBadRequest, "", nil
+	case old == c.Size && old > 0 && !bytes.Equal(c.Hash, w.root):
+		return http.StatusConflict, "", nil
+	}
+	if old > 0 && proof.VerifyConsistency(rfc6962.DefaultHasher, old, c.Size, hashes, w.root, c.Hash) != nil {
+		return http.StatusUnprocessableEntity, "", nil
+	}
+	cosigned, err := note.Sign(&note.Note{Text: signed.Text}, w.signer)
+	if err != nil {
+		return http.StatusInternalServerError, "", nil
+	}
+	w.size, w.root = c.Size, c.Hash
+	_, line, _ := bytes.Cut(cosigned, []byte("\n\n"))
+	return http.StatusOK, "", line
+}
+
+// keepWitnessed starts checkpoints with this witness.
+func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
+	t.Helper()
+	parsed, err := checkpoint.ParseWitness(w.vkey + " " + w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder},
+		Witnesses: []checkpoint.Witness{parsed}, Every: 10 * time.Millisecond}, fixture.Numbered("witnessed"+fmt.Sprint(time.Now().UnixNano()))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cosigned waits until the published note has the line of the witness.
+func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
+	t.Helper()
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		if p := keeper.Known(l.Partition(0)); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+			tick.Stop()
+			return p.Note
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("the checkpoint was never cosigned")
+		}
+	}
+}
+
+// A witness cosigns a growing ledger, also after a restart of the node, which does not remember
+// what the witness has seen. It does not cosign a ledger with another history under the same
+// name.
+func TestAWitnessCosigns(t *testing.T) {
+	t.Parallel()
+	db, ctx := fixture.OnePartition(t), t.Context()
+	l := fixture.Open(t, db)
+	appended := func(l *ledger.Ledger, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if _, err := l.Append(ctx, fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "notes")
+	w := newWitness(t, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+	appended(l, 0, 300)
+	w.keepWitnessed(t, l, folder)
+	text := w.cosigned(t, l)
+	theirs := fixture.Must(formats.NewVerifierForCosignatureV1(w.vkey))
+	opened, err := note.Open(text, note.VerifierList(w.log, theirs))
+	if err != nil || len(opened.Sigs) != 2 {
+		t.Fatalf("%v, %+v", err, opened)
+	}
+	if at, err := formats.CoSigV1Timestamp(opened.Sigs[1]); err != nil || time.Since(at) > time.Hour {
+		t.Errorf("the witness's time: %v, %v", at, err)
+	}
+	l.Close()
+
+	again := fixture.Open(t, db)
+	appended(again, 300, 700)
+	w.keepWitnessed(t, again, folder)
+	w.cosigned(t, again)
+	w.mu.Lock()
+	size := w.size
+	w.mu.Unlock()
+	if size < 700 {
+		t.Errorf("the witness is at size %d", size)
+	}
+	again.Close()
+
+	// Another history under the same origin and key.
+	other := fixture.OnePartition(t)
+	super := fixture.Must(pgx.Connect(ctx, other.SuperURL))
+	defer super.Close(ctx)
+	if _, err := super.Exec(ctx, `update ledger_head set origin = $1, last_hash = $2`, l.Partition(0).Origin(), genesisOf(l.Partition(0).Origin())); err != nil {
+		t.Fatal(err)
+	}
+	forged := fixture.Must(ledger.Open(context.WithoutCancel(ctx), other.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
+	defer forged.Close()
+	appended(forged, 1000, 1800)
+	for len(w.answers) > 0 {
+		<-w.answers
+	}
+	w.keepWitnessed(t, forged, filepath.Join(t.TempDir(), "notes"))
+	for status := range w.answers {
+		if status == http.StatusConflict {
+			continue // the witness answers with the size that it has seen
+		}
+		if status != http.StatusUnprocessableEntity {
+			t.Errorf("another history: the witness answered %d", status)
+		}
+		break
+	}
+	if p := keeper.Known(forged.Partition(0)); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+		t.Error("another history was cosigned")
+	}
+}
+
+func genesisOf(origin string) []byte {
+	hash := ledger.Genesis(origin, "")
+	return hash[:]
+}

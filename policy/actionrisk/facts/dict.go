@@ -1,0 +1,107 @@
+package facts
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Dict is what is known by name: a hash table with open addressing. A Go map would be
+// filled at every start of the program; a Dict is part of the program's data.
+type Dict[T any] struct {
+	Entries []Entry[T] // in the order of the names
+	Slots   []uint16   // a power of two, at most half of them taken: 1 + place of the entry, or 0
+}
+
+// Entry is one name of a Dict, and what is known of it.
+type Entry[T any] struct {
+	Name string
+	Is   T
+}
+
+// Get returns what is known of a name, the zero value if nothing is.
+func (d *Dict[T]) Get(name string) (is T) {
+	is, _ = d.Find(name)
+	return is
+}
+
+// Find is Get, and whether the name is there.
+func (d *Dict[T]) Find(name string) (is T, found bool) {
+	if len(d.Slots) == 0 {
+		return is, false
+	}
+	for i := hash(name); ; i++ {
+		place := d.Slots[i&uint32(len(d.Slots)-1)]
+		if place == 0 {
+			return is, false
+		}
+		if e := &d.Entries[place-1]; e.Name == name {
+			return e.Is, true
+		}
+	}
+}
+
+// hash is FNV-1a.
+func hash(name string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return h
+}
+
+// dictOf is a map as a Dict.
+func dictOf[T any](m map[string]T) (d Dict[T]) {
+	if len(m) == 0 {
+		return d
+	}
+	size := 2
+	for size < 2*len(m) {
+		size *= 2
+	}
+	d.Slots = make([]uint16, size)
+	for n, name := range slices.Sorted(maps.Keys(m)) {
+		d.Entries = append(d.Entries, Entry[T]{name, m[name]})
+		i := hash(name)
+		for d.Slots[i&uint32(size-1)] != 0 {
+			i++
+		}
+		d.Slots[i&uint32(size-1)] = uint16(n + 1)
+	}
+	return d
+}
+
+func dictOfDicts[T any](m map[string]map[string]T) Dict[Dict[T]] {
+	dicts := make(map[string]Dict[T], len(m))
+	for name, inner := range m {
+		dicts[name] = dictOf(inner)
+	}
+	return dictOf(dicts)
+}
+
+// setOf is the words of a list as a set.
+func setOf(words []string) Dict[bool] {
+	m := map[string]bool{}
+	for _, word := range words {
+		m[word] = true
+	}
+	return dictOf(m)
+}
+
+// asMap is the same as a map.
+func (d *Dict[T]) asMap() map[string]T {
+	m := make(map[string]T, len(d.Entries))
+	for _, e := range d.Entries {
+		m[e.Name] = e.Is
+	}
+	return m
+}
+
+// UnmarshalJSON reads an object whose names are data.
+func (d *Dict[T]) UnmarshalJSON(text []byte) error {
+	var m map[string]T
+	err := canon.DecodeChecked(text, &m)
+	*d = dictOf(m)
+	return err
+}

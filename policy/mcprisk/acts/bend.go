@@ -1,0 +1,107 @@
+package acts
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/meaning"
+)
+
+// Bends says whether the signs in a sentence add up to one that bends the model: to keep
+// something from people, to obey somebody else, to pass over the user or other tools. Each
+// sign is of a kind that an ordinary description has too; a sentence that has this many
+// is none. It says which rule speaks, "" if none does.
+func (s *Sentence) Bends(summary, first bool) (id string) {
+	const enough = 5
+	var hushed, ruled, rivals, points int
+	var addressed, directed, person, blind, ours, placed bool
+	for i := range s.Acts {
+		a := &s.Acts[i]
+		if a.Verb != "" && i == 0 && (a.Tells() && !a.Command || a.Reported) {
+			return ""
+		}
+		if a.Reported && a.Opening != "what" && a.Opening != "whatever" {
+			continue
+		}
+		if a.speaksOfModel() && !addressed {
+			addressed, points = true, points+1
+		}
+		directed = directed || a.Negated && a.Subject == meaning.Model || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
+		for w := range a.wordsAndVerb {
+			t := toneOfWord(w)
+			addressed = addressed || w.Is("you", "your", "yourself")
+			person = person || t&personWord != 0
+			blind = blind || t&anything != 0
+			ours = ours || w.Is("us", "ours", "our") && !a.Negated
+			placed = placed || w.Is("here", "instead", "place", "else")
+			if t&hush != 0 && hushed < 4 {
+				hushed += 3
+				if a.tone&approval != 0 {
+					ruled = 3
+				}
+			}
+			if t&rule != 0 && !a.Negated && ruled == 0 {
+				ruled = 3
+			}
+			if t&void != 0 && a.Verb != "" && !a.Negated && s.words&orders != 0 {
+				ruled = max(ruled, 3)
+				points++
+			}
+			if t&rivalWord != 0 {
+				rivals = 2
+			}
+		}
+		switch {
+		case a.Command && a.verb&resting != 0 && a.names("out"), a.follows("between", "you", "us"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
+			a.Command && slices.Contains([]string{"refer", "call", "describe", "speak", "label", "present"}, a.Verb) && a.names("as", "instead"):
+			hushed = max(hushed, 3)
+		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:
+			ruled = 3
+		case a.Verb == "act" && a.Command && a.names("as"):
+			points += 2
+		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && !(a.Passive && a.Subject == meaning.Model) && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
+			hushed = max(hushed, 3)
+		case a.verb&obeying != 0 && a.Command && !a.Negated && !a.names("not"):
+			points += 2
+		case a.tone&approval != 0 && (a.Negated && a.Opening != "if" || a.verb&skipping != 0 || a.names("no", "without")) && !a.names("until", "unless") && a.verb&using == 0:
+			ruled = max(ruled, 3)
+		}
+		if a.names("as") && (a.next.opens("if", "though") || a.names("if", "though")) {
+			points += 2
+		}
+		if a.tone&(praise|untrue|brand) != 0 && a.Command {
+			points += 2
+		}
+	}
+	points += hushed + ruled + rivals
+	for _, sign := range []struct {
+		is    bool
+		count int
+	}{{addressed, 1}, {directed, 1}, {person, 2}, {blind, 2}, {ours, 2}, {placed, 1}} {
+		if sign.is {
+			points += sign.count
+		}
+	}
+	switch {
+	case points < enough || !directed && !addressed:
+		return ""
+	case hushed > 0:
+		return "concealment"
+	case rivals > 0:
+		return "tool_shadowing"
+	case ruled > 0 || points > enough && (blind || ours || addressed):
+		return "instruction_override"
+	}
+	return ""
+}
+
+// follows says whether one of the words stands right behind another.
+func (a *Act) follows(before string, words ...string) bool {
+	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
+		for i, w := range part {
+			if w.Text == before && i+1 < len(part) && part[i+1].Is(words...) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -111,8 +111,9 @@ func (d *Edition) assessIn(a Action, s Surroundings, trace *Trace) (out Assessme
 	}()
 	e := d.environment(a)
 	e.Trace = trace
+	e.Context.Cwd = a.Cwd
 	for name, text := range s.Files {
-		scan.Put(&e.Files, name, act.Flow{Known: true, Word: act.Word{Text: text, At: -1, Span: act.Span{End: len(a.Command)}}})
+		scan.Put(&e.Files, e.Key("", name), act.Flow{Known: true, Word: act.Word{Text: text, At: -1, Span: act.Span{End: len(a.Command)}}})
 	}
 	out, _ = d.follow(e, scan.MaxSteps*(1+len(s.Files)))
 	return out

@@ -197,8 +197,8 @@ func TestReleasedRuleSetsAnswerAsTheyDid(t *testing.T) {
 func artificial(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	tables := presentTables()
-	const now, then = `"id":"git.stash.clear","level":2`, `"id":"git.stash.clear","level":1`
-	text := strings.Replace(strings.ReplaceAll(string(tables["git"]), `": `, `":`), now, then, 1)
+	const now, then = "\"id\": \"git.stash.clear\",\n\t\"level\": 2", "\"id\": \"git.stash.clear\",\n\t\"level\": 1"
+	text := strings.Replace(string(tables["git"]), now, then, 1)
 	if !strings.Contains(text, then) {
 		t.Fatal("git.json has no rule git.stash.clear of level 2")
 	}

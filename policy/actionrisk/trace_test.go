@@ -42,6 +42,7 @@ func TestTraceAsksForWhatWouldRun(t *testing.T) {
 		"bash x.sh": "x.sh", "./x": "x", "cd sub && python3 x.py": "sub/x.py", "make clean": "Makefile", "npm run build": "package.json",
 		"just clean": "justfile", ". ./env.sh": "env.sh", "cd /work && node a.js": "/work/a.js", "make -C lib": "lib/Makefile",
 		"bash <x.sh": "x.sh", "cat sub/x.sh | sh": "sub/x.sh", "sed s/a/b/ x.sh | bash": "x.sh",
+		"cp bin/t a; ./a": "bin/t", "ln -s bin/t b && ./b": "bin/t", "cat x.sh > y.sh; sh y.sh": "x.sh", "bash <(cat x.sh)": "x.sh", "bash *.sh": "*.sh", "for f in bin/*; do sh $f; done": "bin/*", "PATH=$PWD/bin:$PATH t": "bin/t",
 	} {
 		_, trace := AssessIn(Action{Command: command}, Surroundings{})
 		if !slices.Contains(trace.Wanted, file) {

@@ -311,6 +311,9 @@ func (a *asked) read(e event) error {
 		return a.files("cat", e.FilePath)
 	}
 	kind := toolKind(e.ToolName)
+	if kind == "own" || kind == "" {
+		a.startsAgent(e)
+	}
 	switch kind {
 	case "own":
 		return nil
@@ -354,6 +357,31 @@ func (a *asked) read(e event) error {
 	}
 	return a.files(kind, file)
 }
+
+// startsAgent judges a call that starts an agent which asks nobody like the command that does.
+func (a *asked) startsAgent(e event) {
+	var given map[string]jsontext.Value
+	args, err := e.arguments()
+	if err != nil || len(args) == 0 || json.Unmarshal(args, &given) != nil {
+		return
+	}
+	for name, value := range given {
+		asks := ""
+		if json.Unmarshal(value, &asks) != nil {
+			asks = string(value)
+		}
+		if key := plainName.Replace(strings.ToLower(name)); modeMembers().MatchString(key) && asksNobody().MatchString(asks) {
+			a.steps = append(a.steps, step{command: "claude --permission-mode bypassPermissions", shown: shownPath(name + ": " + asks)})
+			return
+		}
+	}
+}
+
+var (
+	plainName   = strings.NewReplacer("-", "", "_", "")
+	modeMembers = pattern(`^(?:(?:agent|permission|approval|sandbox)?(?:mode|policy)|sandbox|yolo|(?:dangerously|skip|bypass)\w*(?:permissions|approvals?(?:andsandbox)?))$`)
+	asksNobody  = pattern(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
+)
 
 // called judges a call of a tool that the agent did not bring, such as one of an MCP
 // server. A tool that by its name writes a file is also judged by what the text will do.

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,35 +11,70 @@ import (
 
 // agentPrograms are coding agents by the names of their programs and packages.
 var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "agent", "gemini", "gemini-cli", "qwen", "qwen-code", "copilot", "opencode", "opencode-ai",
-	"amp", "aider", "droid", "goose", "kiro-cli", "kiro", "q", "cline", "crush", "auggie", "roo", "kilo", "kilocode", "openhands", "plandex", "jules", "vibe", "kimi", "iflow", "rovodev", "warp"}
+	"amp", "aider", "droid", "goose", "kiro-cli", "kiro", "q", "cline", "crush", "auggie", "roo", "kilo", "kilocode", "openhands", "plandex", "jules", "vibe", "kimi", "iflow", "rovodev", "acli", "warp", "cn", "hermes", "junie", "gptme", "interpreter", "trae-cli"}
 
 // unguarded are words by which an agent runs without asking or without its hooks. The
-// first ones say so by themselves, whatever the program is called.
+// first ones say so by themselves, whatever the program is called; those of agents say so
+// of any agent.
 var (
-	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*)(?:=|$)|^(?:--permission-mode=)?bypassPermissions$|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false`)
-	unguardedOf   = map[string][]string{
-		"claude":   {"--settings", "--setting-sources", "--bare", "--safe-mode"},
-		"codex":    {"--full-auto", "--disable hooks", "--disable codex_hooks", "-a never", "--ask-for-approval never", "--ask-for-approval=never", "--ignore-user-config", "--ignore-rules"},
-		"cursor":   {"-f", "--force"},
-		"gemini":   {"-y", "--approval-mode yolo", "--approval-mode=yolo", "--approval-mode auto", "--approval-mode=auto", "--skip-trust", "--no-hooks"},
-		"copilot":  {"--allow-tool"},
-		"opencode": {"--pure"},
-		"aider":    {"--yes-always", "--yes"},
-		"droid":    {"--auto high", "--auto=high"},
-		"cline":    {"-y"}, "crush": {"-y"}, "amp": {}, "kiro": {"-a"},
+	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
+		`^(?:--permission-mode=)?bypassPermissions$|"?permissionMode"?\s*:\s*"?bypassPermissions|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false|^(?:--config=)?approval_policy\s*=\s*"?never`)
+	// unguardedOf finds such words of one family of agents among the words of a call.
+	unguardedOf = map[string]func() *regexp.Regexp{
+		"claude":      words(`--settings`, `--setting-sources`, `--bare`, `--safe-mode`, `--permission-prompt-tool`, `--allowed-?[tT]ools[= ](?:\S+[, ])*Bash(?:\(\*?:?\*\))?,?`),
+		"codex":       words(`--full-auto`, `--disable (?:codex_)?hooks`, `(?:-a|--ask-for-approval)[= ]never`, `--ignore-user-config`, `--ignore-rules`),
+		"cursor":      words(`-f`, `--force`),
+		"gemini":      words(`-y`, `--approval-mode[= ](?:yolo|auto)`, `--skip-trust`, `--allowed-tools(?:=\S*)?`),
+		"copilot":     words(`--allow-tool(?:=\S*)?`),
+		"opencode":    words(`--pure`),
+		"aider":       words(`--yes`, `--yes-always`),
+		"droid":       words(`--auto[= ]high`),
+		"cline":       words(`-y`),
+		"crush":       words(`-y`),
+		"iflow":       words(`-y`),
+		"kimi":        words(`-y`, `--yes`),
+		"gptme":       words(`-y`, `-n`, `--non-interactive`),
+		"interpreter": words(`-y`, `--auto_run`),
+		"kiro":        words(`-a`, `--trust-tools[= ]\S*(?:execute|shell|write)\S*`),
+		"auggie":      words(`--permission[= ]\S*:allow`),
+		"openhands":   words(`--headless`),
+		"plandex":     words(`--full`, `--auto[= ]full`),
+		"kilocode":    words(`--auto`),
+		"cn":          words(`--auto`, `--allow[= ]\*`),
 	}
-	families = map[string]string{"claude": "claude", "claude-code": "claude", "codex": "codex", "cursor-agent": "cursor", "agent": "cursor", "gemini": "gemini", "gemini-cli": "gemini",
-		"qwen": "gemini", "qwen-code": "gemini", "copilot": "copilot", "opencode": "opencode", "opencode-ai": "opencode", "aider": "aider", "droid": "droid", "cline": "cline", "crush": "crush", "amp": "amp", "kiro": "kiro", "kiro-cli": "kiro", "q": "kiro"}
-	// movesSettings are variables that make an agent read other settings.
-	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|GOOSE_MODE|HOME|XDG_CONFIG_HOME|USERPROFILE)=`)
+	families = map[string]string{"claude-code": "claude", "cursor-agent": "cursor", "agent": "cursor", "gemini-cli": "gemini",
+		"qwen": "gemini", "qwen-code": "gemini", "opencode-ai": "opencode", "kiro-cli": "kiro", "q": "kiro", "kilo": "kilocode"}
+	// movesSettings are variables that make an agent read other settings, or ask nobody.
+	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
+		`\bunset\s+(?:-v\s+)?(?:\w+\s+)*(?:HOME|USERPROFILE)\b`)
 )
+
+// words finds one of the patterns between blanks.
+func words(patterns ...string) func() *regexp.Regexp {
+	return pattern(` (?:` + strings.Join(patterns, "|") + `) `)
+}
+
+// leavesSettings says whether a call runs another program without the variables by which
+// that finds the user's settings, or as another user.
+func leavesSettings(u *actionrisk.Use) bool {
+	text := wordsText(u)
+	switch u.Program {
+	case "env":
+		return emptiesEnvironment().MatchString(text)
+	case "sudo", "doas", "su", "runuser", "gosu", "setpriv", "chroot", "machinectl", "pkexec":
+		return u.Carries
+	}
+	return false
+}
+
+var emptiesEnvironment = pattern(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
 
 // asksAgentItself are commands of agents that start no session.
 var asksAgentItself = []string{"--help", "-h", "--version", "-v", "-V", "help", "mcp", "config", "login", "logout", "auth", "update", "upgrade", "install", "doctor", "completion", "plugin", "plugins", "setup-token", "features"}
 
 // launchesUnguarded says whether a call starts an agent past its guard or without anybody's
-// approval.
-func launchesUnguarded(u *actionrisk.Use, command string) bool {
+// approval. left: the command leaves the user's settings on the way.
+func launchesUnguarded(u *actionrisk.Use, command string, left bool) bool {
 	if u.Proven || u.Carries || u.Remote || len(u.Words) == 0 || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" {
 		return false
 	}
@@ -55,15 +92,9 @@ func launchesUnguarded(u *actionrisk.Use, command string) bool {
 			return true
 		}
 	}
-	family, ok := families[name]
-	if !ok {
+	if !agent {
 		return false
 	}
-	text := wordsText(u)
-	for _, words := range unguardedOf[family] {
-		if strings.Contains(text, " "+words+" ") || strings.HasPrefix(words, "--") && !strings.Contains(words, " ") && strings.Contains(text, " "+words+"=") {
-			return true
-		}
-	}
-	return movesSettings().MatchString(command)
+	says := unguardedOf[cmp.Or(families[name], name)]
+	return left || says != nil && says().MatchString(wordsText(u)) || movesSettings().MatchString(command)
 }

@@ -206,7 +206,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 		return ""
 	}
 	place := g.Account.place(folder, strings.TrimSuffix(name, "/."))
-	if place == "" {
+	if place == "" || strings.HasPrefix(place, "/dev/fd/") || strings.HasPrefix(place, "/proc/self/fd/") { // of the guard itself
 		return ""
 	}
 	bare := !strings.Contains(name, "/")

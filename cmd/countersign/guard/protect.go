@@ -186,8 +186,6 @@ var (
 	makes = []string{"mkdir", "md", "echo", "printf", "test", "[", "[[", "code", "cursor", "open", "xdg-open", "less", "more", "bat"}
 	// keepsFiles are commands of Git that leave the files as they are.
 	keepsFiles = []string{"add", "stage", "commit", "diff", "log", "show", "status", "blame", "annotate", "grep", "ls-files", "ls-tree", "check-ignore", "shortlog", "push", "fetch", "tag", "branch", "remote", "describe", "rev-parse", "cat-file", "difftool", "notes"}
-	// unpackers write files whose names are not among their words.
-	unpackers = []string{"tar", "gtar", "bsdtar", "unzip", "7z", "7za", "unar", "cpio", "bsdcpio", "jar", "patch", "gpatch"}
 )
 
 // touches says whether a call changes something that is protected.
@@ -200,7 +198,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	}
 	folder := f.account.folderOf(u, cwd)
 	moved, last := f.account.movedTo(u, folder)
-	if f.unpacksHere(u, last) {
+	if f.brings(u, last) {
 		return true
 	}
 	tree := slices.Contains(treePrograms, u.Program)
@@ -334,7 +332,7 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 		}
 	}
 	if len(to) == 0 && len(operands) > 0 {
-		to, operands = operands[len(operands)-1:], operands[:len(operands)-1]
+		to, operands = []act.Word{onThisMachine(operands[len(operands)-1])}, operands[:len(operands)-1]
 	}
 	overTree := u.Program == "rsync" && slices.ContainsFunc(u.Words, func(w act.Word) bool { return strings.HasPrefix(w.Text, "--del") })
 	for _, t := range to {
@@ -344,7 +342,7 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 			}
 			for _, from := range operands {
 				into := spelled
-				into.Text, into.Glob = strings.TrimSuffix(spelled.Text, "/")+"/"+path.Base(from.Text), spelled.Glob || from.Glob
+				into.Text, into.Glob = strings.TrimSuffix(spelled.Text, "/")+"/"+path.Base(from.Text[strings.LastIndexByte(from.Text, ':')+1:]), spelled.Glob || from.Glob
 				if f.touched(into, folder, false) || f.carriesSettings(u, from, spelled, folder) {
 					return true
 				}
@@ -388,30 +386,13 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	})
 }
 
-// unpacksHere: files whose names nobody sees are written into a folder of settings.
-func (f fence) unpacksHere(u *actionrisk.Use, folder string) bool {
-	here := func(place string) bool {
-		real := realPath(place)
-		return place != "" && (settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.places().folders, func(s string) bool { return below(real, s) }) || f.account.Program != "" && filepath.Dir(f.account.Program) == real)
-	}
-	if u.Program == "git" && len(u.Words) > 1 && u.Words[1].Text == "clone" {
-		last := u.Words[len(u.Words)-1]
-		return here(f.account.place(folder, last.Text))
-	}
-	if !slices.Contains(unpackers, u.Program) {
-		return false
-	}
-	for i, w := range u.Words {
-		if t := w.Text; (t == "-d" || t == "-C" || t == "-D") && i+1 < len(u.Words) && here(f.account.place(folder, u.Words[i+1].Text)) {
-			return true
-		}
-	}
-	return here(folder)
-}
-
 // guardNamed finds the name of such a file in a text that the engine reads in part only: a
 // program text of another language, a word that is not known.
-var guardNamed = pattern(`(?i)\.(?:claude|gemini|qwen)[/\\]+settings(?:\.local)?\.json|\.codex[/\\]+(?:hooks\.json|config\.toml)|\.cursor[/\\]+hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
+var guardNamed = pattern(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
+
+// betweenNames is what stands between two names of a path, also where they are texts of
+// their own: ".claude", "settings.json".
+const betweenNames = `(?:[/\\]+|['"]\s*[,/+]\s*['"][/\\]*)`
 
 // asksForProgram finds a command that asks where the guard's program is.
 var asksForProgram = pattern(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
@@ -471,6 +452,7 @@ var (
 	ruleConsent  = ownRule{actionrisk.Critical, "hook.own-consent", "Gives this guard's consent in the user's place", "ask the user to run it in a terminal of their own"}
 	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and what is typed into it later is not shown to this guard", "give it the command to run, as in sh -c 'COMMAND'"}
 	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop the one process that you mean by its number"}
+	ruleTyped    = ownRule{actionrisk.High, "hook.typed-answer", "Types an answer into another terminal, which may give an agent's or this guard's consent", "let the user answer there"}
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
@@ -482,11 +464,14 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 		}
 	}
 	changes, known := false, true
+	left := slices.ContainsFunc(trace.Uses, func(u actionrisk.Use) bool { return leavesSettings(&u) })
 	for i := range trace.Uses {
 		u := &trace.Uses[i]
 		add(ruleConsent, consents(u))
-		add(ruleSettings, f.touches(u, cwd) || switchesOff(u))
-		add(ruleLaunch, launchesUnguarded(u, command))
+		add(ruleSettings, f.touches(u, cwd) || f.mounts(u, cwd) || switchesOff(u))
+		add(ruleLaunch, launchesUnguarded(u, command, left))
+		add(ruleConsent, typesText(u) && consentText().MatchString(wordsText(u)))
+		add(ruleTyped, typesText(u) && typesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && typesInText().MatchString(wordsText(u)))
 		if !u.Proven && !u.Carries && !u.Remote && !slices.Contains(makes, u.Program) && !(u.Program == "git" && keepsWords(u)) {
 			changes = true
 			for _, w := range u.Words {
@@ -498,6 +483,7 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	for _, t := range trace.Texts {
 		add(ruleSettings, programText(t.Language) && guardNamed().MatchString(t.Text))
 		add(ruleConsent, programText(t.Language) && consentText().MatchString(t.Text))
+		add(ruleTyped, programText(t.Language) && typesInText().MatchString(t.Text))
 	}
 	if changes {
 		add(ruleSettings, !known && guardNamed().MatchString(command) || strings.Contains(command, "countersign") && asksForProgram().MatchString(command))

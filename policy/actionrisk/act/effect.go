@@ -10,9 +10,11 @@ const (
 	DeleteFileAnyway
 	DeleteTree
 	ReadFile
-	MoveFile // the second object is where to; so for the next two
+	MoveFile // the second object is where to; so for the next three
 	CopyFile
+	CopyTree
 	LinkFile
+	Unpack // into a folder
 	ChangeMode
 	ChangeOwner
 	Fetch // an address
@@ -33,7 +35,7 @@ type Effect struct {
 // programs are the command lines of the same effect. The rules speak of programs, and
 // what a rule says is promised; so that is the form in which effects are judged.
 var programs = [...][]string{DeleteFile: {"rm"}, DeleteFileAnyway: {"rm", "-f"}, DeleteTree: {"rm", "-rf"}, ReadFile: {"cat"},
-	MoveFile: {"mv"}, CopyFile: {"cp"}, LinkFile: {"ln", "-s"}, ChangeMode: {"chmod"}, ChangeOwner: {"chown"}, Fetch: {"curl"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
+	MoveFile: {"mv"}, CopyFile: {"cp"}, CopyTree: {"cp", "-rT"}, Unpack: {"tar", "-xf", "-", "-C"}, LinkFile: {"ln", "-s"}, ChangeMode: {"chmod"}, ChangeOwner: {"chown"}, Fetch: {"curl"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
 
 // Argv are the words of the program that has the effect, where in a command src stands.
 func (f *Effect) Argv(src *Source) []Word {

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -68,6 +69,9 @@ func JoinWords(words []Word, src *Source) Word {
 		out.Span.End = max(out.Span.End, w.Span.End)
 	}
 	out.Text, out.At, out.Lone = strings.Join(parts, " "), -1, false
+	if i := slices.IndexFunc(words, func(w Word) bool { return w.Var != "" }); i >= 0 && strings.Count(out.Text, string(scan.Hole)) == 1 {
+		out.Var = words[i].Var
+	}
 	if first := words[0].At; first >= 0 && src.At >= 0 && first >= src.At {
 		if from := first - src.At; from+len(out.Text) <= len(src.Text) && src.Text[from:from+len(out.Text)] == out.Text {
 			out.At = first

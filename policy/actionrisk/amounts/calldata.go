@@ -61,9 +61,6 @@ func CallAmount(arg string, token *asset) Amount {
 		return a
 	}
 	n := ParseNumber(low)
-	if n == nil && strings.ContainsAny(low, "*<~+-/&|^(") {
-		n = evaluate(low)
-	}
 	a.Unlimited = n == nil && looksLargest(arg)
 	a.units(n)
 	return a

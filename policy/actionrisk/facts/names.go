@@ -74,10 +74,15 @@ const (
 	Saves             Doing = "saves"     // an address to a file
 	Unpickles         Doing = "unpickles" // runs what a pickled text says
 	Signals           Doing = "signal"
+	CopiesFile        Doing = "copy"
+	CopiesTree        Doing = "copy-tree" // what is in a folder into another one
+	LinksFile         Doing = "link"
+	Enters            Doing = "enter"  // the folder that the program works in from now on
+	Unpacks           Doing = "unpack" // an archive into a folder
 )
 
 var doings = []Doing{Nothing, RunsText, RunsWords, DeletesTree, DeletesTreeIfTold, DeletesFile, ReadsFile, WritesFile, MovesFile,
-	ChangesMode, Evaluates, Queries, DropsIndex, Loads, Saves, Unpickles, Signals}
+	ChangesMode, Evaluates, Queries, DropsIndex, Loads, Saves, Unpickles, Signals, CopiesFile, CopiesTree, LinksFile, Enters, Unpacks}
 
 // Deletes: a file or a folder.
 func (d Doing) Deletes() bool {

@@ -245,7 +245,7 @@ func Named(variable, host string) bool {
 }
 
 // registered lists the names that a service registered, where it has others than its own.
-var registered = map[string][]string{"github": {"github", "githubusercontent", "githubcopilot"}, "google": {"google", "googleapis"}, "npm": {"npm", "npmjs"}}
+var registered = map[string][]string{"github": {"github", "githubusercontent", "githubcopilot", "ghcr"}, "google": {"google", "googleapis", "gcr", "pkg"}, "amazonaws": {"ecr"}, "npm": {"npm", "npmjs", "github"}}
 
 // OfService tells whether a host is a service's own: it is below a name that the service
 // registered. A label below another domain, such as github in api.github.com.example.net,

@@ -62,6 +62,7 @@ type Env struct {
 	Texts       map[string]Parsed              // parsed so far
 	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
 	Unpacked    bool                           // an archive from the network was unpacked
+	Cloned      []string                       // folders that hold what came from the network as a repository
 	Sinks       map[string]Sink                // what >(…) runs, by the name of its file
 	Unproven    bool                           // something ran that is not proven read-only
 	Loose       bool                           // some program matched no rule and is not proven read-only

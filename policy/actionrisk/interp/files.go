@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -25,7 +26,10 @@ func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	if !name.Known() || len(f.Word.Text) > scan.MaxDecoded || name.Text == "/dev/null" {
 		return
 	}
-	key := paths.FileKey(sh.Cwd, name.Text)
+	key := e.Key(sh.Cwd, name.Text)
+	if !f.Known {
+		e.placing(key)
+	}
 	old, ok := e.Files[key]
 	if !ok && len(e.Files) >= scan.MaxFiles {
 		return
@@ -36,6 +40,16 @@ func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	scan.Put(&e.Files, key, f)
 }
 
+// Key is the name of a file seen from a folder, under which Files has it: below the
+// action's own folder as it is seen from there.
+func (e *Env) Key(cwd, name string) string {
+	key := paths.FileKey(cwd, name)
+	if rest, ok := strings.CutPrefix(key, e.Context.Cwd+"/"); ok && e.Context.Cwd != "" {
+		return rest
+	}
+	return key
+}
+
 // ReadFile is what reading a file gives.
 func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 	e.reading(sh, name.Text)
@@ -44,7 +58,7 @@ func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 			name = f.File
 		}
 	}
-	if f, ok := e.Files[paths.FileKey(sh.Cwd, name.Text)]; ok && name.Known() {
+	if f, ok := e.Files[e.Key(sh.Cwd, name.Text)]; ok && name.Known() {
 		return f
 	}
 	if name.Text == "/dev/null" {
@@ -72,7 +86,7 @@ func (e *Env) Within(cwd string, name act.Word) (t act.Taint) {
 	if len(e.Files) == 0 || !name.Known() || name.Text == "" {
 		return 0
 	}
-	key := strings.TrimSuffix(paths.FileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
+	key := strings.TrimSuffix(e.Key(cwd, strings.TrimRight(name.Text, "*")), "/")
 	if key == "." || key == "" || key == "~" || key == "/dev" {
 		return 0
 	}
@@ -102,12 +116,28 @@ func (e *Env) WrittenFile(sh *Process, name string) (act.Flow, bool) {
 	if len(e.Files) == 0 {
 		return act.Flow{}, false
 	}
+	if key := e.Key(sh.Cwd, name); strings.ContainsAny(key, "*?[") {
+		if found := e.Matching(key); len(found) > 0 {
+			return e.Files[found[0]], true
+		}
+	}
 	for _, suffix := range [...]string{"", ".py", "/__main__.py", "/__init__.py", ".js", ".mjs", ".cjs", ".ts", "/index.js", ".rb", ".pm", ".pl", ".lua", ".jl"} {
-		if f, ok := e.Files[paths.FileKey(sh.Cwd, name+suffix)]; ok {
+		if f, ok := e.Files[e.Key(sh.Cwd, name+suffix)]; ok {
 			return f, true
 		}
 	}
 	return act.Flow{}, false
+}
+
+// Matching are the known files that a pattern takes, in the order of their names.
+func (e *Env) Matching(pattern string) (out []string) {
+	for file := range e.Files {
+		if strings.Count(file, "/") == strings.Count(pattern, "/") && paths.GlobMatch(pattern, file) {
+			out = append(out, file)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Shebang is the language of a text by its "#!" line, else that of the shell.

@@ -16,8 +16,8 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 	if w.Text == "" {
 		return 0
 	}
-	if cwd == "" {
-		cwd = e.Context.Cwd
+	if !startsAtRoot(cwd) && e.Context.Cwd != "" && cwd != string(scan.Hole) {
+		cwd = path.Join(e.Context.Cwd, cwd)
 	}
 	key := paths.SeenFrom{Path: w.Text, Cwd: cwd}
 	c, ok := e.classes[key]
@@ -107,7 +107,7 @@ func (e *Env) Linked(sh *Process, v *act.Invocation, from, to act.Word) {
 	if v.Exe != "ln" || !v.Has("-s") && !v.Has("--symbolic") || from.Text == "" || !startsAtRoot(from.Text) && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
 		return
 	}
-	e.links = append(e.links, paths.Link{At: paths.FileKey(sh.Cwd, to.Text), To: from.Text})
+	e.links = append(e.links, paths.Link{At: e.Key(sh.Cwd, to.Text), To: from.Text})
 	clear(e.classes)
 }
 
@@ -119,7 +119,7 @@ func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
 	if !startsAtRoot(folder) && sh.Cwd != "" {
 		folder = sh.Cwd + "/" + folder
 	}
-	e.links = append(e.links, paths.Link{At: strings.TrimSuffix(paths.FileKey(sh.Cwd, at.Text), "/"), To: folder, Mounted: true})
+	e.links = append(e.links, paths.Link{At: strings.TrimSuffix(e.Key(sh.Cwd, at.Text), "/"), To: folder, Mounted: true})
 	clear(e.classes)
 }
 

@@ -1,7 +1,9 @@
 package interp
 
 import (
+	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -56,6 +58,32 @@ func (sh *Process) Fork() *Process {
 	sub := *sh
 	sub.Vars, sub.Funcs, sub.Aliases = maps.Clone(sh.Vars), maps.Clone(sh.Funcs), maps.Clone(sh.Aliases)
 	return &sub
+}
+
+// Enter makes a folder the one that the process works in: "" is the action's own, and one
+// below it is named as it is seen from there.
+func (sh *Process) Enter(w act.Word) {
+	own, t := sh.Env.Context.Cwd, w.Text
+	switch {
+	case !w.Known():
+		sh.Cwd = string(scan.Hole)
+		return
+	case t == "-":
+		sh.Cwd = ""
+		return
+	case startsAtRoot(t):
+		t = path.Clean(t)
+	case sh.Cwd != "" && (startsAtRoot(sh.Cwd) || sh.Cwd[0] == scan.Hole):
+		t = path.Join(sh.Cwd, t)
+	default:
+		t = path.Join(cmp.Or(own, "."), sh.Cwd, t)
+	}
+	if sh.Cwd = t; own != "" && !sh.Remote {
+		sh.Cwd = strings.TrimPrefix(strings.TrimPrefix(t, own), "/")
+		if t != own && !strings.HasPrefix(t, own+"/") {
+			sh.Cwd = t
+		}
+	}
 }
 
 // Join is the output of two commands, one after the other.

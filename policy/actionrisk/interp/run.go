@@ -38,7 +38,11 @@ func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via str
 			return sh.UnknownText(lang, w, v)
 		}
 		if lang == "shell" {
-			src.Text, src.At = strings.ReplaceAll(w.Text, string(scan.Hole), "${_}"), -1
+			name := "_"
+			if act.SyntaxName(w.Var) {
+				name = w.Var
+			}
+			src.Text, src.At = strings.ReplaceAll(w.Text, string(scan.Hole), "${"+name+"}"), -1
 		}
 	}
 	e.Ran = true

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -16,7 +15,8 @@ type Trace struct {
 	Texts  []Text
 	Wanted []string // paths of files that would run, relative ones seen from the action's own folder
 
-	reads []string // files that are read, which are wanted once an interpreter is fed from one
+	reads  []string // files that are read, which are wanted once an interpreter is fed from one
+	placed []string // files and folders whose content nobody knows that the command itself wrote
 }
 
 // Use is one call of a program, or one redirection.
@@ -70,17 +70,28 @@ func (e *Env) Fed() {
 // reading notes that a file is read.
 func (e *Env) reading(sh *Process, name string) {
 	if e.Trace != nil && !sh.Remote && name != "" && len(e.Trace.reads) < maxTraced {
-		e.Trace.reads = append(e.Trace.reads, paths.FileKey(sh.Cwd, name))
+		e.Trace.reads = append(e.Trace.reads, e.Key(sh.Cwd, name))
 	}
 }
 
 // Want notes that a file would run. A caller who has its text may give it in the
 // surroundings of another assessment.
 func (e *Env) Want(sh *Process, name string) {
-	if e.Trace == nil || sh.Remote || sh.Scratch || name == "" || strings.IndexByte(name, scan.Hole) >= 0 || strings.HasPrefix(name, "/dev/") {
+	if e.Trace == nil || sh.Remote || sh.Scratch || name == "" || strings.IndexByte(name, scan.Hole) >= 0 {
 		return
 	}
-	e.want(paths.FileKey(sh.Cwd, name))
+	key := e.Key(sh.Cwd, name)
+	if slices.ContainsFunc(e.Trace.placed, func(p string) bool { return p == key || strings.HasPrefix(key, p+"/") }) {
+		e.Fed() // it was copied from one of the files that were read
+	}
+	e.want(key)
+}
+
+// placing notes that the command writes a file of which nobody knows what it holds.
+func (e *Env) placing(key string) {
+	if e.Trace != nil && len(e.Trace.placed) < maxTraced {
+		e.Trace.placed = append(e.Trace.placed, key)
+	}
 }
 
 func (e *Env) want(key string) {

@@ -114,7 +114,7 @@ func firstWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // options.
 func madeWith(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		made := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Makes
+		made := e.Files[e.Key(it.Inv.Cwd, w.Text)].Makes
 		return made != nil && slices.ContainsFunc(args, made.Has)
 	})
 }

@@ -175,14 +175,34 @@ func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, production
 }
 
-// remoteAddress: git push names an address, or a remote that the command itself added.
-func remoteAddress(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+// remoteAddress: git push names an address; "given" asks for one that is neither of this
+// machine nor signed in to with a variable, "added" for a remote that the command added.
+func remoteAddress(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false
 	}
 	w := it.Inv.Operands[1]
-	added := "git remote add " + w.Text + " "
-	return w, strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@") && act.RemotePath(w.Text) || strings.Contains(e.Action.Command, added)
+	_, host, _, ok := hosts.Split(w.Text)
+	address := ok || strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@") && act.RemotePath(w.Text)
+	given := address && w.Var == "" && !hosts.LocalHost(host) && !strings.HasPrefix(w.Text, "file:")
+	return w, given == slices.Contains(args, "given") && (address || strings.Contains(e.Action.Command, "git remote add "+w.Text+" "))
+}
+
+// testDatabase: the database that goes is one of tests by its name, on this machine or on
+// one that is not named.
+func testDatabase(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	name, place := it.Target, strings.Fields(it.Words)
+	if it.Inv != nil {
+		name, place = it.Inv.Operand(len(it.Inv.Operands)-1), nil
+		for _, w := range it.Inv.Argv {
+			place = append(place, w.Text)
+		}
+	}
+	production, _ := facts.Environments(name + " " + strings.Join(place, " "))
+	elsewhere := slices.ContainsFunc(place, func(w string) bool { h, ok := hosts.LooksHost(w); return ok && !hosts.LocalHost(h) })
+	return act.Word{}, !production && !elsewhere && slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_-.`\"[] ", r) }), func(w string) bool {
+		return slices.Contains([]string{"test", "tests", "testing", "e2e"}, strings.TrimRight(w, "0123456789"))
+	})
 }
 
 // answeredYes: a pipe answers yes to whatever the program asks.

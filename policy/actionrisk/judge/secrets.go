@@ -21,8 +21,9 @@ var SecretPredicates = map[string]interp.Predicate{
 	"secretfile":     secretFile,    // shows a file of credentials on this machine
 	"given-secret": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is or holds a credential
 		in := it.Inv.Stdin
-		return in.Word, (in.Taint|in.Word.Taint)&fromSecrets != 0 || hosts.SecretName(in.Word.Var)
+		return in.Word, ((in.Taint|in.Word.Taint)&fromSecrets != 0 || hosts.SecretName(in.Word.Var)) && !foreignToken(in.Word, namedHosts(it))
 	},
+	"secret-in":     secretIn,      // a variable with a credential stands in the value of one of these options
 	"authenticates": authenticates, // each secret goes to where it belongs, in a header of a request that reads
 	"sent-secret":   sentSecret,    // a variable with a credential is sent in a body
 	"local":         func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
@@ -180,7 +181,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			w.Text = rest
 		}
 		w.Text = strings.TrimPrefix(w.Text, "if=")
-		f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
+		f, own := e.Files[e.Key(it.Inv.Cwd, w.Text)]
 		if own {
 			return f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" // a copy
 		}
@@ -190,7 +191,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		return e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Taint&fromSecrets != 0 || e.Within(it.Inv.Cwd, w) != 0
+		return e.Files[e.Key(it.Inv.Cwd, w.Text)].Taint&fromSecrets != 0 || e.Within(it.Inv.Cwd, w) != 0
 	})
 }
 
@@ -391,10 +392,17 @@ var tokenHome = []struct{ prefix, variable, host string }{
 	{"AKIA", "AWS_SECRET_ACCESS_KEY", "amazonaws"}, {"xoxb-", "SLACK_BOT_TOKEN", "slack"}, {"xoxp-", "SLACK_TOKEN", "slack"},
 	{"sk_live_", "STRIPE_SECRET_KEY", "stripe"}, {"npm_", "NPM_TOKEN", "npm"}, {"AIza", "GOOGLE_API_KEY", "google"}, {"hf_", "HF_TOKEN", "huggingface"},
 	{"dop_v1_", "DIGITALOCEAN_TOKEN", "digitalocean"}, {"SG.", "SENDGRID_API_KEY", "sendgrid"},
+	{"gsk_", "GROQ_API_KEY", "groq"}, {"xai-", "XAI_API_KEY", "x"}, {"sk-or-", "OPENROUTER_API_KEY", "openrouter"}, {"r8_", "REPLICATE_API_TOKEN", "replicate"}, {"pplx-", "PERPLEXITY_API_KEY", "perplexity"},
+	{"AIza", "GEMINI_API_KEY", "google"}, {"lin_api_", "LINEAR_API_KEY", "linear"}, {"ntn_", "NOTION_TOKEN", "notion"}, {"figd_", "FIGMA_TOKEN", "figma"}, {"dckr_pat_", "DOCKERHUB_TOKEN", "docker"},
 }
 
 func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-	var named []string
+	named := append(namedHosts(it), detours(it.Inv)...)
+	return first(append(arguments(it), it.Inv.Stdin.Word), func(w act.Word) bool { return foreignToken(w, named) })
+}
+
+// namedHosts are the hosts that the words of a call name.
+func namedHosts(it *act.Item) (named []string) {
 	for _, w := range arguments(it) {
 		_, h, _, ok := hosts.Split(w.Text)
 		if !ok {
@@ -404,15 +412,46 @@ func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			named = append(named, h)
 		}
 	}
-	return first(arguments(it), func(w act.Word) bool {
-		for _, t := range tokenHome {
-			mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
-			if mine && slices.ContainsFunc(named, func(h string) bool { return !hosts.OfService(h, t.host) && !hosts.LocalHost(h) }) {
-				return true
+	return named
+}
+
+// foreignToken: the word holds a token of a service, and one of the hosts is of another one.
+func foreignToken(w act.Word, named []string) bool {
+	for _, t := range tokenHome {
+		mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
+		if mine && slices.ContainsFunc(named, func(h string) bool { return !hosts.OfService(h, t.host) && !hosts.LocalHost(h) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretIn: a variable with a credential stands in the value of one of these options.
+func secretIn(_ *interp.Env, it *act.Item, names []string) (act.Word, bool) {
+	for _, name := range names {
+		for _, w := range it.Inv.Values(name) {
+			if hosts.SecretName(w.Var) {
+				return w, true
 			}
 		}
-		return false
-	})
+	}
+	return act.Word{}, false
+}
+
+// detours are the hosts that a request goes to instead of the one in its address: by
+// options of curl, or by the variables that name a proxy.
+func detours(v *act.Invocation) (out []string) {
+	for _, w := range append(v.Values("--connect-to"), v.Values("--resolve")...) {
+		if parts := strings.Split(w.Text, ":"); len(parts) > 2 && parts[2] != "" {
+			out = append(out, parts[2])
+		}
+	}
+	for _, a := range v.Env {
+		if _, h, _, ok := hosts.Split(a.Value.Text); ok && strings.HasSuffix(strings.ToLower(a.Name), "_proxy") {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // sendsInput: the program sends its standard input away.
@@ -444,7 +483,7 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		if !ok {
 			continue
 		}
-		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]; f.Taint&fromSecrets != 0 || !own && e.Within(it.Inv.Cwd, w) != 0 {
+		if f, own := e.Files[e.Key(it.Inv.Cwd, w.Text)]; f.Taint&fromSecrets != 0 || !own && e.Within(it.Inv.Cwd, w) != 0 {
 			return w, true
 		}
 		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 || c&paths.IsAccounts != 0 {
@@ -577,7 +616,7 @@ func socatReads(kind, rest, whole string) []string {
 
 // secretHere: the file holds credentials, or the command itself put secrets into it.
 func secretHere(e *interp.Env, it *act.Item, name string) bool {
-	return e.Files[paths.FileKey(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
+	return e.Files[e.Key(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
 // password: the value of an option for passwords is written out. Its word is not

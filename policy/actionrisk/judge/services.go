@@ -146,7 +146,7 @@ func decodedFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		}
 		w = v.Operands[0]
 	}
-	decoded := w.Text != "" && w.Known() && w.Taint&act.FromDecoder != 0 || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromDecoder != 0
+	decoded := w.Text != "" && w.Known() && w.Taint&act.FromDecoder != 0 || e.Files[e.Key(v.Cwd, w.Text)].Taint&act.FromDecoder != 0
 	return w, decoded && (len(args) == 0 || strings.Contains(w.Text, "/"))
 }
 

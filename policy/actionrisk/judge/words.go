@@ -64,6 +64,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
 	"awsplain":           plainAWS,      // an AWS call that no other rule is about
 	"awssecret":          awsSecret,     // the value is shown in the clear
+	"test-database":      testDatabase,  // a database of tests, by its name
 	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command itself added
 	"answered-yes":       answeredYes,   // its questions are answered by a pipe
 	"first-remote":       firstRemote,   // the remote of a git push
@@ -344,7 +345,7 @@ func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	return first(it.Inv.Operands, func(w act.Word) bool {
-		name, ok := e.Programs[paths.FileKey(it.Inv.Cwd, w.Text)]
+		name, ok := e.Programs[e.Key(it.Inv.Cwd, w.Text)]
 		return ok && slices.Contains(names, name)
 	})
 }
@@ -479,7 +480,7 @@ func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 
 // fetched: the word, or the file that it names, came over the network.
 func fetched(e *interp.Env, v *act.Invocation, w act.Word) bool {
-	return w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromNetwork != 0
+	return w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" || e.Files[e.Key(v.Cwd, w.Text)].Taint&act.FromNetwork != 0
 }
 
 // downloadedProgram: the program was saved where it is called, or where programs are
@@ -494,7 +495,7 @@ func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
 
 func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool {
-		return e.Files[paths.FileKey(it.Inv.Cwd, o.Value.Text)].Taint&act.FromNetwork != 0
+		return e.Files[e.Key(it.Inv.Cwd, o.Value.Text)].Taint&act.FromNetwork != 0
 	})
 }
 
@@ -528,7 +529,7 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 			}
 		}
 		f.Text, _, _ = strings.Cut(f.Text, ";")
-		r := e.Files[paths.FileKey(it.Inv.Cwd, f.Text)]
+		r := e.Files[e.Key(it.Inv.Cwd, f.Text)]
 		if e.ClassOf(f, it.Inv.Cwd)&want != 0 || r.Taint&fromSecrets != 0 && want&paths.IsCredential != 0 {
 			return f, true
 		}
@@ -563,7 +564,7 @@ func opensFirewall(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	in := v.Stdin
 	if len(v.Operands) > 0 {
-		in = e.Files[paths.FileKey(v.Cwd, v.Operands[0].Text)]
+		in = e.Files[e.Key(v.Cwd, v.Operands[0].Text)]
 		in.Known = in.Known || v.Operands[0].Text == "/dev/null"
 	}
 	if !in.Known || v.Has("-n") || v.Has("--noflush") || v.Has("-t") || v.Has("--test") {

@@ -364,7 +364,7 @@ var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-
 // of secrets, part by part.
 func hitsCredential(p string) bool {
 	letters := strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "/", "", "~", "").Replace(p)
-	if len(letters) < 3 || strings.HasPrefix(path.Base(p), "*") || strings.Trim(path.Base(p), "*?.") == "" {
+	if len(letters) < 3 && (len(letters) < 2 || p[0] != '.') || strings.HasPrefix(path.Base(p), "*") || strings.Trim(path.Base(p), "*?.") == "" {
 		return false
 	}
 	p, _ = withoutClasses(p)

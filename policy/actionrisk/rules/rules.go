@@ -1,7 +1,16 @@
 // Package rules holds what is known as data: the rules themselves (shell.json, git.json
 // and their kind; package facts has the shape, type Rule), and the tables that say how
 // programs are called, what they carry, read, prove and hold (programs.json), what names do
-// in program texts (names.json) and how languages are written (code.json, windows.json …). A table's shape is the Go type that facts reads it into.
+// in program texts (names.json) and how languages are written (code.json, windows.json …). A
+// table's shape is the Go type that facts reads it into.
+//
+// After a change of a table run
+//
+//	go generate ./policy/actionrisk/...
+//
+// which writes the tables in their form (format_test.go) and the Go data that the engine
+// runs on (package facts). To resolve a conflict in a table, merge its rows by hand, in any
+// form, and run the same.
 package rules
 
 import (

@@ -32,6 +32,8 @@ const (
 	MaxValue = 4 << 10
 	// MaxLoop is how many values of a loop are run through.
 	MaxLoop = 64
+	// MaxRules is how many rules of a makefile are looked at.
+	MaxRules = 1024
 	// MaxRounds is how many values all loops together are run through; beyond it
 	// each loop runs once, so that loops within loops do not multiply.
 	MaxRounds = 128

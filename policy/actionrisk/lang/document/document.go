@@ -9,7 +9,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
@@ -55,7 +54,7 @@ func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	run := sh.Behalf(&inner, "commands")
 	run.Remote, run.Cwd = true, ""
 	at := &act.Invocation{Exe: v.Exe, Src: run.Src, To: len(text), Stdin: act.Flow{Known: true}}
-	if f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.Known {
+	if f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.Known {
 		text = f.Word.Text
 	}
 	interpret := func(text string) {

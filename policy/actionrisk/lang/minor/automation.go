@@ -79,31 +79,3 @@ func runsInput(sh *interp.Process, at int) {
 		sh.Env.See(act.RunsUnknownText, sh.Src, at, at+1, "")
 	}
 }
-
-// treeDeleters are functions of such languages that delete a folder and what is in it;
-// those with a mark only if they are told so.
-var treeDeleters = []string{"removeItem(", "rmtree(", "rm_rf(", "removeDirectoryRecursive", "removePathForcibly", "delete-directory", "deleteRecursively(", "delete_dir(", "rm(", "unlink("}
-
-// deletesHome: the path that such a function is given is not written out but asked
-// for, and is the home of the user.
-func deletesHome(sh *interp.Process) {
-	for _, name := range treeDeleters {
-		i := strings.Index(sh.Src.Text, name)
-		if i < 0 {
-			continue
-		}
-		arg, _, _ := strings.Cut(strings.TrimLeft(sh.Src.Text[i+len(name):], " ("), "\n")
-		arg, _, _ = strings.Cut(arg, ";")
-		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(sh.Src.Text), "recursive")
-		if recurses && isHome(strings.ToLower(arg)) {
-			home := act.Word{Text: "~", At: -1, Span: sh.Src.Span}
-			sh.Emit(sh.Src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: i + len(name)})
-			return
-		}
-	}
-}
-
-// isHome: an expression for the user's home, and nothing below it.
-func isHome(l string) bool {
-	return scan.HasAny(l, "homedir", "getenv(\"home", "env[\"home", "user.home") && !scan.HasAny(l, "/", "join", "appending")
-}

@@ -78,8 +78,8 @@ func (m *makefile) parse() {
 			rule.lines = append(rule.lines, recipeLine{text, from + strings.Index(line, text), to})
 		case m.assigned(text, from, to):
 		default:
-			if r := m.rule(text, from, to); r != nil && len(m.rules) < scan.MaxLoop {
-				m.rules, rule = append(m.rules, r), r
+			if rule = m.rule(text, from, to); rule != nil && len(m.rules) < scan.MaxRules {
+				m.rules = append(m.rules, rule)
 			} else if strings.Contains(text, "$(") {
 				m.expand(text, from, to, 0) // for its $(shell …)
 			}
@@ -167,7 +167,7 @@ func (m *makefile) rule(text string, from, to int) *makeRule {
 
 // run runs the recipes of a goal, what they need first.
 func (m *makefile) run(goal string, depth int) {
-	if depth > scan.MaxDepth {
+	if depth > scan.MaxDepth || !m.sh.Env.Budget.Spend(1+len(m.rules)/16) {
 		return
 	}
 	for _, r := range m.rules {

@@ -236,24 +236,21 @@ func runScriptEditor(sh *interp.Process) {
 	runAutomation(sh)
 }
 
-// runAppleScript runs the texts of "do shell script" and "do script".
+// runAppleScript runs the texts that a shell, a terminal or a keyboard is given.
 func runAppleScript(sh *interp.Process) {
 	text := sh.Src.Text
-	phrase := "do shell script"
-	if !strings.Contains(text, phrase) {
-		phrase = "do script"
-	}
-	for i := strings.Index(text, phrase); i >= 0; {
-		rest := text[i+len(phrase):]
-		if j := strings.IndexByte(rest, '"'); j >= 0 {
-			t := tokens.StringToken(sh.Env, text, i+len(phrase)+j, "applescript")
-			sh.Carried(t.From, t.To, t.Text, phrase)
+	for _, phrase := range [...]string{"do shell script", "do script", "write text", "keystroke"} {
+		for at := 0; ; {
+			i := strings.Index(text[at:], phrase)
+			if i < 0 || !sh.Env.Budget.Spend(1) {
+				break
+			}
+			at += i + len(phrase)
+			if j := strings.IndexByte(text[at:], '"'); j >= 0 {
+				t := tokens.StringToken(sh.Env, text, at+j, "applescript")
+				sh.Carried(t.From, t.To, t.Text, phrase)
+			}
 		}
-		k := strings.Index(rest, phrase)
-		if k < 0 {
-			return
-		}
-		i += len(phrase) + k
 	}
 }
 

@@ -38,7 +38,6 @@ func runOther(sh *interp.Process) {
 		i = runString(sh, i, end, starts, feeds)
 	}
 	sendsSecret(sh)
-	deletesHome(sh)
 	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		runTcl(sh)
 	}
@@ -57,7 +56,7 @@ func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 		name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
 	}
 	switch {
-	case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
+	case deletesTree(name, text):
 		sh.Emit(sh.Src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{sh.Src.Word(i+1, end)}, From: i + 1, To: end})
 	case !starts:
 	case feeds && scan.HasAnyPrefix(value, "echo ", "printf "):
@@ -141,20 +140,6 @@ func deletesTree(name, text string) bool {
 		return strings.Contains(l, "recursive") || strings.Contains(l, "force=true") || strings.Contains(l, "'s'")
 	}
 	return false
-}
-
-// calledAfter is the method called on what the argument makes: File("x").deleteDir().
-func calledAfter(text string) string {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t)"), ".")
-	if !ok {
-		return ""
-	}
-	for i := 0; i < len(rest); i++ {
-		if !scan.IsNameByte(rest[i]) {
-			return rest[:i]
-		}
-	}
-	return rest
 }
 
 // runTcl runs the commands that Tcl and Expect start by words without quotes.

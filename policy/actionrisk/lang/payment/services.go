@@ -9,7 +9,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
 // serviceRules judges a request of an HTTP client: a wallet's JSON-RPC in its
@@ -45,7 +44,7 @@ func requestBody(e *interp.Env, v *act.Invocation) []string {
 		if file, ok := strings.CutPrefix(o.Value.Text, "@"); ok {
 			f := v.Stdin
 			if file != "-" {
-				f = e.Files[paths.FileKey(v.Cwd, file)]
+				f = e.Files[e.Key(v.Cwd, file)]
 			}
 			if f.Known {
 				out = append(out, f.Word.Text)

@@ -1,7 +1,6 @@
 package posix
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,11 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	subscripts(sh, v)
 	switch v.Exe {
 	case "cd", "pushd", "chdir":
-		chdir(sh, v)
+		to := act.Word{Text: "~", At: -1}
+		if len(v.Operands) > 0 {
+			to = v.Operands[0]
+		}
+		sh.Enter(to)
 	case "export", "declare", "typeset", "local", "readonly":
 		exported(sh, v)
 		return act.Flow{}, len(v.Operands) > 0
@@ -137,8 +140,11 @@ func sourced(sh *interp.Process, v *act.Invocation) {
 	}
 	if len(v.Operands) > 0 {
 		sh.Env.Want(sh, v.Operands[0].Text)
-		f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
+		f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, v.Operands[0].Text)]
 		name := v.Operands[0]
+		if !ok && name.Glob {
+			f, ok = sh.Env.WrittenFile(sh, name.Text)
+		}
 		sh.Env.Sourced = sh.Env.Sourced || !ok && name.Known() && name.Taint == 0 && sh.Env.ClassOf(name, sh.Cwd)&(paths.IsTemp|paths.IsOutside|paths.IsDynamic) == 0
 		if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
 			v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1
@@ -196,30 +202,5 @@ func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string
 func setParams(sh *interp.Process, v *act.Invocation) {
 	if v.After >= 0 {
 		sh.Params = v.Operands[min(v.After, len(v.Operands)):]
-	}
-}
-
-func chdir(sh *interp.Process, v *act.Invocation) {
-	if len(v.Operands) == 0 {
-		sh.Cwd = "~"
-		return
-	}
-	w := v.Operands[0]
-	switch t := w.Text; {
-	case !w.Known():
-		sh.Cwd = string(scan.Hole)
-	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
-		sh.Cwd = path.Clean(t)
-	case t == "-":
-		sh.Cwd = ""
-	default:
-		at := sh.Cwd
-		if at == "" {
-			at = sh.Env.Context.Cwd
-		}
-		if at == "" {
-			at = "."
-		}
-		sh.Cwd = path.Join(at, t)
 	}
 }

@@ -112,6 +112,9 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	addOptions(sh, v)
 	v.Fds = sh.Fds
 	e.ReadArguments(v)
+	if e.In("shells", v.Exe) && slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "+n" || w.Text == "noexec" }) { // "-n" does not hold
+		v.Opts = slices.DeleteFunc(v.Opts, func(o act.Option) bool { return o.Name == "-n" })
+	}
 	fromDescriptor(sh, v)
 	v.Dry = isDryRun(e, v)
 	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && e.In("shells", v.Exe) {
@@ -190,6 +193,7 @@ func effective(sh *interp.Process, v *act.Invocation) bool {
 		matched = judges(sh, v) || matched
 	}
 	unpacksArchive(e, v)
+	cloned(sh, v)
 	editsInPlace(sh, v)
 	readsWritten(sh, v)
 	return matched
@@ -332,7 +336,7 @@ func scriptHelp(sh *interp.Process, v *act.Invocation) bool {
 	if !script.Known() || strings.Contains(script.Text, "://") || strings.HasPrefix(script.Text, "-") || strings.HasPrefix(script.Text, "/dev/") || strings.HasPrefix(script.Text, "/tmp/") {
 		return false
 	}
-	_, written := sh.Env.Files[paths.FileKey(sh.Cwd, script.Text)]
+	_, written := sh.Env.Files[sh.Env.Key(sh.Cwd, script.Text)]
 	return !written
 }
 
@@ -579,6 +583,13 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 		out, _ := fromInput(sh, w, v)
 		return out
 	}
+	if found := sh.Env.Matching(sh.Env.Key(sh.Cwd, name.Text)); len(found) > 1 && strings.ContainsAny(name.Text, "*?[") {
+		for _, one := range found {
+			name.Text, name.At = one, -1
+			file(&interp.Process{Env: sh.Env, Src: sh.Src, Params: sh.Params}, w, v, name)
+		}
+		return act.Flow{}
+	}
 	f, ok := sh.Env.WrittenFile(sh, name.Text)
 	if text, data := facts.DataAddress(name.Text); data {
 		f, ok = act.Flow{Word: name, Known: true}, true
@@ -586,6 +597,9 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 	}
 	if !ok || !f.Known {
 		sh.Env.Unproven = true
+		if f.Taint&act.FromStore != 0 && w.Lang == "shell" {
+			sh.Env.See(act.RunsUnknownText, sh.Src, v.From, v.To, act.Printable(name.Text))
+		}
 		if unknown := sh.Env.Front.Unknown[w.Lang]; unknown != nil {
 			unknown(sh, f, v)
 		}

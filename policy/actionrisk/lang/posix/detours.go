@@ -8,7 +8,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -64,7 +63,7 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		return act.Flow{}, false
 	}
 	name, ok := programOfFile(sh.Env.Set, v.Argv[at].Text)
-	if _, own := sh.Env.Files[paths.FileKey(sh.Cwd, v.Argv[at].Text)]; !ok || own || !sh.Env.Acts(name) {
+	if _, own := sh.Env.Files[sh.Env.Key(sh.Cwd, v.Argv[at].Text)]; !ok || own || !sh.Env.Acts(name) {
 		return act.Flow{}, false
 	}
 	words := slices.Clone(v.Argv[at:])

@@ -22,7 +22,7 @@ func effects(sh *interp.Process, v *act.Invocation) {
 		}
 		inner := *sh
 		if folder, ok := v.Value(f.In...); ok {
-			chdir(&inner, &act.Invocation{Operands: []act.Word{folder}})
+			inner.Enter(folder)
 		}
 		takeEffect(&inner, f.As, words, v)
 	}

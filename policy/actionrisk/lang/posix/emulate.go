@@ -176,6 +176,8 @@ func listing(v *act.Invocation) act.Flow {
 	if v.Exe != "ls" {
 		w = foundBy(v)
 		w.Span = v.Argv[0].Span
+	} else if len(v.Operands) == 1 && v.Operands[0].Glob {
+		w.Text = v.Operands[0].Text
 	} else if len(v.Operands) == 1 {
 		w.Text = strings.TrimSuffix(v.Operands[0].Text, "/") + "/*"
 	}
@@ -215,7 +217,7 @@ func printf(v *act.Invocation) act.Flow {
 	}
 	w, texts := args[0], make([]string, len(args)-1)
 	for i, a := range args[1:] {
-		texts[i], w.Taint = a.Text, w.Taint|a.Taint
+		texts[i], w.Taint, w.Var = a.Text, w.Taint|a.Taint, cmp.Or(w.Var, a.Var)
 	}
 	format := w.Text
 	text, used := scan.Format(format, texts, "", true)

@@ -61,7 +61,7 @@ func emptiesInput(sh *interp.Process, s *syntax.Stmt, files []act.Redir) {
 		if f.Op != ">" || !f.File.Known() || f.File.Glob || sh.Env.ClassOf(f.File, sh.Cwd)&(paths.IsNullDevice|paths.IsDevice) != 0 || strings.HasPrefix(f.File.Text, "/dev/") {
 			continue
 		}
-		if readsFile(sh, s, paths.FileKey(sh.Cwd, f.File.Text)) {
+		if readsFile(sh, s, sh.Env.Key(sh.Cwd, f.File.Text)) {
 			sh.Env.See(act.EmptiesInput, sh.Src, int(s.Pos().Offset()), int(s.End().Offset()), act.Printable(f.File.Text))
 		}
 	}
@@ -71,7 +71,7 @@ func emptiesInput(sh *interp.Process, s *syntax.Stmt, files []act.Redir) {
 // opens its files as early.
 func emptiesSource(sh *interp.Process, c *syntax.BinaryCmd) {
 	empties := func(name string) {
-		if name != "" && !strings.HasPrefix(name, "/dev/") && readsFile(sh, c.X, paths.FileKey(sh.Cwd, name)) {
+		if name != "" && !strings.HasPrefix(name, "/dev/") && readsFile(sh, c.X, sh.Env.Key(sh.Cwd, name)) {
 			sh.Env.See(act.EmptiesInput, sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), act.Printable(name))
 		}
 	}
@@ -89,7 +89,7 @@ func emptiesSource(sh *interp.Process, c *syntax.BinaryCmd) {
 // as its input.
 func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
 	for _, r := range s.Redirs {
-		if r.Op == syntax.RdrIn && paths.FileKey(sh.Cwd, r.Word.Lit()) == key && r.Word.Lit() != "" {
+		if r.Op == syntax.RdrIn && sh.Env.Key(sh.Cwd, r.Word.Lit()) == key && r.Word.Lit() != "" {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
 		}
 		return slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {
 			text := plainWord(w)
-			return text != "" && paths.FileKey(sh.Cwd, text) == key
+			return text != "" && sh.Env.Key(sh.Cwd, text) == key
 		})
 	}
 	return false

@@ -145,21 +145,25 @@ func declare(sh *interp.Process, c *syntax.FuncDecl) {
 		return
 	}
 	scan.Put(&sh.Funcs, c.Name.Value, interp.Function{Body: c.Body, Src: sh.Src})
-	calls, splits := 0, false
+	var around []bool // whether each node around is a pipe or runs beside the rest
+	calls := false
 	syntax.Walk(c.Body, func(n syntax.Node) bool {
+		splits := false
 		switch n := n.(type) {
+		case nil:
+			around = around[:len(around)-1]
+			return true
 		case *syntax.CallExpr:
-			if len(n.Args) > 0 && n.Args[0].Lit() == c.Name.Value {
-				calls++
-			}
+			calls = calls || len(n.Args) > 0 && n.Args[0].Lit() == c.Name.Value && slices.Contains(around, true)
 		case *syntax.BinaryCmd:
-			splits = splits || n.Op == syntax.Pipe
+			splits = n.Op == syntax.Pipe
 		case *syntax.Stmt:
-			splits = splits || n.Background
+			splits = n.Background
 		}
+		around = append(around, splits)
 		return true
 	})
-	if calls > 0 && splits {
+	if calls {
 		sh.Env.See(act.CallsItself, sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), "")
 	}
 }

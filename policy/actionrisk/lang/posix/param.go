@@ -67,11 +67,10 @@ func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Wor
 	return list
 }
 
-// sliced is ${name:from:length} of a value, of each one or of the list.
+// sliced is ${name:from:length} of a value. Of a list each element may be in it.
 func sliced(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
-	params := p.Param.Value == "@" || p.Param.Value == "*"
-	if params || p.Index != nil && len(list) > 1 {
-		return sliceList(sh, list, p.Slice, params)
+	if p.Param.Value == "@" || p.Param.Value == "*" || p.Index != nil && len(list) > 1 {
+		return list
 	}
 	for i := range list {
 		list[i] = slice(sh, list[i], p.Slice)
@@ -309,22 +308,6 @@ func slice(sh *interp.Process, w act.Word, s *syntax.Slice) act.Word {
 	}
 	w.Text, w.At = scan.Substring(w.Text, from, length), -1
 	return w
-}
-
-// sliceList is ${a[@]:1:2}; parameters count from 1.
-func sliceList(sh *interp.Process, list []act.Word, s *syntax.Slice, params bool) []act.Word {
-	from, ok1 := number(sh, s.Offset, 0)
-	length, ok2 := number(sh, s.Length, len(list))
-	if !ok1 || !ok2 || length < 0 {
-		return list
-	}
-	if from < 0 {
-		from += len(list)
-	} else if params {
-		from--
-	}
-	from = min(max(from, 0), len(list))
-	return list[from:min(from+length, len(list))]
 }
 
 func number(sh *interp.Process, x syntax.ArithmExpr, absent int) (int, bool) {

@@ -73,6 +73,12 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		f.Taint = 0
 	default:
 		f.Taint = act.FromNetwork
+		if len(v.Operands) == 1 && slices.ContainsFunc(e.Groups.Get("installers"), func(p string) bool {
+			rest, ok := strings.CutPrefix(v.Operands[0].Text, p)
+			return ok && (rest == "" || rest[0] == '/' || p[len(p)-1] == '/')
+		}) {
+			f.Via = "installer"
+		}
 	}
 	if unpacks(v) {
 		f.Taint |= act.FromDecoder
@@ -85,7 +91,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	transforms(e, sh, v)
 	outputFile(sh, v)
 	downloads(e, sh, v, f)
-	if fetches && savesAll(v) { // what it fetches goes to a file
+	if fetches && savesAll(e, v) { // what it fetches goes to a file
 		return act.Flow{Known: true}
 	}
 	return f
@@ -145,7 +151,7 @@ func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
 			taint |= e.ReadFile(sh, v.Redirs[i].File).Taint
 		}
 	}
-	if findsKeys(v) {
+	if findsKeys(e, v) {
 		taint |= act.FromSecret
 	}
 	return taint
@@ -200,7 +206,7 @@ var printsObject = []string{"s3 cp", "cp", "cat", "storage cp", "storage cat", "
 var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomize"}
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
-func savesAll(v *act.Invocation) bool {
+func savesAll(e *interp.Env, v *act.Invocation) bool {
 	saved := 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
@@ -213,13 +219,7 @@ func savesAll(v *act.Invocation) bool {
 			return true
 		}
 	}
-	switch v.Exe {
-	case "wget", "aria2c", "axel", "scp", "rsync", "sftp":
-		return true
-	case "curl", "http", "https", "xh", "xhs", "fetch":
-		return saved > 0 && saved >= addresses(v)
-	}
-	return false
+	return e.In("savers-of-what-is-fetched", v.Exe) || e.In("printers-of-what-is-fetched", v.Exe) && saved > 0 && saved >= addresses(v)
 }
 
 // addresses counts the operands that may be one.
@@ -339,14 +339,8 @@ func fetchesNothing(v *act.Invocation) bool {
 }
 
 // findsKeys: a search through folders for what only a credential looks like prints credentials.
-func findsKeys(v *act.Invocation) bool {
-	switch v.Exe {
-	case "rg", "ag", "ack":
-	case "grep", "egrep", "fgrep":
-		if !v.Has("-r") && !v.Has("-R") && !v.Has("--recursive") {
-			return false
-		}
-	default:
+func findsKeys(e *interp.Env, v *act.Invocation) bool {
+	if !e.In("folder-searchers", v.Exe) && !(e.In("greps", v.Exe) && (v.Has("-r") || v.Has("-R") || v.Has("--recursive"))) {
 		return false
 	}
 	return slices.ContainsFunc(v.Argv, func(w act.Word) bool {
@@ -375,35 +369,48 @@ func unpacks(v *act.Invocation) bool {
 
 // copies: a file that is copied, moved or linked keeps where it came from.
 func copies(e *interp.Env, sh *interp.Process, v *act.Invocation) {
-	from, to := copied(sh, v)
-	if from.Text == "" || to.Text == "" {
-		return
-	}
-	renames(e, sh, from, to)
-	e.Linked(sh, v, from, to)
-	if act.RemotePath(from.Text) {
-		return
-	}
-	if f := readOrInput(sh, v, from); f.Known || f.Taint != 0 || e.ClassOf(from, sh.Cwd)&paths.IsPublic != 0 {
-		e.Remember(sh, to, f, false)
+	for _, pair := range copied(sh, v) {
+		from, to := pair[0], pair[1]
+		if from.Text == "" || to.Text == "" {
+			continue
+		}
+		renames(e, sh, from, to)
+		e.Linked(sh, v, from, to)
+		if act.RemotePath(from.Text) {
+			continue
+		}
+		if f := readOrInput(sh, v, from); f.Known || f.Taint != 0 || e.Trace != nil || e.ClassOf(from, sh.Cwd)&paths.IsPublic != 0 {
+			e.Remember(sh, to, f, false)
+		}
 	}
 }
 
-// copied are the files that a program reads and writes as they are.
-func copied(sh *interp.Process, v *act.Invocation) (from, to act.Word) {
+// copied are the pairs of files that a program reads and writes as they are.
+func copied(sh *interp.Process, v *act.Invocation) (pairs [][2]act.Word) {
 	switch v.Exe {
 	case "cp", "mv", "install", "ln", "link", "rsync", "scp", "ditto":
-		if len(v.Operands) == 2 {
-			return v.Operands[0], v.Operands[1]
+		from := v.Operands
+		to, into := v.Value("-t", "--target-directory")
+		if !into && len(from) > 1 {
+			to, from = from[len(from)-1], from[:len(from)-1]
+		}
+		into = into || len(from) > 1 || to.Text == "." || strings.HasSuffix(to.Text, "/")
+		for _, w := range from[:min(len(from), scan.MaxLoop)] {
+			target := to
+			if into && to.Text != "" {
+				target.Text, target.At = strings.TrimSuffix(to.Text, "/")+"/"+path.Base(w.Text), -1
+			}
+			pairs = append(pairs, [2]act.Word{w, target})
 		}
 	case "dd":
-		return ddFiles(sh, v)
+		from, to := ddFiles(sh, v)
+		return [][2]act.Word{{from, to}}
 	case "sponge":
 		if len(v.Operands) == 1 {
 			sh.Env.Remember(sh, v.Operands[0], v.Stdin, v.Has("-a"))
 		}
 	}
-	return act.Word{}, act.Word{}
+	return pairs
 }
 
 // ddFiles are the files that dd reads and writes.

@@ -20,7 +20,7 @@ func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 	if !e.Program(name).Known() || !programPath(from) || !to.Known() {
 		return
 	}
-	key := paths.FileKey(sh.Cwd, to.Text)
+	key := e.Key(sh.Cwd, to.Text)
 	if strings.HasSuffix(to.Text, "/") {
 		key = path.Join(key, name)
 	}
@@ -33,7 +33,7 @@ func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 // perhaps into a folder that it searches.
 func programNamed(sh *interp.Process, v *act.Invocation, name string) (string, bool) {
 	e := sh.Env
-	if is, ok := e.Programs[paths.FileKey(sh.Cwd, name)]; ok || len(e.Programs) == 0 || strings.IndexByte(name, '/') >= 0 {
+	if is, ok := e.Programs[e.Key(sh.Cwd, name)]; ok || len(e.Programs) == 0 || strings.IndexByte(name, '/') >= 0 {
 		return is, ok
 	}
 	if !e.Stranger(name) { // then only a folder that is searched first counts
@@ -63,12 +63,20 @@ func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e, first := sh.Env, v.Argv[0]
 	if strings.IndexByte(first.Text, '/') >= 0 && !facts.StandardDirectory(first.Text) {
 		e.Want(sh, first.Text)
+	} else if e.Trace != nil {
+		folders := searched(sh, v)
+		for _, folder := range folders[:len(folders)-len(facts.StandardDirectories)] {
+			e.Want(sh, folder+"/"+first.Text)
+		}
 	}
 	if len(e.Files) == 0 || !first.Known() {
 		return act.Flow{}, false
 	}
 	params := v.Argv[1:]
-	f, ok := e.Files[paths.FileKey(sh.Cwd, first.Text)]
+	f, ok := e.Files[e.Key(sh.Cwd, first.Text)]
+	if !ok && strings.ContainsAny(first.Text, "*?[") {
+		f, ok = e.WrittenFile(sh, first.Text)
+	}
 	if strings.IndexByte(first.Text, '/') < 0 {
 		if f, ok = onPath(sh, v, v.Exe); !ok && len(v.Operands) > 0 { // a plugin: kubectl-x is "kubectl x"
 			f, ok = onPath(sh, v, v.Exe+"-"+v.Operands[0].Text)
@@ -106,8 +114,9 @@ func onPath(sh *interp.Process, v *act.Invocation, name string) (act.Flow, bool)
 func searched(sh *interp.Process, v *act.Invocation) []string {
 	var out []string
 	for p := range strings.SplitSeq(sh.Variable(v, "PATH").Text, ":") {
+		p = strings.TrimPrefix(p, string(scan.Hole)+"/") // $PWD/bin
 		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
-			out = append(out, paths.FileKey(sh.Cwd, p))
+			out = append(out, sh.Env.Key(sh.Cwd, p))
 		}
 	}
 	return append(out, facts.StandardDirectories[:]...)
@@ -119,8 +128,21 @@ func unpacksArchive(e *interp.Env, v *act.Invocation) {
 		return
 	}
 	e.Unpacked = e.Unpacked || v.Stdin.Taint&act.FromNetwork != 0 || slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool {
-		return e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromNetwork != 0 || hosts.ForeignShare(w.Text)
+		return e.Files[e.Key(v.Cwd, w.Text)].Taint&act.FromNetwork != 0 || hosts.ForeignShare(w.Text)
 	})
+}
+
+// cloned notes the folder that a repository from the network is copied into.
+func cloned(sh *interp.Process, v *act.Invocation) {
+	i := slices.IndexFunc(v.Operands, func(w act.Word) bool { return strings.ContainsAny(w.Text, "/:") })
+	if i < 0 || !v.UnderAny(sh.Env.Groups.Get("clones")) && !sh.Env.In("clones", v.Exe) {
+		return
+	}
+	folder := strings.TrimSuffix(path.Base(v.Operands[i].Text[strings.LastIndexByte(v.Operands[i].Text, ':')+1:]), ".git")
+	if i+1 < len(v.Operands) {
+		folder = v.Operands[i+1].Text
+	}
+	sh.Env.Cloned = append(sh.Env.Cloned, sh.Env.Key(sh.Cwd, folder))
 }
 
 // runsUnpacked: after an archive from the network was unpacked, a program of the
@@ -128,10 +150,13 @@ func unpacksArchive(e *interp.Env, v *act.Invocation) {
 func runsUnpacked(e *interp.Env, v *act.Invocation) {
 	w := v.Argv[0]
 	switch {
-	case !e.Unpacked:
+	case !e.Unpacked && e.Cloned == nil:
 		return
 	case strings.IndexByte(w.Text, '/') >= 0:
 	case e.In("makes", v.Exe):
+		if !e.Unpacked {
+			return
+		}
 		if f := e.Files["Makefile"]; f.Known && f.Taint&act.FromNetwork == 0 { // its rules are known
 			return
 		}
@@ -143,6 +168,10 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 		w = v.Operands[0]
 	}
 	windows, _ := paths.WindowsClass(w.Text)
+	key := e.Key(v.Cwd, w.Text)
+	if !e.Unpacked && !slices.ContainsFunc(e.Cloned, func(folder string) bool { return strings.HasPrefix(key, folder+"/") }) {
+		return
+	}
 	if windows&paths.IsSystem == 0 && (strings.HasPrefix(w.Text, "/tmp/") || !scan.HasAnyPrefix(w.Text, "/", "~")) {
 		e.See(act.RunsDownload, v.Src, v.From, v.To, act.Printable(w.Text))
 	}

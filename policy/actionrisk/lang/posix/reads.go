@@ -63,7 +63,7 @@ func takes(r *facts.Read, sh *interp.Process, v *act.Invocation, name string) bo
 // names: a word of the command line is the file, a pattern for it or a folder above.
 func names(sh *interp.Process, v *act.Invocation, name string) bool {
 	for _, w := range v.Argv[1:] {
-		key := paths.FileKey(sh.Cwd, w.Text)
+		key := sh.Env.Key(sh.Cwd, w.Text)
 		if key == name || key == "." || w.Glob && paths.GlobMatch(key, name) || strings.HasPrefix(name, key+"/") {
 			return true
 		}

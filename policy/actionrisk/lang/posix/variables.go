@@ -70,7 +70,7 @@ func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow
 	if fd, ok := act.Descriptor(name.Text); name.Text == "/dev/stdin" || ok && fd == "0" {
 		return v.Stdin, true
 	}
-	f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, name.Text)]
+	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name.Text)]
 	return f, ok
 }
 
@@ -162,7 +162,7 @@ func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
 // Configures judges what is written into a file of settings.
 func Configures(sh *interp.Process, file act.Word, f act.Flow) {
 	if file.Known() && file.Text != "/dev/null" {
-		configured(sh.Env, sh, paths.FileKey(sh.Cwd, file.Text), f)
+		configured(sh.Env, sh, sh.Env.Key(sh.Cwd, file.Text), f)
 	}
 }
 

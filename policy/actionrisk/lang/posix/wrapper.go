@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
@@ -157,9 +158,18 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
 		if w.Host && skip > 0 {
 			inner.Host = v.Operand(skip - 1)
+			if skip <= len(v.Operands) && thisMachine(v.Operands[skip-1]) {
+				inner.Remote, inner.Cwd = sh.Remote, "~"
+			}
 		}
 	}
 	return &inner, skip
+}
+
+// thisMachine: the host of a remote shell is the machine that it is called on.
+func thisMachine(host act.Word) bool {
+	name := host.Text[strings.IndexByte(host.Text, '@')+1:]
+	return hosts.LocalHost(strings.TrimPrefix(name, "ssh://")) || name == string(scan.Hole) && slices.Contains([]string{"HOSTNAME", "HOST", "$(hostname)"}, host.Var)
 }
 
 // asRoot: a wrapper that runs as root names no other user.

@@ -54,6 +54,8 @@ func (r *inlineRun) perform(kind facts.Doing, name tokens.Token, args []tokens.T
 		r.act(kind, name, args, []tokens.Token{{Kind: tokens.String, Text: string(scan.Hole), From: args[0].From, To: args[0].To}})
 	case kind == facts.DeletesFile || kind == facts.DeletesTree:
 		r.sweep()
+	case kind == facts.Unpacks:
+		r.emit(act.Unpack, tokens.Token{Kind: tokens.String, Text: ".", From: name.From, To: name.To})
 	}
 }
 
@@ -209,14 +211,21 @@ func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []
 		}
 	case facts.ReadsFile:
 		r.read(name, list)
-	case facts.MovesFile:
+	case facts.MovesFile, facts.CopiesFile, facts.CopiesTree, facts.LinksFile:
 		if len(list) > 1 {
-			r.emit(act.MoveFile, list[:2]...)
+			r.emit(placing[kind], list[:2]...)
 		}
+	case facts.Enters:
+		r.sh.Enter(r.word(list[0]))
+	case facts.Unpacks:
+		r.emit(act.Unpack, list[len(list)-1])
 	case facts.ChangesMode:
 		r.changesMode(octal(args), list)
 	}
 }
+
+// placing are the effects that put one file or folder where another name says.
+var placing = map[facts.Doing]act.Op{facts.MovesFile: act.MoveFile, facts.CopiesFile: act.CopyFile, facts.CopiesTree: act.CopyTree, facts.LinksFile: act.LinkFile}
 
 // deletes judges a file or a folder that is deleted, or the files of one, one by one.
 func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {

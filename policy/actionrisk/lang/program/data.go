@@ -5,7 +5,6 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -268,7 +267,7 @@ func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token
 
 // included runs a script that load() names, if the command itself wrote it.
 func (r *inlineRun) included(name string) {
-	if f, ok := r.sh.Env.Files[paths.FileKey(r.sh.Cwd, name)]; ok && f.Known && r.src.Depth < scan.MaxDepth {
+	if f, ok := r.sh.Env.Files[r.sh.Env.Key(r.sh.Cwd, name)]; ok && f.Known && r.src.Depth < scan.MaxDepth {
 		inner := r.src.Inside(f.Word, "load")
 		r.sh.Read("mongo", &inner, nil)
 	}

@@ -16,15 +16,18 @@ import (
 // requestNames are how names of calls end that send a request.
 var requestNames = scan.SetOf("urlopen urlretrieve get post put patch request fetch axios open Request getprint getstore head send getJSON get_response post_form file_get_contents curl_init sendBeacon openStream GET POST LWP::Simple::get getText")
 
+// sendingNames are how methods of connections end that send, or that ask for a name.
+var sendingNames = scan.SetOf("end write send lookup resolve resolve4 resolveTxt emit publish")
+
 // leaks reports a request of the text that carries a secret of the environment to a host
 // that is not of that secret's service.
 func (r *inlineRun) leaks() {
-	if !scan.HasAny(r.src.Text, "://", "Connection(") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
+	if !scan.HasAny(r.src.Text, "://", "Connection(", "host:", "hostname:", "onnect(", "lookup(", "resolve(") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
 		return
 	}
 	held := r.heldSecrets()
 	for i, t := range r.toks {
-		if t.Kind != tokens.Name || !requestNames.Has(t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]) {
+		if last := t.Text[strings.LastIndexAny(t.Text, ".:>")+1:]; t.Kind != tokens.Name || !requestNames.Has(last) && !(r.lang == "node" && sendingNames.Has(last) && !scan.HasAny(t.Text, "std", "fs.", "console")) {
 			continue
 		}
 		var args []tokens.Token
@@ -63,7 +66,7 @@ func (r *inlineRun) carried(args []tokens.Token, held map[string]string) (name, 
 			name = cmp.Or(name, secret)
 		}
 	}
-	if to == "" && r.mentions("Connection") {
+	if to == "" && (r.mentions("Connection") || r.lang == "node") {
 		to = r.connectsTo()
 	}
 	if to == "" || hosts.LocalHost(to) || scan.HasAny(to, "telegram", "slack", "discord") {
@@ -87,7 +90,10 @@ func headerPart(name string, before bool) bool {
 // connectsTo is the host that a connection is made to before the request.
 func (r *inlineRun) connectsTo() string {
 	for _, t := range r.toks {
-		if host, ok := hosts.LooksHost(t.Text); ok && t.Kind == tokens.String {
+		if host, ok := hosts.LooksHost(strings.TrimLeft(t.Text, ".")); ok && t.Kind == tokens.String {
+			return host
+		}
+		if _, host, _, ok := hosts.Split(t.Text); ok && t.Kind == tokens.String {
 			return host
 		}
 	}

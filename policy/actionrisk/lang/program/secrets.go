@@ -1,7 +1,6 @@
 package program
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -21,9 +20,6 @@ func (r *inlineRun) showsSecrets() {
 		}
 		if t.Kind == tokens.Name && inlinePrints.Has(t.Text) {
 			r.printsVariable(i)
-		}
-		if t.Kind == tokens.String && i > 1 && r.toks[i-1].Kind == '/' && r.at(i, 1).Kind != '/' { // the last part of a path
-			r.joinedPath(i)
 		}
 	}
 	if r.prints() && secretRead(r.toks[0]) {
@@ -95,28 +91,4 @@ var askingNames = scan.SetOf("in if is .length .size .nil? .empty? .present?")
 // shown reports a credential that is printed.
 func (r *inlineRun) shown(t tokens.Token) {
 	r.sh.Env.See(act.ShowsSecret, r.src, t.From, t.To, act.Printable(t.Text))
-}
-
-// joinedPath reads the file of a path that is written as home / "x" / "y" and ends at i.
-func (r *inlineRun) joinedPath(i int) {
-	if !slices.ContainsFunc(r.toks, readsPath) {
-		return
-	}
-	path, j := r.toks[i].Text, i
-	for ; j > 2 && r.toks[j-1].Kind == '/' && r.toks[j-2].Kind == tokens.String; j -= 2 {
-		path = r.toks[j-2].Text + "/" + path
-	}
-	if slices.ContainsFunc(r.toks[:j], func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "home")
-	}) {
-		path = "~/" + path
-	}
-	t := r.toks[i]
-	t.Text, t.Exact = path, false
-	r.read(tokens.Token{Kind: tokens.Name, Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
-}
-
-// readsPath: the token names what reads the file of a path.
-func readsPath(t tokens.Token) bool {
-	return t.Kind == tokens.Name && (t.Text == "open" || slices.ContainsFunc([]string{"read_text", "read_bytes", ".open"}, func(s string) bool { return strings.HasSuffix(t.Text, s) }))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
@@ -83,7 +82,7 @@ func StartFiles(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) {
 
 // startFile runs a file as the start file of another name.
 func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
-	f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, name)]
+	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name)]
 	if !ok || !f.Known || sh.Src.Depth >= scan.MaxDepth {
 		return
 	}

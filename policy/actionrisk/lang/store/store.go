@@ -8,7 +8,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
@@ -70,7 +69,7 @@ func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Inv
 		cwd = client.Cwd
 	}
 	for _, name := range names {
-		f, ok := e.Files[paths.FileKey(cwd, name)]
+		f, ok := e.Files[e.Key(cwd, name)]
 		if !ok || src.Depth >= scan.MaxDepth || !e.Budget.Spend(4) {
 			continue
 		}

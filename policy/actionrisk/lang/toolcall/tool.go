@@ -390,11 +390,11 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
 	lang := languageOf(name)
 	switch {
-	case lang != "" && (textKeys.Has(key) || browserCode.Has(key)):
+	case lang != "" && (textKeys.Has(key) || browserCode.Has(key) || lang == "applescript" && w.carrierOf(key) != ""):
 		return w.programText(k, lang, via), true
 	case browserCode.Has(tree.PlainKey(key)) && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
 		return w.page(k, via), true
-	case typedKeys.Has(key) && inTerminal(name):
+	case typedKeys.Has(key) && (inTerminal(name) || w.typesLine(k) && facts.Says(facts.ToolWords(name), "types")):
 		return w.carry(args, k, "any", via), true
 	}
 	return false, false
@@ -421,6 +421,9 @@ func languageOf(name string) string {
 	if len(words) == 0 || facts.Verbs().Class.Get(words[0]) == "read" {
 		return ""
 	}
+	if facts.Says(words, "shell-verbs") {
+		words = append(words, wholeWords(name)...)
+	}
 	for _, w := range words {
 		if lang := facts.Verbs().Languages.Get(w); lang != "" {
 			return lang
@@ -435,7 +438,11 @@ func (w *jsonWalk) programText(k *tree.Node, lang, via string) bool {
 		return false
 	}
 	src := k.Source(w.src, via)
-	if !w.notebook(&src) {
+	switch {
+	case w.notebook(&src):
+	case lang == "applescript":
+		w.e.Read(lang, &src, nil)
+	default:
 		w.e.Read("whole "+lang, &src, nil)
 	}
 	w.known = true
@@ -470,12 +477,17 @@ var typedKeys = scan.SetOf("keys text input data line value chars characters std
 // inTerminal tells whether a tool types into a terminal.
 func inTerminal(name string) bool {
 	words := facts.ToolWords(name)
-	return facts.Says(words, "terminal") && facts.Says(words, "types")
+	return facts.Says(wholeWords(name), "terminal") && facts.Says(words, "types") && !slices.Contains(words, "file")
+}
+
+// wholeWords are the words of a tool's name with that of its server.
+func wholeWords(name string) []string {
+	return facts.ToolWords(strings.ReplaceAll(bareToolName(name), "__", "_"))
 }
 
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {
-	words := facts.ToolWords(strings.ReplaceAll(name, "__", "_"))
+	words := wholeWords(name)
 	return facts.Says(words, "browser") || slices.Contains(words, "javascript") && strings.Contains(name, "tab")
 }
 

@@ -426,7 +426,7 @@ func (w *jsonWalk) carrierOf(key string) string {
 // carrierWords are last words of members whose strings are program text, and numberedCodes
 // are first words of those whose code is a number.
 var (
-	carrierWords  = map[string]string{"command": "any", "commands": "any", "cmd": "any", "commandline": "any", "script": "any", "shell": "any", "exec": "any", "sql": "sql", "code": "code"}
+	carrierWords  = map[string]string{"command": "any", "commands": "any", "cmd": "any", "commandline": "any", "script": "any", "shell": "any", "exec": "any", "sql": "sql", "code": "code", "snippet": "code"}
 	numberedCodes = scan.SetOf("error status exit country zip language")
 )
 
@@ -445,6 +445,9 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	case lang == "":
 	case lang == "manifest?" && v.Kind != '"': // an object, or a change of one
 		w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, v, &act.Invocation{Exe: "tool", Src: w.src})
+	case v.Kind == '[' && strings.HasSuffix(strings.ToLower(key), "commands") && w.each(n, v, lang, via): // perhaps the words of one, too
+		w.carryList(n, v, lang, via)
+		return true
 	case v.Kind == '[':
 		return w.carryList(n, v, lang, via)
 	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // but for the shell that the text beside it is for

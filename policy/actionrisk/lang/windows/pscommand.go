@@ -551,7 +551,7 @@ func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
 	f, written := act.Flow{}, false
 	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
-		if f, written = w.e.Files[paths.FileKey(w.sh.Cwd, name+suffix)]; written {
+		if f, written = w.e.Files[w.e.Key(w.sh.Cwd, name+suffix)]; written {
 			name += suffix
 			break
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -88,7 +87,7 @@ func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool)
 
 // scriptFile runs a file of PowerShell that the command itself wrote or fetched.
 func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
-	f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
 	switch {
 	case !ok:
 	case f.Taint&act.FromNetwork != 0:

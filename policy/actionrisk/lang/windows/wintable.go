@@ -139,7 +139,7 @@ func Program(sh *interp.Process, v *act.Invocation) bool {
 func load(sh *interp.Process, v *act.Invocation) {
 	for _, w := range v.Argv[1:] {
 		name, _, _ := strings.Cut(strings.ReplaceAll(w.Text, `\`, "/"), ",")
-		f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, name)]
+		f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name)]
 		switch {
 		case !ok:
 		case f.Taint&(act.FromNetwork|act.FromDecoder) != 0:

@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"cmp"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+)
+
+// What unpacks, applies or downloads writes files whose names are not among its words. It is
+// judged by the folder that it writes into.
+
+// bringers are programs that write such files, by the words under which they do; without
+// words they always do. "-O" is also a letter of a cluster such as -sLO.
+var bringers = map[string][]string{
+	"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,
+	"7z": nil, "7za": nil, "7zz": nil, "7zr": nil, "ouch": nil, "patch": nil, "gpatch": nil, "stow": nil, "degit": nil, "tiged": nil, "giget": nil, "sftp": nil, "lftp": nil, "lftpget": nil,
+	"git": {"clone", "pull", "merge", "checkout", "switch", "restore", "reset", "stash", "cherry-pick", "revert", "rebase", "am", "apply", "submodule", "subtree", "read-tree", "checkout-index", "sparse-checkout", "bisect", "clean", "lfs"},
+	"gh":  {"clone", "download", "checkout"}, "glab": {"clone", "download", "checkout"},
+	"svn": {"checkout", "co", "update", "up", "export", "switch", "patch", "merge"}, "hg": {"clone", "pull", "update", "up", "import", "unbundle"}, "jj": {"git", "new", "edit", "restore"},
+	"curl": {"-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "-K", "--config"}, "wget": nil, "wget2": nil, "aria2c": nil, "axel": nil,
+	"http": {"-d", "--download"}, "https": {"-d", "--download"}, "xh": {"-d", "--download"},
+	"aws": {"cp", "sync", "mv"}, "gsutil": {"cp", "rsync", "mv"}, "gcloud": {"cp", "rsync", "mv"}, "az": {"download", "download-batch", "copy", "sync"}, "azcopy": {"copy", "cp", "sync"}, "s3cmd": {"get", "sync"}, "mc": {"cp", "mirror"},
+	"rclone": {"copy", "copyto", "sync", "bisync", "move", "moveto"}, "docker": {"cp"}, "podman": {"cp"}, "nerdctl": {"cp"}, "kubectl": {"cp"}, "oc": {"cp", "rsync"}, "adb": {"pull"},
+	"npm": {"pack"}, "pnpm": {"pack"}, "python": {"zipfile", "tarfile"}, "python3": {"zipfile", "tarfile"}, "oras": {"pull"}, "helm": {"pull"}, "hf": {"download"}, "huggingface-cli": {"download"},
+}
+
+// packs finds the words by which those programs make an archive or list one.
+var packs = map[string]func() *regexp.Regexp{
+	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern(`^-?[a-z]*[ctu]`),
+	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern(`^-[lvtZpc]`),
+}
+
+var (
+	packsTar = pattern(`^(?:-?[A-Za-wyz]*[crtu][A-Za-wyz]*|--create|--list|--append|--update)$`)
+	packs7z  = pattern(`^[adltu]$`)
+)
+
+// brings says whether a call writes files that nobody names into a folder of settings, or
+// downloads a protected file by its own name.
+func (f fence) brings(u *actionrisk.Use, folder string) bool {
+	verbs, known := bringers[u.Program]
+	words := u.Words[1:]
+	if !known || verbs != nil && !slices.ContainsFunc(words, func(w act.Word) bool { return isVerb(verbs, w.Text) }) ||
+		makesArchive(u.Program, words) {
+		return false
+	}
+	if f.takesIn(folder, verbs == nil) {
+		return true
+	}
+	for i, w := range words {
+		for _, spelled := range spellings(w) {
+			if place := f.account.place(folder, strings.TrimSuffix(spelled.Text, "/.")); spelled.Known() && f.takesIn(place, verbs == nil) && !sendsAway(words, i) {
+				return true
+			}
+		}
+		if name := nameOfAddress(w.Text); name != "" && slices.ContainsFunc([]string{path.Base(name), name}, func(n string) bool { return f.holds(f.account.place(folder, n)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// makesArchive says whether a call of such a program reads files into an archive, or lists one.
+func makesArchive(program string, words []act.Word) bool {
+	says := packs[program]
+	for i, w := range words {
+		if says != nil && (i == 0 || strings.HasPrefix(w.Text, "-")) && says().MatchString(w.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// isVerb says whether a word is one of those, or a cluster of short options with one of them.
+func isVerb(verbs []string, word string) bool {
+	return slices.ContainsFunc(verbs, func(v string) bool {
+		return v == word || len(v) == 2 && v[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, v[1:]) && strings.Trim(word[1:], "OJLskfS#v") == ""
+	})
+}
+
+// takesIn says whether a folder holds agents' settings or the guard's state or, for what
+// unpacks, its program.
+func (f fence) takesIn(place string, unpacks bool) bool {
+	if place == "" {
+		return false
+	}
+	real := realPath(place)
+	return settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.places().folders, func(s string) bool { return below(real, s) }) ||
+		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
+}
+
+// sendsAway says whether the operand at i is copied to an address that stands after it.
+func sendsAway(words []act.Word, i int) bool {
+	if i > 0 && strings.HasPrefix(words[i-1].Text, "-") || strings.HasPrefix(words[i].Text, "-") {
+		return false
+	}
+	return slices.ContainsFunc(words[i+1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") || act.RemotePath(w.Text) })
+}
+
+// nameOfAddress is the path in an address of the web, by which a download is named.
+func nameOfAddress(word string) string {
+	if !strings.HasPrefix(word, "http") && !strings.HasPrefix(word, "ftp") {
+		return ""
+	}
+	u, err := url.Parse(word)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return strings.Trim(u.Path, "/")
+}
+
+// onThisMachine is a path "localhost:x" as the path that it is here.
+func onThisMachine(w act.Word) act.Word {
+	host, name, ok := strings.Cut(w.Text, ":")
+	if !ok || !act.RemotePath(w.Text) || !hosts.LocalHost(host[strings.LastIndexByte(host, '@')+1:]) {
+		return w
+	}
+	if w.Text, w.At = name, -1; !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") {
+		w.Text = "~/" + name
+	}
+	return w
+}
+
+// sandboxes are programs that run others with folders of this machine in other places, and
+// mountOptions are the options that name those folders.
+var (
+	sandboxes    = []string{"docker", "podman", "nerdctl", "finch", "container", "buildah", "bwrap", "systemd-nspawn", "singularity", "apptainer", "firejail", "proot", "nsjail", "distrobox", "toolbox", "multipass"}
+	mountOptions = []string{"-v", "--volume", "--mount", "-B", "--bind", "--bind-try", "--dev-bind", "-b", "--bindmount", "--whitelist"}
+	readOnly     = pattern(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
+)
+
+// mounts says whether a call gives a sandbox a protected folder or file, or a folder on the
+// way to one, to write into. What runs inside sees it by another path.
+func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
+	if u.Remote || !slices.Contains(sandboxes, u.Program) {
+		return false
+	}
+	folder := f.account.folderOf(u, cwd)
+	for i := 1; i < len(u.Words); i++ {
+		option, value, given := strings.Cut(u.Words[i].Text, "=")
+		if !slices.Contains(mountOptions, option) || !given && i+1 == len(u.Words) {
+			continue
+		}
+		w := u.Words[i].Tail(len(option) + 1)
+		if !given {
+			w = u.Words[i+1]
+		}
+		if w.Text = fromEnvironmentOr(w); strings.Contains(w.Text, "source=") || strings.Contains(w.Text, "src=") {
+			_, value, _ = strings.Cut(strings.Replace(w.Text, "source=", "src=", 1), "src=")
+			value, _, _ = strings.Cut(value, ",")
+		} else {
+			value, _, _ = strings.Cut(w.Text, ":")
+		}
+		place := f.account.place(folder, value)
+		if value == "" || place == "" || readOnly().MatchString(w.Text) {
+			continue
+		}
+		onTheWay := func(file string) bool { return below(file, place) && exists(file) }
+		if f.holds(place) || f.takesIn(place, false) || !f.worksIn(place, folder) && slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), onTheWay) {
+			return true
+		}
+	}
+	return false
+}
+
+// fromEnvironmentOr is the text of a word with a variable of the agent's environment in it,
+// or the text as it is.
+func fromEnvironmentOr(w act.Word) string { return cmp.Or(fromEnvironment(w).Text, w.Text) }

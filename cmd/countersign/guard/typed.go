@@ -1,0 +1,76 @@
+package guard
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+)
+
+// Consent is a person's. A program that types into another terminal or window could give it
+// in the person's place: the terminal that the guard asks on cannot tell who typed.
+
+// typists are programs that type into another terminal or window, by the words under which
+// they do; what stands behind that word is typed.
+var typists = map[string][]string{
+	"tmux": {"send-keys", "send", "paste-buffer", "pasteb"}, "screen": {"stuff", "paste"}, "zellij": {"write-chars", "write"}, "kitty": {"send-text", "send-key"}, "kitten": {"send-text", "send-key"},
+	"wezterm": {"send-text"}, "xdotool": {"type", "key"}, "ydotool": {"type", "key"}, "dotool": nil, "wtype": nil, "ttyecho": nil, "cliclick": nil, "writevt": nil, "herbe": nil, "abduco": nil, "dtach": {"-p"}, "reptyr": nil,
+}
+
+func typesText(u *actionrisk.Use) bool {
+	verbs, known := typists[u.Program]
+	return known && !u.Remote && (verbs == nil || slices.ContainsFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }))
+}
+
+var (
+	// answers are what is typed at a question. Keys that choose and confirm are answers only
+	// where an agent is known to ask.
+	answers  = pattern(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
+	confirms = pattern(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
+	lineEnd  = pattern(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
+)
+
+// typesAnswer says whether what a call types is nothing but an answer, or is not known.
+func typesAnswer(u *actionrisk.Use) bool {
+	verbs := typists[u.Program]
+	at := max(slices.IndexFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }), 0)
+	if strings.HasPrefix(u.Words[at].Text, "paste") {
+		return true
+	}
+	keys, answered, agent := 0, false, false
+	for _, w := range u.Words[1:] {
+		agent = agent || slices.ContainsFunc(agentPrograms, func(name string) bool { return len(name) > 3 && strings.Contains(strings.ToLower(w.Text), name) })
+	}
+	for i := at + 1; i < len(u.Words); i++ {
+		switch text := lineEnd().ReplaceAllString(u.Words[i].Text, ""); {
+		case text == "-t" || text == "-N" || text == "-m" || text == "--match" || text == "--pane-id":
+			i++ // its value
+		case strings.HasPrefix(text, "-"), strings.HasPrefix(text, "/dev/"):
+		case answers().MatchString(text):
+			keys, answered = keys+1, true
+		case confirms().MatchString(text):
+			keys++
+		default:
+			return false
+		}
+	}
+	return answered || keys > 0 && agent
+}
+
+// typesInText finds in a program text, or among the words of expect, what types answers into
+// a terminal or a window, or starts an agent to answer its questions.
+var typesInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
+})
+
+func longNames(names []string) (out []string) {
+	for _, name := range names {
+		if len(name) > 4 {
+			out = append(out, regexp.QuoteMeta(name))
+		}
+	}
+	return out
+}

@@ -34,7 +34,7 @@ var errNoKey = policy.Refuse(ground.CodeNotFound, "", "key not found")
 
 // IssueAccountKey issues a key in a customer's account. Errors: too_many_keys.
 func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (IssuedKey, error) {
 		dataKey, created, err := a.customerOf(ctx, customerID)
 		if err != nil {
 			return IssuedKey{}, err

@@ -201,7 +201,7 @@ func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection,
 // of that client has ended already, or is not the client's to end: nothing
 // happens then, and nobody is told.
 func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string) error {
-	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.AgentBehind(ctx, token)
 		switch {
 		case errors.Is(err, ErrToken):

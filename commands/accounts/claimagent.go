@@ -17,7 +17,7 @@ import (
 // returns the scopes that tokens issued from now on may carry. Claiming it again
 // changes nothing; another customer's agent is CodeClaimed.
 func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) ([]string, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
 		switch {
 		case err != nil:
@@ -60,7 +60,7 @@ func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID str
 	if err != nil {
 		return "", err
 	}
-	_, err = ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+	_, err = ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, l.Agent)
 		switch {
 		case err != nil:

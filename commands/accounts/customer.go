@@ -39,7 +39,7 @@ func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, 
 	}
 	home := a.MailboxRef(address)
 	tenant := a.ServiceOf(home)
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) {
 		dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
 		if err != nil {
 			return "", err

@@ -37,7 +37,7 @@ func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (Iss
 	if a.Vault == nil {
 		return IssuedKey{}, a.NoVault()
 	}
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address, network) })
 }
 
 func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {

@@ -62,7 +62,7 @@ func (a *Accounts) RegisterAgent(ctx context.Context, order AgentOrder) (Registe
 		return RegisteredAgent{}, a.NoVault()
 	}
 	order.Email = strings.ToLower(order.Email)
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
 }
 
 func (o AgentOrder) check() error {
@@ -259,7 +259,7 @@ func (a *Accounts) RevokeAgent(ctx context.Context, id, reason string) error {
 }
 
 func (a *Accounts) revokeAgent(ctx context.Context, id, actor, reason string) error {
-	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, id)
 		switch {
 		case err != nil:

@@ -19,7 +19,7 @@ func (a *Accounts) RevokeKey(ctx context.Context, id, reason string) error {
 }
 
 func (a *Accounts) revokeKey(ctx context.Context, id, actor, reason string) error {
-	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		a.keys.Remove(id)
 		known, err := a.lookUpKey(ctx, id)
 		if err != nil {

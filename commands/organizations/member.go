@@ -191,7 +191,7 @@ func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID str
 	if err := c.check(); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, Principal{OrgID: orgID, ActorID: actor}, c)
 	})
 }

@@ -239,7 +239,7 @@ func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, pla
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (OrganizationInfo, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.AppendOrganization(ctx, a.NewID("org_"), actor, name, plan, owner, address)
 	})
 }

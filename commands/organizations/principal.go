@@ -132,17 +132,17 @@ func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (P
 	return p, p.May(right)
 }
 
-// Again returns the step that retry takes before each further try: the principal is read
+// Again says how a command of a principal is tried again: before each further try it is read
 // again and must still have the right.
-func (a *Organizations) Again(p *Principal, right Right) func(context.Context) error {
-	return func(ctx context.Context) error {
+func (a *Organizations) Again(p *Principal, right Right) ground.Tries {
+	return ground.Tries{Again: func(ctx context.Context) error {
 		now, err := a.currentPrincipal(ctx, *p)
 		if err != nil {
 			return err
 		}
 		*p = now
 		return p.May(right)
-	}
+	}}
 }
 
 // currentPrincipal is the principal as its streams are now.

@@ -123,7 +123,7 @@ func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, er
 		return Receipt{}, errNotConfigured
 	}
 	defer func() { err = PendingOf(p, err) }()
-	c, err := ground.RetryOutside(ctx, a.Ground, nil, a.claiming(p, paid))
+	c, err := ground.Retry(ctx, a.Ground, ground.Tries{Outside: true}, a.claiming(p, paid))
 	s := c.Progress
 	switch {
 	case err != nil:

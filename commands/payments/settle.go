@@ -79,7 +79,7 @@ var errNoPayment = policy.Refuse(ground.CodeNotFound, "", "payment not found")
 // recordEnd appends what an attempt has shown. An end that is recorded already
 // stands.
 func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) {
 		s, err := a.ReadPayment(ctx, id)
 		if err != nil || !s.Open() {
 			return s.State, err

@@ -123,16 +123,16 @@ type keyedCall struct {
 	key, content ledger.Hash
 }
 
-// again returns the step that retry takes before each further try: the caller or the agent
+// again says how a call is tried again: before each further try the caller or the agent
 // of the call is read again.
-func (a *Services) again(call *Call) func(context.Context) error {
-	return func(ctx context.Context) error {
+func (a *Services) again(call *Call) ground.Tries {
+	return ground.Tries{Again: func(ctx context.Context) error {
 		now, err := a.currentCall(ctx, *call)
 		if err == nil {
 			*call = now
 		}
 		return err
-	}
+	}}
 }
 
 // currentCall is the call with its caller or agent as it is now.

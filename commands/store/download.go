@@ -167,7 +167,7 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 	if err != nil {
 		return Product{}, err
 	}
-	result, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (ledger.Result, error) {
+	result, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (ledger.Result, error) {
 		guards, err := a.undelivered(ctx, purchase)
 		if err != nil {
 			return ledger.Result{}, err

@@ -222,7 +222,7 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 	if err := ground.CheckText("product", product, ground.MaxName); err != nil {
 		return Entitlement{}, err
 	}
-	e, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (Entitlement, error) {
+	e, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Entitlement, error) {
 		acc, err := a.readAccount(ctx, customerID)
 		if err != nil {
 			return Entitlement{}, err

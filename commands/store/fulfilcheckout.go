@@ -36,7 +36,7 @@ var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 // bound to, else the one's who receives mail at the typed address. That is safe:
 // only whoever receives it can sign in. Of one checkout the first report counts.
 func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
-	owner, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
+	owner, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 		billing
 		subscription string
 	}
-	f, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (f followed, err error) {
+	f, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (f followed, err error) {
 		history, err := a.Ledger.Read(ctx, a.ServiceOf(id), billingStream(id))
 		var i invoice
 		for _, e := range history.Events {

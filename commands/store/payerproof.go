@@ -123,7 +123,7 @@ var (
 // was downloaded. It ends the download: of both, what is recorded first counts. Asked
 // for again it says what has become of it.
 func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.Refund, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (payments.Refund, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		u, downloads, err := a.unboundPurchase(ctx, purchaseID)
 		switch {
 		case err != nil:

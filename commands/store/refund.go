@@ -37,7 +37,7 @@ type RefundOrder struct {
 // Refusals: not_found; payment_for_other_request; payment_not_settled, where nothing
 // was charged.
 func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (Reproduction, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.ReadPayment(ctx, order.PaymentID)
 		switch {
 		case err != nil:
@@ -143,7 +143,7 @@ func (a *Store) SendRefund(ctx context.Context, paymentID, transaction string) (
 
 // moveRefund takes a refund one step further, from the state before it.
 func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(payments.Refund) bool) (payments.Refund, error) {
-	return ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (payments.Refund, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		s, err := a.ReadPayment(ctx, paymentID)
 		if err != nil {
 			return payments.Refund{}, err

@@ -119,7 +119,7 @@ func organizationOfSubscriptions(customerID string) string {
 // together; then it looks again after it has changed the organization, and whoever
 // has changed the account meanwhile does the same.
 func (a *Store) followPlan(ctx context.Context, customerID string) error {
-	_, err := ground.Retry(ctx, a.Ground, nil, func(ctx context.Context) (struct{}, error) {
+	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.ReadSubscriptions(ctx, customerID)
 		if err != nil {
 			return struct{}{}, err

@@ -29,7 +29,9 @@ func (s *scan) launch() {
 		if env := server.raw["env"]; isObject(env) {
 			variables := membersOf(env)
 			for _, name := range sortedNames(variables) {
-				s.environment(server.at+"/env/"+escaped(name), name, stringOf(variables[name]))
+				if text := strings.ToUpper(name) + "=" + stringOf(variables[name]); s.spend(len(text), perSimpleOctet) && unsafeVariable().MatchString(text) {
+					s.report("unsafe_environment", "", "", server.at+"/env/"+escaped(name), text)
+				}
 			}
 		}
 		for i, p := range listOf(server.raw["packages"]) { // of the registry
@@ -47,11 +49,8 @@ func (s *scan) launch() {
 
 // stringsOf are the items of a list, empty where one is no string.
 func stringsOf(value jsontext.Value) (all []string) {
-	if value.Kind() != '[' {
-		return nil
-	}
-	for in := enter(value); in.More(); {
-		all = append(all, stringOf(in.Raw()))
+	for _, item := range listOf(value) {
+		all = append(all, stringOf(item))
 	}
 	return all
 }
@@ -153,28 +152,12 @@ func (s *scan) commandLine(server server, command string, args []string) {
 	}
 }
 
-// Variables that load code into a program before it starts, or turn off its checks. Of
-// the first any value does, of the others one that is listed.
-var (
-	loading = []string{"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT", "PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF"}
-	options = []string{"NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"}
-	checks  = map[string]string{"NODE_TLS_REJECT_UNAUTHORIZED": "0", "PYTHONHTTPSVERIFY": "0", "GIT_SSL_NO_VERIFY": "*", "CURL_INSECURE": "*", "SSL_VERIFY": "false", "VERIFY_SSL": "false", "REQUESTS_VERIFY": "false", "TLS_VERIFY": "false",
-		"DANGEROUSLY_OMIT_AUTH": "true", "DANGEROUSLY_SKIP_PERMISSIONS": "true", "NPM_CONFIG_STRICT_SSL": "false"}
-	loads = []string{"--require", "-r ", "--import", "--loader", "--experimental-loader", "-javaagent", "-agentpath", "-agentlib"}
-)
-
-// environment judges one variable of a server.
-func (s *scan) environment(at, name, value string) {
-	name = strings.ToUpper(name)
-	harm := slices.Contains(loading, name) && value != "" ||
-		slices.Contains(options, name) && slices.ContainsFunc(loads, func(l string) bool { return strings.Contains(value, l) })
-	if off, ok := checks[name]; ok && value != "" && (off == "*" && value != "0" && value != "false" || strings.EqualFold(off, value) || off == "true" && value == "1" || off == "false" && value == "0") {
-		harm = true
-	}
-	if harm {
-		s.report("unsafe_environment", "", "", at, name+"="+value)
-	}
-}
+// unsafeVariable is a variable, with its value, that loads code into a program before it
+// starts, or turns off a check.
+var unsafeVariable = expression(`^(?:(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PYTHONSTARTUP|PERL5OPT|RUBYOPT|PROMPT_COMMAND|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)=.` +
+	`|(?:NODE_OPTIONS|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS)=.*(?:--require|-r |--import|loader|-javaagent|-agentpath|-agentlib)` +
+	`|(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|(?:REQUESTS_|SSL_|TLS_)VERIFY|VERIFY_SSL|NPM_CONFIG_STRICT_SSL)=(?:0|false|no|off)$` +
+	`|(?:GIT_SSL_NO_VERIFY|CURL_INSECURE|DANGEROUSLY_(?:OMIT_AUTH|SKIP_PERMISSIONS))=(?:1|true|yes|on)$)`)
 
 // wholeDisk says whether an argument hands the server a whole disk or all files of a
 // person.
@@ -190,20 +173,17 @@ func wholeDisk(before, arg string) bool {
 
 // wholeFolder says whether a path is a disk, the files of a person or the settings of
 // the machine, and not a folder below these.
-func wholeFolder(path string) bool {
-	path = strings.ReplaceAll(path, "\\", "/")
-	if path != "/" {
-		path = strings.TrimRight(path, "/")
+func wholeFolder(whole string) bool {
+	path := strings.ToLower(strings.ReplaceAll(whole, "\\", "/"))
+	if len(path) > 3 && path[1:3] == ":/" {
+		path = path[2:]
 	}
-	if _, below, ok := strings.Cut(path, ":/"); ok && len(path) > 3 && path[1] == ':' {
-		path = "/" + below
-	}
-	switch strings.ToLower(path) {
-	case "/", "~", "$home", "${home}", "${env:home}", "${userhome}", "%userprofile%", "%homepath%", "$env:userprofile", "/home", "/users", "/root", "/etc", "/var", "/proc", "/sys", "/dev", "/boot", "/windows", "/mnt", "/media", "/volumes", "/library":
+	path = strings.TrimRight(path, "/")
+	switch path {
+	case "~", "$home", "${home}", "${env:home}", "${userhome}", "%userprofile%", "%homepath%", "$env:userprofile", "/home", "/users", "/root", "/etc", "/var", "/proc", "/sys", "/dev", "/boot", "/windows", "/mnt", "/media", "/volumes", "/library":
 		return true
 	}
-	folder, name, ok := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/"), "/")
-	return ok && name != "" && !strings.Contains(name, "/") && (folder == "home" || folder == "users") && path[0] == '/'
+	return path == "" && whole != "" || (strings.HasPrefix(path, "/home/") || strings.HasPrefix(path, "/users/")) && strings.Count(path, "/") == 2
 }
 
 // privileged says whether an argument gives the server the rights of the machine.
@@ -220,12 +200,10 @@ func privileged(arg, next string) bool {
 		return !given || value == "true"
 	case "--net", "--network", "--pid", "--ipc", "--uts", "--userns", "--cgroupns":
 		return value == "host"
-	case "--cap-add", "--device":
+	case "--cap-add", "--device", "sudo":
 		return true
 	case "--security-opt":
 		return strings.HasSuffix(value, "unconfined") || strings.HasSuffix(value, "label=disable") || strings.HasSuffix(value, "label:disable")
-	case "sudo":
-		return true
 	}
 	return strings.Contains(arg, "docker.sock") || mount != "" && wholeFolder(mount)
 }
@@ -236,10 +214,6 @@ func mounted(mount string) string {
 		if name, value, ok := strings.Cut(part, "="); ok && (name == "source" || name == "src") {
 			return value
 		}
-	}
-	if len(mount) > 2 && mount[1] == ':' && mount[0] != '/' && (mount[2] == '/' || mount[2] == '\\') { // C:\:/data
-		from, _, _ := strings.Cut(mount[2:], ":")
-		return mount[:2] + from
 	}
 	from, _, _ := strings.Cut(mount, ":")
 	return from

@@ -73,7 +73,6 @@ type tool struct {
 	found       uint8    // capabilities reported already
 	nameParts   []string // the words of the name: "send_email", "sendEmail"
 	clean       string   // the description, cleaned
-	about       *acts.Subject
 }
 
 // text is one string and where it stands.
@@ -205,13 +204,9 @@ func (t *tool) subject() acts.Subject {
 	if t == nil {
 		return 0
 	}
-	if t.about == nil {
-		words := slices.Clone(t.nameParts)
-		eachWord(t.clean, func(word string) { words = append(words, word) })
-		about := acts.About(words)
-		t.about = &about
-	}
-	return *t.about
+	words := slices.Clone(t.nameParts)
+	eachWord(t.clean, func(word string) { words = append(words, word) })
+	return acts.About(words)
 }
 
 // takes says whether the tool has a parameter of that name.

@@ -233,16 +233,5 @@ func summed(name string, findings []Finding) Tool {
 }
 
 func (s *Summary) count(severity string) {
-	switch severity {
-	case "critical":
-		s.Critical++
-	case "high":
-		s.High++
-	case "medium":
-		s.Medium++
-	case "low":
-		s.Low++
-	default:
-		s.Info++
-	}
+	*map[string]*int{"critical": &s.Critical, "high": &s.High, "medium": &s.Medium, "low": &s.Low, "info": &s.Info}[severity]++
 }

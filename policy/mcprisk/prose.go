@@ -43,11 +43,8 @@ var proseRules = []proseRule{
 			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
 		accept: notNegated},
 	{id: "sensitive_file_access", triggers: sensitiveWords, form: expression(sensitiveFile)},
-	{id: "coercive_priority", triggers: []string{"always", "priority", "mandatory", "precedence"},
-		form: expression(`\b(?:must )?always (?:use|call|invoke|choose|select|prefer) this (?:tool|function)\b` +
-			`|\bthis (?:tool|function|server) (?:[^ .!?;]+ ){0,3}(?:highest|top|maximum) priority\b|(?:^|[.!:] )(?:highest|top|maximum) priority(?:[.!:]|$)` +
-			`|\bthis (?:tool|function|step|call) is mandatory\b|\bmandatory (?:to (?:use|call|invoke)|tool|first call)\b|(?:^|[.!:] )mandatory(?:[.!:]|$)` +
-			`|\btakes precedence over (?:[^ .!?;]+ ){0,3}(?:tools?|instructions?|functions?)\b`)},
+	{id: "coercive_priority", triggers: []string{"priority", "mandatory"},
+		form: expression(`(?:^|[.!:] |\bthis (?:tool|function|server) (?:[^ .!?;]+ ){0,3})(?:highest|top|maximum) priority\b|\bthis (?:tool|function|step|call) is mandatory\b|\bmandatory (?:to (?:use|call|invoke)|tool|first call)\b|(?:^|[.!:] )mandatory(?:[.!:]|$)`)},
 	{id: "pipe_to_shell", triggers: []string{"curl", "wget", "bash", "sh", "iwr", "irm"},
 		form: expression(`\b(?:curl|wget)\b[^|]{0,400}\| ?(?:sudo (?:-[a-z]+ )?)?(?:/[a-z/]*/)?(?:ba|z|da|k)?sh\b` +
 			`|\b(?:ba|z)?sh -[a-z]*c\b.{0,200}?https?://|\bbash <\( ?(?:curl|wget)\b|\b(?:irm|iwr)\b[^|]{0,200}\| ?iex\b`)},
@@ -368,13 +365,7 @@ func (s *scan) judge(t text, clean string) {
 	first := true
 	s.reader.Sentences(clean, func(clauses []meaning.Clause) {
 		s.sentence.Read(clauses)
-		if !strings.Contains(t.path, "Schema/") && s.sentence.Sounds(t.summary) {
-			s.report("malicious_capability", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
-		}
-		if s.sentence.Pulls(t.summary, first) {
-			s.report("tool_shadowing", "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
-		}
-		if id := s.sentence.Bends(t.summary, first); id != "" {
+		for _, id := range s.sentence.Says(!strings.Contains(t.path, "Schema/"), t.summary, first) {
 			s.report(id, "", t.tool, t.path, around(clean, []int{clauses[0].Start, clauses[len(clauses)-1].To}))
 		}
 		for i := range s.sentence.Acts {
@@ -397,7 +388,7 @@ func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 		{"malicious_capability", a.Attacks(t.summary)},
 		{"concealment", a.Conceals() || s.sentence.Keeps(i)},
 		{"instruction_override", a.Overrides()},
-		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject())},
+		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject)},
 		{"tool_shadowing", shadows == "high"},
 		{diverts, diverts != ""},
 		{"coercive_priority", shadows == "medium"},

@@ -221,7 +221,7 @@ func (c *Clause) Tells() bool {
 	switch {
 	case c.Verb == "":
 		return headTells(c.Topic)
-	case slices.Contains(givers, c.Verb): // gives an overview of phishing
+	case has(c.Verb, giver): // gives an overview of phishing
 		return TellsAbout(c.Verb) || headTells(c.Rest)
 	}
 	return TellsAbout(c.Verb)
@@ -235,7 +235,7 @@ func headTells(words []Word) bool {
 		case w.form == gerund && TellsAbout(w.base): // posters explaining
 			return true
 		case i+1 == len(words) || words[i+1].kinds&(preposition|opening|pronoun|joint) != 0 && words[i+1].kinds&determiner == 0 || words[i+1].Text == ",":
-			return slices.Contains(tellers, w.Base)
+			return has(w.Base, teller)
 		}
 	}
 	return false
@@ -285,12 +285,15 @@ func (p *parser) word(i int) {
 			break
 		}
 		p.negated = true
+		if text == "cannot" {
+			p.modal = may
+		}
 		if text == "without" {
 			p.opening, p.mark, p.modal = text, i+1, 0
 		}
 	case k&opening != 0 && p.opens(i):
 		reported := slices.Contains([]string{"whether", "how", "who", "what", "why"}, text) || p.toldAbout() ||
-			len(p.clauses) == 0 && i > 0 && slices.Contains(tellers, p.words[i-1].Base)
+			len(p.clauses) == 0 && i > 0 && has(p.words[i-1].Base, teller)
 		if text == "what" && (i == 0 || p.is(i-1, ",") && p.at(p.mark) == p.at(i)) {
 			reported = p.toldAbout() // what people write counts
 		}
@@ -387,7 +390,7 @@ func (p *parser) isVerb(i int, f form) bool {
 			before&(preposition|being|negator) != 0 && before&determiner == 0 && (!slices.Contains(nominal, p.words[i-1].Text) || after&(determiner|pronoun) != 0) || before&opening != 0 && before&determiner == 0 ||
 			p.follows(i, "avoid", "stop", "keep", "start", "continue", "try") || p.joined != "" && p.mark == i && i > 0 && len(p.clauses) > 0 && (after&determiner != 0 || p.is(i-1, ",") && after == 0 && i+1 < len(p.words) && !p.is(i, "including"))
 	case participle:
-		past := p.opening != "" && p.opening != "to" && p.mark < i && (slices.Contains(persons, p.words[i-1].Base) || before&pronoun != 0 && before&determiner == 0 || p.is(i-1, "already"))
+		past := p.opening != "" && p.opening != "to" && p.mark < i && (has(p.words[i-1].Base, personal) || before&pronoun != 0 && before&determiner == 0 || p.is(i-1, "already"))
 		for i--; p.at(i)&(adverb|negator) != 0 && p.at(i)&being == 0; i-- {
 		}
 		return p.at(i)&being != 0 || p.perfect(i) || past // what the user asked
@@ -397,8 +400,8 @@ func (p *parser) isVerb(i int, f form) bool {
 		return true // whatever happens, tools that ask
 	case f == bare && p.is(i-1, "on") && p.is(p.mark, "from"): // from now on act
 		return true
-	case p.is(i+1, "of"), after&being != 0, (i == 0 || len(p.clauses) > 0) && f == third && after&(preposition|joint) != 0 && slices.Contains(nounish, p.words[i].Base),
-		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && slices.Contains(nouny, p.words[i].Text), after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
+	case p.is(i+1, "of"), after&being != 0, (i == 0 || len(p.clauses) > 0) && f == third && after&(preposition|joint) != 0 && has(p.words[i].Base, nounish),
+		f == bare && p.modal == 0 && after&(determiner|pronoun) == 0 && p.words[i].traits&nouny != 0, after&auxiliary != 0 && f == third && !p.is(i+1, "please"): // signs of wear; attacks are listed
 		return false
 	case p.modal != 0 && (before&(auxiliary|negator|adverb|being) != 0 || p.is(i-1, "to")):
 		return f == bare
@@ -412,11 +415,11 @@ func (p *parser) isVerb(i int, f form) bool {
 		return p.continues(i, f)
 	case before&(preposition|determiner) != 0:
 		return false
-	case f == bare && p.opening == "if" && p.modal == may && p.words[0].Is("should", "had") && p.mark < i && slices.Contains(persons, p.words[i-1].Base):
+	case f == bare && p.opening == "if" && p.modal == may && p.words[0].Is("should", "had") && p.mark < i && has(p.words[i-1].Base, personal):
 		return true
-	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && slices.Contains(persons, p.words[i-1].Base):
+	case f == bare && p.opening != "" && p.opening != "to" && p.mark < i && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && has(p.words[i-1].Base, personal):
 		return true // even if users insist
-	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && (after&(determiner|pronoun) != 0 || after&preposition != 0 && p.at(p.mark)&determiner != 0):
+	case f == bare && len(p.clauses) == 0 && p.words[i-1].Base != p.words[i-1].Text && p.words[i-1].kinds == 0 && after&(determiner|pronoun|preposition) != 0:
 		return true // other tools ask for it
 	case f == bare:
 		return len(p.clauses) == 0 && p.at(p.mark)&preposition != 0 && (p.negated || after&(determiner|pronoun) != 0)
@@ -437,13 +440,6 @@ func (p *parser) perfect(i int) bool { return p.is(i, "has") || p.is(i, "have") 
 // nominal are prepositions behind which a word in -ing is a noun, unless an object
 // follows: "a history of phishing reports".
 var nominal = strings.Fields("of about against on as like under")
-
-// nouny are verbs that are nouns more often, "attack surface", and nounish those whose
-// plural is, "attacks per day".
-var (
-	nouny   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
-	nounish = append(strings.Fields("crash flood trade transfer report update change"), nouny...)
-)
 
 // edge says whether nothing but adverbs stands between the word and the beginning of
 // the sentence, a comma, a joint or an opening.
@@ -542,7 +538,7 @@ func (p *parser) begin(i int, base string, f form) {
 			}
 		}
 		if f == gerund && p.is(i-1, "by") {
-			c.Subject, c.Topic = main.Subject, main.Topic
+			c.Subject, c.Topic, c.Reported, c.Opening = main.Subject, main.Topic, main.Reported, ""
 		}
 		c.Negated = c.Negated || f == gerund && p.is(i-1, "against") // advises against paying
 		p.close(i)
@@ -657,7 +653,7 @@ func who(words []Word) Subject {
 		switch {
 		case slices.Contains(readers, w.Text):
 			return Model
-		case slices.Contains(persons, w.Base):
+		case has(w.Base, personal):
 			found = Person
 		case found == Other && slices.Contains(tools, w.Text):
 			found = Tool

@@ -1,6 +1,7 @@
 package meaning
 
 import (
+	_ "embed"
 	"maps"
 	"slices"
 	"strings"
@@ -26,10 +27,27 @@ const (
 
 // entry is what the vocabulary knows of a word.
 type entry struct {
-	kinds kind
-	base  string // of a verb, in any form
-	form  form
+	kinds  kind
+	base   string // of a verb, in any form
+	form   form
+	traits trait
 }
+
+// trait says what a word is used for, besides its part in the grammar.
+type trait uint8
+
+const (
+	teller   trait = 1 << iota // a noun for a text or a record about something
+	giver                      // a verb that makes or hands over what its object tells about
+	nounish                    // a verb whose plural noun is as frequent
+	nouny                      // and its singular too
+	personal                   // a person
+)
+
+// verbList are verbs that only name what is done, in their base form.
+//
+//go:embed verbs.txt
+var verbList string
 
 // vocabulary is made when it is first asked for: most programs that link this package
 // never read a sentence.
@@ -52,40 +70,7 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			"prevent block protect guard stop avoid refrain forbid prohibit reject redact mask sanitize quarantine remove test simulate study summarize summarise compare " +
 			"count display view lookup predict estimate calculate compute tell inform notify notice know learn see fetch get look identify flag monitor measure rate ensure " +
 			"document recommend suggest answer draft preview limit restrict"},
-		{verb, "abuse bcc cat accept access acknowledge act activate add allow alter append apply approve archive ask assign assume attach authorize backdoor batch bid bill bind book borrow brute-force " +
-			"bridge bring broadcast browse bundle burn buy bypass call cancel capture carry cash change charge choose circumvent claim clear click clone close collect commit complete " +
-			"compress confirm conceal connect consult contain continue convert copy cover crack crawl create cut deactivate debit decode decrypt defeat delete deny deploy deposit destroy disable " +
-			"discard disclose donate download draw drop dump duplicate earn edit email elevate embed emit encode encrypt enroll enter erase escalate establish evade evaluate exchange exec execute exfiltrate exploit " +
-			"export expose extract fall fill filter finish fix flood follow force forge format forward freeze gather generate give go grab grant handle harvest help hide hijack hit host ignore " +
-			"impersonate import include infect inject insert install intercept invoke issue join keep kill launch leak leave lend let lie liquidate listen load lock log long loot lower maintain " +
-			"make manage manipulate mark mention merge mine mint modify mount move obey obfuscate obtain offer omit open order overload override overwrite parse pass paste pay perform phish pick pilfer place plant " +
-			"play poison poll populate post prefer pretend print probe proceed process produce provide publish pull purchase purge push put query quit raid raise read rebalance receive record recover redeem redirect " +
-			"refer refund register release relay reload remember rename render repay replace reply request reserve reset resolve respond restart restore retrieve reuse reveal reverse review revoke rewrite rotate route run " +
-			"sabotage save say schedule scrape select sell send serve set settle share ship short sign siphon skip sleep smuggle sniff snoop spawn spend spoof spread spy stake start steal steam store stream submit " +
-			"subscribe supersede supply swap switch sync tail take tamper target terminate throw tip top trace track trade transfer transmit trigger truncate try turn undo uninstall unlock unstake update upgrade " +
-			"upload use visit wait watch whitelist wipe wire withdraw write work translate sort tunnel eavesdrop weaponize ransom deface delay demand bribe disarm mute silence falsify fabricate trick deceive mislead " +
-			"need require treat happen occur exist apply persuade convince bury persist pivot instruct direct consume gain blackmail extort snatch swipe plunder rob keylog jailbreak defraud swindle surveil wiretap overwhelm crash exhaust saturate bombard propagate replicate subvert sidestep dodge escape undermine break " +
-			"hog deplete corrupt control operate suppress divulge betray confess hint comment refer stay phone beacon enumerate obtain acquire hook attack hack infiltrate breach compromise penetrate cripple masquerade disguise lure coerce con threaten resell auction gain achieve deliver repeat expose echo hear enquire inquire travel disappear paraphrase flow spend arrive squander reconstruct finalize finalise abandon adjust admit allude amass assert assure authorise auto-accept backdate backup beat build catch certify cheat commandeer concatenate contribute declare discover disobey eliminate employ enable exclude forget forgo fulfil fulfill implement insist invalidate investigate judge loosen nullify outweigh outwit permit pluck prepend puppeteer realise realize recharge recognise recognize remain rescan scan seduce seize serialize shed speak split suspect swamp triage trim trump unlearn withstand wrap realise authenticate pry " +
-			"attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero agree object decline outrank matter mean " +
-			"accompany accumulate adopt advertise advise aggregate aim allowlist announce anonymize appear arrange arrive assemble assess attempt auto-approve auto-start autostart " +
-			"await ban become begin behave believe belong boost boot bother brick bully burden camouflage capsize cease cede churn circulate clean cloak coax collapse combine come " +
-			"compile comply compose concentrate conclude concoct configure confuse consider contact contradict correct counterfeit crank crowdfund cryptojack damage deal deanonymize " +
-			"decide decline decompile deduct deepfake defend define deflect degrade delegate depend derail detonate dictate differ dig diminish disassemble disburse discontinue " +
-			"discuss disinfect dismiss dispatch dispense disregard disrupt distort distract distribute divert dos downgrade downplay dox doxx drain drive drown dupe elide elude " +
-			"embezzle empty emulate encourage endorse enlist enqueue enrich entice exaggerate exceed expand expire express extend fail fake favor favour feed feign ferret filch " +
-			"finance flash fool funnel gag gamble geolocate glean gloss goad groom guess halt hammer hang harass harden harm hedge heed hibernate honor honour hop humiliate ignite " +
-			"imitate implant imply impose inflate influence initiate intimidate introduce invent invest invite isolate jam land launder lay leverage livestream locate lose lull lurk " +
-			"mass-produce melt memorize menace migrate mimic minimise minimize mirror misdirect misquote misreport misrepresent misstate mitigate mortgage mumble muzzle negotiate " +
-			"neutralise neutralize nudge nuke obscure observe opt outbid outlive outrank overcharge overdraw overhear overheat overpay overrule oversee overstate overvolt patch pause " +
-			"pawn payout pester photograph pinpoint pipe plagiarize pledge plug pocket pose pour praise precede prepare prepay press pressure prevail prey prioritise prioritize " +
-			"procure promise promote propose prove prune purloin radicalize ransack reach react reappear reassure reboot rebuild recall recite reclaim reconcile reconstruct recruit " +
-			"refine reflash reformat refresh refuse regard regenerate reimage reimburse reinfect reinstall reinstate reinvest relate relaunch relax rely remediate remind remit renew " +
-			"rent reorder repair repatriate reproduce reroute rescue resist respawn respect result resume resurrect retain retire reverse-engineer revert reward rifle rig rip roll " +
-			"ruin safeguard satisfy scam scare scatter scour scramble scroll scrub seek seem separate shield short-circuit shred shut sideline sideload signal sinkhole skim slip slurp " +
-			"smear snapshot sneak solder solicit solve spam spearphish specify spin spoil sponsor spray squeeze stalk stall stash steer strike strip stuff substitute suffer supervise " +
-			"surface surrender survive suspend sweep synthesise synthesize taint talk tap tape teach tear tempt tend think thwart tick tidy tolerate touch train transport trash trawl " +
-			"trust tuck tune typosquat uncover underreport understand understate undertake undervalue underwrite unhide unhook unload unmask unpack unprotect unpublish unseal urge " +
-			"usurp utter vacuum vandalise vandalize vanish veil vet violate vouch wager waive wake warrant waste weaken whisper whitewash withhold wreck yield"},
+		{verb, verbList},
 	} {
 		for word := range strings.FieldsSeq(list.words) {
 			e := words[word]
@@ -93,6 +78,16 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 			if list.kind&verb != 0 {
 				e.base, e.form = word, bare
 			}
+			words[word] = e
+		}
+	}
+	for _, list := range []struct {
+		trait trait
+		words []string
+	}{{teller, tellers}, {giver, givers}, {nounish, nounishVerbs}, {nounish | nouny, nounyVerbs}, {personal, persons}} {
+		for _, word := range list.words {
+			e := words[word]
+			e.traits |= list.trait
 			words[word] = e
 		}
 	}
@@ -218,3 +213,13 @@ var (
 func IsVerb(base string) bool {
 	return vocabulary()[base].kinds&verb != 0 && vocabulary()[base].form == bare
 }
+
+// has says whether a word has a trait.
+func has(word string, t trait) bool { return vocabulary()[word].traits&t != 0 }
+
+// Verbs that are nouns more often, "attack surface", and verbs whose plural noun is as
+// frequent, "updates per day".
+var (
+	nounyVerbs   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
+	nounishVerbs = strings.Fields("crash flood trade transfer report update change")
+)

@@ -28,6 +28,8 @@ type Act struct {
 	other  bool    // the object has a head that no rule knows: "the raw json"
 	first  concept // the head of the first phrase
 	next   *Act    // the clause behind it in the sentence
+	rest   concept // of all words behind the verb
+	named  concept // of the words of its subject
 	tone   tone    // of all its words
 	topic  tone    // of what it is about: its object, what it is for
 	head   bool    // it is the first of its sentence
@@ -56,7 +58,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if c.Verb == "" {
 			c.Rest = c.Topic
 		}
-		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), head: i == 0}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), rest: anyOf(c.Rest), named: anyOf(c.Topic), head: i == 0}
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
@@ -88,7 +90,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			earlier = a.object
 		}
 		a.sounds()
-		s.words |= a.before | anyOf(c.Rest)
+		s.words |= a.before | a.rest
 		s.tone |= a.tone
 		s.rivalry = s.rivalry || a.versus()
 		s.orders = s.orders || a.Command
@@ -105,7 +107,7 @@ var goings = []string{"travel", "leave", "go", "land", "arrive", "flow", "leak",
 // anyOf is what some words mean, each for itself.
 func anyOf(words []meaning.Word) (all concept) {
 	for _, w := range words {
-		all |= lexicon()[w.Base] | lexicon()[w.Text]
+		all |= look(w).concept
 	}
 	return all
 }
@@ -148,6 +150,9 @@ func meantBy(words []meaning.Word) (p phrase) {
 	end := len(words)
 	head := 1
 	for n := min(3, end); n > 0; n-- {
+		if n > 1 && !look(words[end-n]).begins && (n == 3 || look(words[end-1]).concept != 0) {
+			continue
+		}
 		c, ok := lexicon()[joined(words[end-n:], " ")]
 		if !ok && n == 2 { // pass words
 			c, ok = lexicon()[joined(words[end-n:], "")]
@@ -164,8 +169,9 @@ func meantBy(words []meaning.Word) (p phrase) {
 		}
 	}
 	for i := range end - head {
-		p.around |= lexicon()[words[i].Base] | lexicon()[words[i].Text]
-		if i+1 < end-head {
+		k := look(words[i])
+		p.around |= k.concept
+		if i+1 < end-head && k.begins {
 			p.around |= lexicon()[words[i].Base+" "+words[i+1].Base]
 		}
 	}

@@ -30,9 +30,12 @@ func (a *Act) Asks(parameter, summary bool) bool {
 
 // Wants says whether the text of a parameter asks for what is private, and the tool does
 // not deal with it by its own name and summary: those concepts are given.
-func (s *Sentence) Wants(i int, about Subject) bool {
-	given := concept(about)
+func (s *Sentence) Wants(i int, about func() Subject) bool {
 	a := &s.Acts[i]
+	if (a.object|a.around|a.before|a.place)&(rooted|talk|secret|environ|chatter|personal|holds|reply) == 0 && a.Subject != meaning.Person && a.Subject != meaning.Model {
+		return false
+	}
+	given := concept(about())
 	if a.Subject == meaning.Person && !a.Negated && a.before&chatter != 0 && given&(talk|chatter) == 0 && slices.Contains([]string{"say", "type", "write", "paste", "share", "enter", "ask"}, a.Verb) {
 		return true // the whole conversation, what the user pasted included
 	}

@@ -6,12 +6,30 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
+// Says names the rules that the signs of the whole sentence speak for; what a parameter is
+// for is not what the tool does.
+func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
+	if tool && s.Sounds(summary) {
+		rules = append(rules, "malicious_capability")
+	}
+	if s.Pulls(summary, first) {
+		rules = append(rules, "tool_shadowing")
+	}
+	if id := s.Bends(summary, first); id != "" {
+		rules = append(rules, id)
+	}
+	return rules
+}
+
 // Bends says whether the signs in a sentence add up to one that bends the model: to keep
 // something from people, to obey somebody else, to pass over the user or other tools. Each
 // sign is of a kind that an ordinary description has too; a sentence that has this many
 // is none. It says which rule speaks, "" if none does.
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5
+	if s.tone&(offstage|hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
+		return ""
+	}
 	var hushed, ruled, rivals, points int
 	var addressed, directed, person, blind, ours, placed bool
 	for i := range s.Acts {
@@ -51,7 +69,9 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			}
 		}
 		switch {
-		case a.Command && a.verb&resting != 0 && a.names("out"), a.follows("between", "you", "us"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
+		case a.follows("between", "you", "us"):
+			hushed = 5
+		case a.Command && a.verb&resting != 0 && a.names("out"), a.conditional() && a.Subject == meaning.Person && a.verb&(watching|knowing) != 0 && a.Opening == "if",
 			a.Command && slices.Contains([]string{"refer", "call", "describe", "speak", "label", "present"}, a.Verb) && a.names("as", "instead"):
 			hushed = max(hushed, 3)
 		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:

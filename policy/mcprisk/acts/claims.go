@@ -107,7 +107,7 @@ func (a *Act) asserts() bool {
 	if a.verb&dreadful != 0 {
 		return a.topic&mock == 0
 	}
-	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|anyOf(a.Rest))&guards == 0
+	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|a.rest)&guards == 0
 }
 
 // by says whether the clause says by what something is done: "by turning it on".
@@ -156,7 +156,7 @@ func (a *Act) Attacks(summary bool) bool {
 	if a.asserts() && a.harms() {
 		return true
 	}
-	words := a.before | anyOf(a.Rest)
+	words := a.before | a.rest
 	if words&guards == 0 && (words&attacker != 0 && a.verb&(guarding|erasing) == 0 && a.verb&watching == 0 && !meaning.TellsAbout(a.Verb) || a.place&fake != 0 && a.place&pages != 0) {
 		return true
 	}
@@ -190,7 +190,7 @@ func (a *Act) harms() bool {
 		return true
 	case a.verb&encrypting != 0 && a.next.opens("until") && a.next.verb&(paying|payingOut) != 0:
 		return true
-	case a.verb&causing != 0 && a.tone&ruin != 0 && a.object != 0 && !a.Gerund && a.Verb != "get":
+	case a.verb&causing != 0 && a.tone&ruin != 0 && !a.Gerund && a.Verb != "get" && !a.names("build", "builds", "test", "tests", "check", "checks", "pipeline", "job", "ci", "request", "requests"):
 		return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return tones()[w.Text]&ruin != 0 })
 	case a.tone&sly != 0 && a.verb&(moving|handing|replacing) != 0 && a.verb&omitting == 0 && (a.object|a.around)&(personal|secret|talk|files|copies|payee|step) != 0:
 		return true
@@ -248,6 +248,9 @@ func (a *Act) idiom() bool {
 
 // coverts says whether a word of the clause says that nobody may see it.
 func (a *Act) coverts() bool {
+	if (a.before|a.rest)&covert == 0 {
+		return false
+	}
 	for _, words := range [][]meaning.Word{a.Before, a.Rest} {
 		behind, in := false, false
 		for _, w := range words {
@@ -268,6 +271,9 @@ func (a *Act) coverts() bool {
 // secretly says whether the clause says so without a doubt: things are skipped silently,
 // but not secretly.
 func (a *Act) secretly() bool {
+	if (a.before|a.rest)&covert == 0 {
+		return false
+	}
 	without := false
 	is := func(w meaning.Word) bool {
 		without = without || w.Text == "without"

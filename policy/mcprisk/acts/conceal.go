@@ -32,9 +32,9 @@ func (a *Act) Conceals() bool {
 	case a.Verb == "say":
 		return a.Command && len(a.Rest) > 0 && a.Rest[0].Text == "nothing"
 	case a.Verb == "":
-		all := anyOf(a.Topic)
+		all := a.named
 		return all&unseenness != 0 && all&step != 0 && all&people != 0 && (a.says("to") || a.says("from"))
-	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && anyOf(a.Rest)&unseenness != 0 && (thing || a.about != 0 || a.says("about")),
+	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && a.rest&unseenness != 0 && (thing || a.about != 0 || a.says("about")),
 		a.Verb == "keep" && a.Command && thing && a.says("between"):
 		return true
 	case a.verb&hiding != 0:
@@ -57,7 +57,7 @@ func (a *Act) Conceals() bool {
 // not know.
 func (s *Sentence) Keeps(i int) bool {
 	a := &s.Acts[i]
-	if a.Reported || a.Tells() && !a.Negated {
+	if !a.Negated && !a.Command && a.Opening != "without" && a.tone&(predicate|worry|boon|offstage) == 0 && a.verb&(omitting|feigning) == 0 || a.Reported || a.Tells() && !a.Negated {
 		return false
 	}
 	whom := (a.object|a.around|a.place|a.before|a.about)&people != 0

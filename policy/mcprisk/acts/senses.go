@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/meaning"
@@ -31,8 +32,13 @@ func Senses() map[string]Sense {
 		if s == 0 {
 			return
 		}
-		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
-			word = part // of a name of several words the last
+		parts := strings.FieldsFunc(word, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) })
+		if len(parts) == 0 {
+			return
+		}
+		word = parts[len(parts)-1] // of a name of several words the last, or the first if that is rarer
+		if len(parts) > 1 && slices.Contains(common, word) {
+			word = parts[0]
 		}
 		for _, form := range []string{word, word + "s", strings.TrimSuffix(word, "y") + "ies"} {
 			words[form] |= s
@@ -83,5 +89,9 @@ func Senses() map[string]Sense {
 	}
 	return words
 }
+
+// common are words that nearly every manifest has.
+var common = strings.Fields("list item items state id string data file name number code value history message log table output result address path line page account call text record project user service use get first answer id search query " +
+	"type view title date time field order request response content list level limit version key group host server system email url app case check member note open run set start test tool update")
 
 func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

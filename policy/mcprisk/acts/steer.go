@@ -34,7 +34,7 @@ func (a *Act) insists() bool {
 // others or changes what they do, "medium" where it claims a place for itself, else "".
 func (s *Sentence) Steers(i int) (severity string) {
 	a := &s.Acts[i]
-	topic := anyOf(a.Topic)
+	topic := a.named
 	rivals := rival(a.object, a.around)
 	if a.says("what") || a.says("whatever") { // what other tools return
 		for _, w := range a.Rest {
@@ -91,7 +91,7 @@ func (a *Act) Overrides() bool {
 // other tools said, in another way than Steers and Overrides know, and by which rule.
 func (s *Sentence) Diverts(i int) (id string) {
 	a := &s.Acts[i]
-	if s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
+	if s.Acts[0].Opening != "whatever" && s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
 		return ""
 	}
 	switch {
@@ -129,12 +129,12 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 		}
 		model = model || a.speaksOfModel() || a.Subject == meaning.Model && a.names("your")
 		directed = directed || a.Command && !(first && i == 0 && summary) || !third && a.names("must", "shall", "should", "mandatory", "required", "requires", "never", "always", "obliged", "compulsory")
-		orders2 = orders2 || a.tone&higher != 0 || (a.object|a.around|a.place|anyOf(a.Topic))&orders != 0 && a.names("your", "earlier", "previous", "prior", "original", "usual", "developer")
+		orders2 = orders2 || a.tone&higher != 0 || (a.object|a.around|a.place|a.named)&orders != 0 && a.names("your", "earlier", "previous", "prior", "original", "usual", "developer")
 		tools = tools || rivalIn(a.Topic) && a.names("other", "others", "another", "remaining", "each", "every", "any") || rivalIn(a.Rest) || a.Negated && a.verb&using != 0 && a.object&tooling != 0 && !a.names("this") || a.verb&using != 0 && (a.place|a.around)&tooling != 0 && a.names("server") && !a.names("this", "mcp")
 		rankly = rankly || a.tone&rank != 0 && a.verb&guarding == 0 || a.names("ahead", "over", "instead") && a.verb&using != 0 || a.names("start", "beginning", "outset") && a.names("turn", "session", "conversation")
 		private = private || (a.object|a.around)&(talk|rooted) != 0 && a.verb&(handing|moving|using) != 0 && (a.Command || a.modal())
 		over = over || a.Subject == meaning.Person && (a.Negated || a.names("even", "nobody", "regardless")) && a.Verb != "use" && a.Opening != "if" && !a.Command || a.Opening == "if" && a.Subject == meaning.Person && slices.Contains([]string{"insist", "object", "refuse", "decline", "disagree", "complain", "protest"}, a.Verb) || a.Opening == "before" && a.Subject == meaning.Person && a.verb&knowing != 0
-		voided = voided || a.tone&void != 0 && a.verb&guarding == 0 && (anyOf(a.Topic)&(orders|tooling) != 0 || a.object&orders != 0) || a.Negated && a.names("apply", "applies", "restrictions", "valid") || a.Negated && slices.Contains([]string{"apply", "count", "hold", "bind"}, a.Verb) || a.verb&voiding != 0 && (a.object|a.around)&orders != 0 && !a.Negated || a.verb&replacing != 0 && rivalIn(a.Rest)
+		voided = voided || a.tone&void != 0 && a.verb&guarding == 0 && (a.named&(orders|tooling) != 0 || a.object&orders != 0) || a.Negated && a.names("apply", "applies", "restrictions", "valid") || a.Negated && slices.Contains([]string{"apply", "count", "hold", "bind"}, a.Verb) || a.verb&voiding != 0 && (a.object|a.around)&orders != 0 && !a.Negated || a.verb&replacing != 0 && rivalIn(a.Rest)
 		away = away || slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 			return strings.IndexByte(w.Text, '@') > 0 || strings.Contains(w.Text, "://")
 		}) && a.verb&(using|handing|moving) != 0
@@ -169,7 +169,7 @@ func (a *Act) theirs() bool {
 // voids: the instructions of the model are said to count no more, or less than others.
 func (s *Sentence) voids(a *Act) bool {
 	text := (a.object | a.around | a.place) & orders
-	about := anyOf(a.Topic)&orders != 0
+	about := a.named&orders != 0
 	own := a.Subject == meaning.Tool || a.names("this", "these", "our", "ours", "here", "below", "following")
 	switch {
 	case !a.Negated && a.verb&voiding != 0 && text != 0 && a.object&(files|stored|code) == 0 && a.theirs():
@@ -274,7 +274,7 @@ func (s *Sentence) replaces(a *Act) bool {
 	choice := func(n *Act) bool {
 		return n.Subject == meaning.Person && slices.Contains([]string{"give", "enter", "choose", "specify", "ask", "want", "name", "provide", "type", "select", "pick", "say", "request", "prefer", "state", "object", "decline", "refuse", "tell", "mention", "need", "supply", "set"}, n.Verb)
 	}
-	blindly := (a.tone|s.tone)&regard != 0 && (!a.onlyAlways() || s.Acts[0].Opening == "whatever" || n.Opening == "whatever" || n.Opening == "what" && a.names("matter"))
+	blindly := s.Acts[0].Opening == "whatever" || (a.tone|s.tone)&regard != 0 && (!a.onlyAlways() || s.Acts[0].Opening == "whatever" || n.Opening == "whatever" || n.Opening == "what" && a.names("matter"))
 	switch {
 	case a.verb&replacing != 0 && a.verb&(making|handing) == 0 && choice(n), a.names("instead", "rather", "place") && choice(n) && n.Opening != "if" && n.Opening != "when":
 		return true
@@ -315,7 +315,7 @@ func (s *Sentence) reachesOver(i int) bool {
 // outbids: the tools of others are said to be worse or forbidden, or this one to stand
 // above them.
 func (s *Sentence) outbids(a *Act) bool {
-	topic, rest := anyOf(a.Topic), anyOf(a.Rest)
+	topic, rest := a.named, a.rest
 	about := rival(topic, topic) && a.names("other", "others", "another", "built-in", "builtin", "competing", "rival", "native", "existing", "remaining", "alternative", "alternatives", "default")
 	behind := rivalIn(a.Rest)
 	switch {

@@ -42,10 +42,11 @@ var rooms = map[string][]string{
 	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
 	"cmd":                    {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
-	"cmd/countersign-guard":  {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
-	"cmd/countersign/gate":   {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
-	"cmd/countersign/guard":  {"cmd/countersign/files", "policy"},
-	"cmd/countersign/screen": {"policy/canon"},
+	"cmd/countersign-guard":        {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
+	"cmd/countersign/gate":         {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard":        {"cmd/countersign/guard/launch", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard/launch": {"policy"},
+	"cmd/countersign/screen":       {"policy/canon"},
 	// The rooms of the command line, in their order: each may use those above it.
 	"cmd/countersign/files":   {},
 	"cmd/countersign/logs":    {"cmd/countersign/screen"},
@@ -287,7 +288,7 @@ func TestEventsAreReadInOnePlace(t *testing.T) {
 }
 
 // guardRooms are all that the guard's own program is made of, with what they import in turn.
-var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files",
+var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/guard/launch", "cmd/countersign/screen", "cmd/countersign/files",
 	"policy", "policy/actionrisk", "policy/canon", "policy/guardlog", "policy/secrets"}
 
 func TestTheGuardHasNoServiceInIt(t *testing.T) {

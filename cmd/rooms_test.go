@@ -29,7 +29,7 @@ var orders = map[string]struct {
 		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
 	}},
 	"cmd/countersign": {0, []string{
-		"cmd/countersign/files", "cmd/countersign/screen", "cmd/countersign/logs", "cmd/countersign/guard", "cmd/countersign/gate",
+		"cmd/countersign/files", "cmd/countersign/screen", "cmd/countersign/logs", "cmd/countersign/guard/launch", "cmd/countersign/guard", "cmd/countersign/gate",
 		"cmd/countersign/setting", "cmd/countersign/node", "cmd/countersign/proof", "cmd/countersign/manage", "cmd/countersign/operate",
 		"cmd/countersign/serve/settling", "cmd/countersign/serve", "cmd/countersign",
 	}},

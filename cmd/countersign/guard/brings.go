@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -19,18 +20,20 @@ import (
 
 // bringers are programs that write such files, by the words under which they do; without
 // words they always do. "-O" is also a letter of a cluster such as -sLO.
-var bringers = map[string][]string{
-	"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,
-	"7z": nil, "7za": nil, "7zz": nil, "7zr": nil, "ouch": nil, "patch": nil, "gpatch": nil, "stow": nil, "degit": nil, "tiged": nil, "giget": nil, "sftp": nil, "lftp": nil, "lftpget": nil,
-	"git": {"clone", "pull", "merge", "checkout", "switch", "restore", "reset", "stash", "cherry-pick", "revert", "rebase", "am", "apply", "submodule", "subtree", "read-tree", "checkout-index", "sparse-checkout", "bisect", "clean", "lfs"},
-	"gh":  {"clone", "download", "checkout"}, "glab": {"clone", "download", "checkout"},
-	"svn": {"checkout", "co", "update", "up", "export", "switch", "patch", "merge"}, "hg": {"clone", "pull", "update", "up", "import", "unbundle"}, "jj": {"git", "new", "edit", "restore"},
-	"curl": {"-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "-K", "--config"}, "wget": nil, "wget2": nil, "aria2c": nil, "axel": nil,
-	"http": {"-d", "--download"}, "https": {"-d", "--download"}, "xh": {"-d", "--download"},
-	"aws": {"cp", "sync", "mv"}, "gsutil": {"cp", "rsync", "mv"}, "gcloud": {"cp", "rsync", "mv"}, "az": {"download", "download-batch", "copy", "sync"}, "azcopy": {"copy", "cp", "sync"}, "s3cmd": {"get", "sync"}, "mc": {"cp", "mirror"},
-	"rclone": {"copy", "copyto", "sync", "bisync", "move", "moveto"}, "docker": {"cp"}, "podman": {"cp"}, "nerdctl": {"cp"}, "kubectl": {"cp"}, "oc": {"cp", "rsync"}, "adb": {"pull"},
-	"npm": {"pack"}, "pnpm": {"pack"}, "python": {"zipfile", "tarfile"}, "python3": {"zipfile", "tarfile"}, "oras": {"pull"}, "helm": {"pull"}, "hf": {"download"}, "huggingface-cli": {"download"},
-}
+var bringers = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,
+		"7z": nil, "7za": nil, "7zz": nil, "7zr": nil, "ouch": nil, "patch": nil, "gpatch": nil, "stow": nil, "degit": nil, "tiged": nil, "giget": nil, "sftp": nil, "lftp": nil, "lftpget": nil,
+		"git": {"clone", "pull", "merge", "checkout", "switch", "restore", "reset", "stash", "cherry-pick", "revert", "rebase", "am", "apply", "submodule", "subtree", "read-tree", "checkout-index", "sparse-checkout", "bisect", "clean", "lfs"},
+		"gh":  {"clone", "download", "checkout"}, "glab": {"clone", "download", "checkout"},
+		"svn": {"checkout", "co", "update", "up", "export", "switch", "patch", "merge"}, "hg": {"clone", "pull", "update", "up", "import", "unbundle"}, "jj": {"git", "new", "edit", "restore"},
+		"curl": {"-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "-K", "--config"}, "wget": nil, "wget2": nil, "aria2c": nil, "axel": nil,
+		"http": {"-d", "--download"}, "https": {"-d", "--download"}, "xh": {"-d", "--download"},
+		"aws": {"cp", "sync", "mv"}, "gsutil": {"cp", "rsync", "mv"}, "gcloud": {"cp", "rsync", "mv"}, "az": {"download", "download-batch", "copy", "sync"}, "azcopy": {"copy", "cp", "sync"}, "s3cmd": {"get", "sync"}, "mc": {"cp", "mirror"},
+		"rclone": {"copy", "copyto", "sync", "bisync", "move", "moveto"}, "docker": {"cp"}, "podman": {"cp"}, "nerdctl": {"cp"}, "kubectl": {"cp"}, "oc": {"cp", "rsync"}, "adb": {"pull"},
+		"npm": {"pack"}, "pnpm": {"pack"}, "python": {"zipfile", "tarfile"}, "python3": {"zipfile", "tarfile"}, "oras": {"pull"}, "helm": {"pull"}, "hf": {"download"}, "huggingface-cli": {"download"},
+	}
+})
 
 // packs finds the words by which those programs make an archive or list one.
 var packs = map[string]func() *regexp.Regexp{
@@ -46,7 +49,7 @@ var (
 // brings says whether a call writes files that nobody names into a folder of settings, or
 // downloads a protected file by its own name.
 func (f fence) brings(u *actionrisk.Use, folder string) bool {
-	verbs, known := bringers[u.Program]
+	verbs, known := bringers()[u.Program]
 	words := u.Words[1:]
 	if !known || verbs != nil && !slices.ContainsFunc(words, func(w act.Word) bool { return isVerb(verbs, w.Text) }) ||
 		makesArchive(u.Program, words) {
@@ -145,7 +148,7 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	}
 	folder := f.account.folderOf(u, cwd)
 	for i := 1; i < len(u.Words); i++ {
-		option, value, given := strings.Cut(u.Words[i].Text, "=")
+		option, _, given := strings.Cut(u.Words[i].Text, "=")
 		if !slices.Contains(mountOptions, option) || !given && i+1 == len(u.Words) {
 			continue
 		}
@@ -153,11 +156,11 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 		if !given {
 			w = u.Words[i+1]
 		}
-		if w.Text = fromEnvironmentOr(w); strings.Contains(w.Text, "source=") || strings.Contains(w.Text, "src=") {
+		w.Text = fromEnvironmentOr(w)
+		value, _, _ := strings.Cut(w.Text, ":")
+		if strings.Contains(w.Text, "source=") || strings.Contains(w.Text, "src=") {
 			_, value, _ = strings.Cut(strings.Replace(w.Text, "source=", "src=", 1), "src=")
 			value, _, _ = strings.Cut(value, ",")
-		} else {
-			value, _, _ = strings.Cut(w.Text, ":")
 		}
 		place := f.account.place(folder, value)
 		if value == "" || place == "" || readOnly().MatchString(w.Text) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
@@ -399,22 +400,14 @@ var asksForProgram = pattern(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*
 
 // switches are commands of agents that switch hooks off without naming a file.
 func switchesOff(u *actionrisk.Use) bool {
-	text := wordsText(u)
+	text := launch.Words(u)
 	return u.Program == "codex" && strings.Contains(text, " features disable ") && strings.Contains(text, "hooks") ||
 		isOwn(u) && (strings.Contains(text, " gate hook ") || strings.Contains(text, " hook ")) && (strings.Contains(text, " --uninstall") || strings.Contains(text, " --write"))
 }
 
-func wordsText(u *actionrisk.Use) string {
-	var b strings.Builder
-	for _, w := range u.Words {
-		b.WriteString(" " + w.Text)
-	}
-	return b.String() + " "
-}
-
 // isOwn says whether a call starts a program with the guard in it, by whatever name.
 func isOwn(u *actionrisk.Use) bool {
-	return slices.Contains(programNames, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(wordsText(u), " gate ")
+	return slices.Contains(programNames, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(launch.Words(u), " gate ")
 }
 
 // consents says whether a call gives the guard's own consent in the user's place: gate
@@ -464,14 +457,14 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 		}
 	}
 	changes, known := false, true
-	left := slices.ContainsFunc(trace.Uses, func(u actionrisk.Use) bool { return leavesSettings(&u) })
+	left := slices.ContainsFunc(trace.Uses, func(u actionrisk.Use) bool { return launch.LeavesSettings(&u) })
 	for i := range trace.Uses {
 		u := &trace.Uses[i]
 		add(ruleConsent, consents(u))
 		add(ruleSettings, f.touches(u, cwd) || f.mounts(u, cwd) || switchesOff(u))
-		add(ruleLaunch, launchesUnguarded(u, command, left))
-		add(ruleConsent, typesText(u) && consentText().MatchString(wordsText(u)))
-		add(ruleTyped, typesText(u) && typesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && typesInText().MatchString(wordsText(u)))
+		add(ruleLaunch, !slices.Contains(makes, u.Program) && launch.Unguarded(u, command, left))
+		add(ruleConsent, launch.TypesText(u) && consentText().MatchString(launch.Words(u)))
+		add(ruleTyped, launch.TypesText(u) && launch.TypesAnswer(u) || (u.Program == "expect" || u.Program == "osascript") && launch.TypesInText().MatchString(launch.Words(u)))
 		if !u.Proven && !u.Carries && !u.Remote && !slices.Contains(makes, u.Program) && !(u.Program == "git" && keepsWords(u)) {
 			changes = true
 			for _, w := range u.Words {
@@ -483,7 +476,7 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	for _, t := range trace.Texts {
 		add(ruleSettings, programText(t.Language) && guardNamed().MatchString(t.Text))
 		add(ruleConsent, programText(t.Language) && consentText().MatchString(t.Text))
-		add(ruleTyped, programText(t.Language) && typesInText().MatchString(t.Text))
+		add(ruleTyped, programText(t.Language) && launch.TypesInText().MatchString(t.Text))
 	}
 	if changes {
 		add(ruleSettings, !known && guardNamed().MatchString(command) || strings.Contains(command, "countersign") && asksForProgram().MatchString(command))

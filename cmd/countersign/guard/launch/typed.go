@@ -1,4 +1,4 @@
-package guard
+package launch
 
 import (
 	"regexp"
@@ -20,7 +20,8 @@ var typists = map[string][]string{
 	"wezterm": {"send-text"}, "xdotool": {"type", "key"}, "ydotool": {"type", "key"}, "dotool": nil, "wtype": nil, "ttyecho": nil, "cliclick": nil, "writevt": nil, "herbe": nil, "abduco": nil, "dtach": {"-p"}, "reptyr": nil,
 }
 
-func typesText(u *actionrisk.Use) bool {
+// TypesText says whether a call types a text.
+func TypesText(u *actionrisk.Use) bool {
 	verbs, known := typists[u.Program]
 	return known && !u.Remote && (verbs == nil || slices.ContainsFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }))
 }
@@ -33,8 +34,8 @@ var (
 	lineEnd  = pattern(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
 )
 
-// typesAnswer says whether what a call types is nothing but an answer, or is not known.
-func typesAnswer(u *actionrisk.Use) bool {
+// TypesAnswer says whether what a call types is nothing but an answer, or is not known.
+func TypesAnswer(u *actionrisk.Use) bool {
 	verbs := typists[u.Program]
 	at := max(slices.IndexFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }), 0)
 	if strings.HasPrefix(u.Words[at].Text, "paste") {
@@ -60,9 +61,9 @@ func typesAnswer(u *actionrisk.Use) bool {
 	return answered || keys > 0 && agent
 }
 
-// typesInText finds in a program text, or among the words of expect, what types answers into
+// TypesInText finds in a program text, or among the words of expect, what types answers into
 // a terminal or a window, or starts an agent to answer its questions.
-var typesInText = sync.OnceValue(func() *regexp.Regexp {
+var TypesInText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
 })
 

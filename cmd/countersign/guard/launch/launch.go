@@ -1,10 +1,14 @@
-package guard
+// Package launch knows coding agents as programs: the words and the surroundings by which
+// one starts past its guard or without anybody's approval, and what types an answer into
+// the terminal of another one.
+package launch
 
 import (
 	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -49,15 +53,29 @@ var (
 		`\bunset\s+(?:-v\s+)?(?:\w+\s+)*(?:HOME|USERPROFILE)\b`)
 )
 
+// Words are the words of a call as one text, between blanks.
+func Words(u *actionrisk.Use) string {
+	var b strings.Builder
+	for _, w := range u.Words {
+		b.WriteString(" " + w.Text)
+	}
+	return b.String() + " "
+}
+
+// pattern is an expression that is read when it is first asked for.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // words finds one of the patterns between blanks.
 func words(patterns ...string) func() *regexp.Regexp {
 	return pattern(` (?:` + strings.Join(patterns, "|") + `) `)
 }
 
-// leavesSettings says whether a call runs another program without the variables by which
+// LeavesSettings says whether a call runs another program without the variables by which
 // that finds the user's settings, or as another user.
-func leavesSettings(u *actionrisk.Use) bool {
-	text := wordsText(u)
+func LeavesSettings(u *actionrisk.Use) bool {
+	text := Words(u)
 	switch u.Program {
 	case "env":
 		return emptiesEnvironment().MatchString(text)
@@ -72,10 +90,10 @@ var emptiesEnvironment = pattern(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?
 // asksAgentItself are commands of agents that start no session.
 var asksAgentItself = []string{"--help", "-h", "--version", "-v", "-V", "help", "mcp", "config", "login", "logout", "auth", "update", "upgrade", "install", "doctor", "completion", "plugin", "plugins", "setup-token", "features"}
 
-// launchesUnguarded says whether a call starts an agent past its guard or without anybody's
+// Unguarded says whether a call starts an agent past its guard or without anybody's
 // approval. left: the command leaves the user's settings on the way.
-func launchesUnguarded(u *actionrisk.Use, command string, left bool) bool {
-	if u.Proven || u.Carries || u.Remote || len(u.Words) == 0 || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" {
+func Unguarded(u *actionrisk.Use, command string, left bool) bool {
+	if u.Proven || u.Carries || u.Remote || len(u.Words) == 0 || u.Program == "git" || u.Program == "gh" {
 		return false
 	}
 	name := strings.ToLower(strings.TrimSuffix(u.Program, ".exe"))
@@ -96,5 +114,5 @@ func launchesUnguarded(u *actionrisk.Use, command string, left bool) bool {
 		return false
 	}
 	says := unguardedOf[cmp.Or(families[name], name)]
-	return left || says != nil && says().MatchString(wordsText(u)) || movesSettings().MatchString(command)
+	return left || says != nil && says().MatchString(Words(u)) || movesSettings().MatchString(command)
 }

@@ -522,7 +522,7 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.app.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+	if _, err := n.app.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Events: []ledger.Pending{{
 		Stream: history.Stream, Expect: history.At(), ID: n.app.NewID("evt_"), Type: events.TypeSigningKeyRetired,
 		SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
 		t.Fatal(err)

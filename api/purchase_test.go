@@ -139,7 +139,7 @@ func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.site.app.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{Stream: "payment/" + stored.PaymentID,
+	if _, err := s.site.app.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Events: []ledger.Pending{{Stream: "payment/" + stored.PaymentID,
 		Expect: ledger.Any(100), ID: s.site.app.NewID("evt_"), Type: events.TypeRefundSent, SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func (n *node) appendLegacy(id string, created time.Time) {
 
 func (n *node) appendWorkflow(id string, payload []byte) {
 	n.t.Helper()
-	_, err := n.app.Ledger.Append(n.t.Context(), ledger.Append{Tenant: n.app.Ledger.Service(id), Drafts: []ledger.Draft{{
+	_, err := n.app.Ledger.Append(n.t.Context(), ledger.Append{Tenant: n.app.Ledger.Service(id), Events: []ledger.Pending{{
 		Stream: "workflow/" + id, Expect: ledger.New(), ID: n.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
 		Actor: "system", Payload: payload}}})
 	if err != nil {

@@ -373,7 +373,7 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: keys.Tenant, Drafts: []ledger.Draft{{Stream: keys.Stream, Expect: keys.At(),
+	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: keys.Tenant, Events: []ledger.Pending{{Stream: keys.Stream, Expect: keys.At(),
 		ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestTokenActsForItsOrganizationOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.OrgID != orgID || p.ActorID != "svco_"+issued.TokenID || p.Plan != "team" || p.Role != organizations.RoleToken || len(p.Guards) != 2 {
+	if p.OrgID != orgID || p.ActorID != "svco_"+issued.TokenID || p.Plan != "team" || p.Role != organizations.RoleToken || len(p.Preconditions) != 2 {
 		t.Errorf("principal %+v", p)
 	}
 	if err := p.May(organizations.RightDecide); err != nil {
@@ -139,7 +139,7 @@ func TestActivePolicyIsTheLastActivation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = a.ActivePolicy(ctx, orgID); err != nil || p.Version != 2 || p.ActivatedSequence != second.ActivatedSequence || p.Guard.Version != 4 {
+	if p, err = a.ActivePolicy(ctx, orgID); err != nil || p.Version != 2 || p.ActivatedSequence != second.ActivatedSequence || p.Precondition.Version != 4 {
 		t.Errorf("%+v %v", p, err)
 	}
 	_, err = a.ActivatePolicy(ctx, operator, draft.DraftID, "again")

@@ -593,7 +593,7 @@ func TestSettledModesOfTheLedger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.Ledger.Service(id), Drafts: []ledger.Draft{{Stream: "payment/" + id,
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.Ledger.Service(id), Events: []ledger.Pending{{Stream: "payment/" + id,
 			Expect: ledger.Any(9), ID: "evt_" + id, Type: events.TypePaymentSettled, SchemaVersion: 1, Actor: "0xb", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)

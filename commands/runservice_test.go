@@ -269,7 +269,7 @@ func retire(t testing.TB, a *commands.App) {
 		if err != nil || ring[a.Signer.KeyID()].To > 0 {
 			return
 		}
-		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: history.Tenant, Events: []ledger.Pending{{
 			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
 			SchemaVersion: 1, Actor: "operator", Payload: payload}}})
 		if err != nil {

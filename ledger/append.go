@@ -44,19 +44,19 @@ func (h History) Version() int64 { return h.before + int64(len(h.Events)) }
 // At requires that the stream still ends where the history does.
 func (h History) At() Expect { return Expect{expectAt, h.Version()} }
 
-// Guard requires the same of a stream that the append does not write to.
-func (h History) Guard() Guard { return Guard{h.Tenant, h.Stream, h.Version()} }
+// Precondition requires the same of a stream that the append does not write to.
+func (h History) Precondition() Precondition { return Precondition{h.Tenant, h.Stream, h.Version()} }
 
-// Guard is a stream that must still be at this version when the append is committed. It must be
-// in the append's own partition, since versions of another partition cannot be compared at
-// the position of the append.
-type Guard struct {
+// Precondition is a stream that must still be at this version when the append is committed. It
+// must be in the append's own partition, since versions of another partition cannot be
+// compared at the position of the append.
+type Precondition struct {
 	Tenant, Stream string
 	Version        int64
 }
 
-// Draft is an event that is not yet appended.
-type Draft struct {
+// Pending is an event before it is appended.
+type Pending struct {
 	Stream        string
 	Expect        Expect
 	ID            string // evt_…, made by the command since sealed members are bound to it
@@ -69,11 +69,11 @@ type Draft struct {
 
 // Append is one atomic step of one tenant: 1 to 64 events, all or nothing.
 type Append struct {
-	Tenant      string
-	IdemKey     Hash // of IdemKey; the zero value makes the append unique by its first event id
-	ContentHash Hash // of the request without its idempotency key
-	Drafts      []Draft
-	Guards      []Guard
+	Tenant        string
+	IdemKey       Hash // of IdemKey; the zero value makes the append unique by its first event id
+	ContentHash   Hash // of the request without its idempotency key
+	Events        []Pending
+	Preconditions []Precondition
 	// Issued is the time in the payload, to the millisecond. If this node's clock is behind
 	// the tenant's last event, which another node has appended, Issued must not be before
 	// that event: otherwise the append is ErrMoved. The zero value means no time.
@@ -83,18 +83,18 @@ type Append struct {
 	// signature. The zero value means no time.
 	NotBefore time.Time
 
-	ready []readyPayload // of the drafts, made by the caller's goroutine to spare the sequencer's
+	ready []readyPayload // of the events, made by the caller's goroutine to spare the sequencer's
 }
 
-// readyPayload is the payload of a draft as its row stores it, and its hash.
+// readyPayload is the payload of an event as its row stores it, and its hash.
 type readyPayload struct {
 	stored []byte
 	hash   Hash
 }
 
 func (a *Append) makeReady() {
-	a.ready = make([]readyPayload, len(a.Drafts))
-	for i, d := range a.Drafts {
+	a.ready = make([]readyPayload, len(a.Events))
+	for i, d := range a.Events {
 		a.ready[i] = readyPayload{storedPayload(d.Type, d.Payload), sha256.Sum256(d.Payload)}
 	}
 }
@@ -112,14 +112,14 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	if err := a.check(); err != nil {
 		return Result{}, err
 	}
-	for _, g := range a.Guards {
+	for _, g := range a.Preconditions {
 		if l.Home(g.Tenant) != home {
 			return Result{}, fmt.Errorf("%w: %s", ErrElsewhere, g.Stream)
 		}
 	}
 	a.makeReady()
 	if a.IdemKey == (Hash{}) {
-		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
+		a.IdemKey = IdemKey("event", a.Events[0].ID)
 		a.ContentHash = a.ready[0].hash
 	}
 	if deadline, has := ctx.Deadline(); !has || time.Until(deadline) > budget {
@@ -140,15 +140,15 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	}
 	// After an unknown commit this append finds its own events under its key. That is the
 	// first append and not a replay.
-	return Result{Events: events, Replayed: events[0].ID != a.Drafts[0].ID}, nil
+	return Result{Events: events, Replayed: events[0].ID != a.Events[0].ID}, nil
 }
 
 func (a *Append) check() error {
-	if n := len(a.Drafts); n == 0 || n > MaxEvents {
+	if n := len(a.Events); n == 0 || n > MaxEvents {
 		return fmt.Errorf("%w: %d events", ErrTooLarge, n)
 	}
 	octets := 0
-	for _, d := range a.Drafts {
+	for _, d := range a.Events {
 		if octets += len(d.Payload); len(d.Payload) > MaxPayload || octets > batchOctets {
 			return fmt.Errorf("%w: payload of %s", ErrTooLarge, d.Type)
 		}

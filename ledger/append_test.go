@@ -20,8 +20,8 @@ func TestAppendAndRead(t *testing.T) {
 	l := fixture.Open(t, ledgertest.New(t))
 	ctx := t.Context()
 	key := ledger.IdemKey("op", "k1")
-	first, err := l.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
-		fixture.Draft("decision/1", ledger.New(), "a"), fixture.Draft("decision/2", ledger.New(), "b")}})
+	first, err := l.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Events: []ledger.Pending{
+		fixture.Pending("decision/1", ledger.New(), "a"), fixture.Pending("decision/2", ledger.New(), "b")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,13 +29,13 @@ func TestAppendAndRead(t *testing.T) {
 		t.Fatalf("got %+v", first)
 	}
 	for name, retry := range map[string]*ledger.Ledger{"same node": l, "other node": fixture.Open(t, &ledgertest.DB{URL: l.Pool().Config().ConnString()})} {
-		again, err := retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
-			fixture.Draft("decision/3", ledger.New(), "c")}})
+		again, err := retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Events: []ledger.Pending{
+			fixture.Pending("decision/3", ledger.New(), "c")}})
 		if err != nil || !again.Replayed || len(again.Events) != 2 || again.Events[1].Hash != first.Events[1].Hash {
 			t.Errorf("%s: equal content got %+v, %v", name, again, err)
 		}
-		_, err = retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{2}, Drafts: []ledger.Draft{
-			fixture.Draft("decision/3", ledger.New(), "c")}})
+		_, err = retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{2}, Events: []ledger.Pending{
+			fixture.Pending("decision/3", ledger.New(), "c")}})
 		if !errors.Is(err, ledger.ErrKeyReused) {
 			t.Errorf("%s: other content got %v", name, err)
 		}
@@ -72,7 +72,7 @@ func TestExpectationsAndGuards(t *testing.T) {
 		t.Errorf("an append behind the stream: %v", err)
 	}
 	guarded := fixture.One("decision/1", ledger.New(), "c")
-	guarded.Guards = []ledger.Guard{before.Guard()}
+	guarded.Preconditions = []ledger.Precondition{before.Precondition()}
 	if _, err := l.Append(ctx, guarded); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("a moved guard: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestExpectationsAndGuards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guarded.Guards = []ledger.Guard{now.Guard()}
+	guarded.Preconditions = []ledger.Precondition{now.Precondition()}
 	if _, err := l.Append(ctx, guarded); err != nil {
 		t.Errorf("a guard that holds: %v", err)
 	}
@@ -100,8 +100,8 @@ func TestLastStandsForTheWholeStream(t *testing.T) {
 			t.Fatalf("%d events, version %d, %v; want %d", len(last.Events), last.Version(), err, n)
 		}
 		whole, err := l.Read(t.Context(), "service", "s")
-		if err != nil || last.At() != whole.At() || last.Guard() != whole.Guard() {
-			t.Fatalf("%v and %v, %v", last.Guard(), whole.Guard(), err)
+		if err != nil || last.At() != whole.At() || last.Precondition() != whole.Precondition() {
+			t.Fatalf("%v and %v, %v", last.Precondition(), whole.Precondition(), err)
 		}
 		if n > 0 && last.Events[0].ID != whole.Events[n-1].ID {
 			t.Errorf("%s is not the last event", last.Events[0].ID)
@@ -119,19 +119,19 @@ func TestWhatCannotBeAppended(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
 	big := fixture.One("s", ledger.New(), "a")
-	big.Drafts[0].Payload = make([]byte, ledger.MaxPayload+1)
+	big.Events[0].Payload = make([]byte, ledger.MaxPayload+1)
 	if _, err := l.Append(t.Context(), big); !errors.Is(err, ledger.ErrTooLarge) {
 		t.Errorf("payload over the limit: %v", err)
 	}
-	many := ledger.Append{Tenant: "service", Drafts: slices.Repeat([]ledger.Draft{fixture.Draft("s", ledger.Any(100), "a")}, ledger.MaxEvents+1)}
+	many := ledger.Append{Tenant: "service", Events: slices.Repeat([]ledger.Pending{fixture.Pending("s", ledger.Any(100), "a")}, ledger.MaxEvents+1)}
 	if _, err := l.Append(t.Context(), many); !errors.Is(err, ledger.ErrTooLarge) {
 		t.Errorf("too many events: %v", err)
 	}
 	for _, bad := range []func(*ledger.Append){
 		func(a *ledger.Append) { a.Tenant = "" },
 		func(a *ledger.Append) { a.Tenant = "a\x00b" },
-		func(a *ledger.Append) { a.Drafts[0].Actor = "\xff" },
-		func(a *ledger.Append) { a.Drafts[0].Stream = "" },
+		func(a *ledger.Append) { a.Events[0].Actor = "\xff" },
+		func(a *ledger.Append) { a.Events[0].Stream = "" },
 	} {
 		a := fixture.One("s", ledger.New(), "a")
 		bad(&a)
@@ -267,7 +267,7 @@ func TestClosedAndCancelled(t *testing.T) {
 }
 
 // A node that remembers a stream must believe a reader who has seen more of it,
-// written by the other node, in expectations as in guards.
+// written by the other node, in expectations as in preconditions.
 func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -283,7 +283,7 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 		t.Fatalf("version %d, %v", history.Version(), err)
 	}
 	guarded := fixture.One("decision/1", ledger.New(), "guarded")
-	guarded.Guards = []ledger.Guard{history.Guard()}
+	guarded.Preconditions = []ledger.Precondition{history.Precondition()}
 	if _, err := a.Append(ctx, guarded); err != nil {
 		t.Errorf("a guard at the true version: %v", err)
 	}
@@ -311,7 +311,7 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	}
 	l := fixture.Open(t, db) // a node that has not seen the key
 	for n := range 3 {
-		first.Drafts[0].ID, first.Drafts[0].Stream = fmt.Sprint("evt_again_", n), fmt.Sprint("s", n)
+		first.Events[0].ID, first.Events[0].Stream = fmt.Sprint("evt_again_", n), fmt.Sprint("s", n)
 		if r, err := l.Append(t.Context(), first); err != nil || !r.Replayed || r.Events[0].ID != "evt_1" {
 			t.Fatalf("repetition %d: %+v, %v", n, r, err)
 		}
@@ -332,7 +332,7 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 	noise := make([]byte, 3500)
 	rand.Read(noise)
 	a := fixture.One("s", ledger.New(), "1")
-	a.Drafts[0].Payload = fmt.Appendf(nil, `{"noise":"%x"}`, noise)
+	a.Events[0].Payload = fmt.Appendf(nil, `{"noise":"%x"}`, noise)
 	if _, err := l.Append(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -344,18 +344,18 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 }
 
 // Batches of every length around the one from which rows travel as arrays are stored
-// alike, with a guard and without.
+// alike, with a precondition and without.
 func TestBatchesOfEveryLength(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
 	var events int64
 	for n := 1; n <= 20; n++ {
-		for _, guards := range [][]ledger.Guard{nil, {{Tenant: "service", Stream: "guard", Version: 0}}} {
-			a := ledger.Append{Tenant: "service", Guards: guards}
+		for _, preconditions := range [][]ledger.Precondition{nil, {{Tenant: "service", Stream: "guard", Version: 0}}} {
+			a := ledger.Append{Tenant: "service", Preconditions: preconditions}
 			for i := range n {
-				d := fixture.Draft(fmt.Sprint("s", i), ledger.Any(99), fmt.Sprint(n, "/", len(guards), "/", i))
+				d := fixture.Pending(fmt.Sprint("s", i), ledger.Any(99), fmt.Sprint(n, "/", len(preconditions), "/", i))
 				d.Payload = fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, strings.Repeat("x", 40*i))
-				a.Drafts = append(a.Drafts, d)
+				a.Events = append(a.Events, d)
 			}
 			result, err := l.Append(t.Context(), a)
 			if err != nil {
@@ -366,7 +366,7 @@ func TestBatchesOfEveryLength(t *testing.T) {
 				t.Fatalf("%d events of %d are stored, %v", len(stored), n, err)
 			}
 			for i, e := range stored {
-				if d := a.Drafts[i]; !e.Intact() || e.ID != d.ID || e.Stream != d.Stream || string(e.Payload) != string(d.Payload) || e.Hash != result.Events[i].Hash {
+				if d := a.Events[i]; !e.Intact() || e.ID != d.ID || e.Stream != d.Stream || string(e.Payload) != string(d.Payload) || e.Hash != result.Events[i].Hash {
 					t.Errorf("event %d of %d is stored as %+v", i, n, e)
 				}
 			}

@@ -68,7 +68,7 @@ func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 }
 
 func simple(stream, id string, expect Expect) Append {
-	return Append{Tenant: "service", Drafts: []Draft{{Stream: stream, Expect: expect, ID: id, Type: "test.happened", SchemaVersion: 1, Payload: []byte(`{}`)}}}
+	return Append{Tenant: "service", Events: []Pending{{Stream: stream, Expect: expect, ID: id, Type: "test.happened", SchemaVersion: 1, Payload: []byte(`{}`)}}}
 }
 
 // The connection breaks at every message boundary around a commit, on both
@@ -96,8 +96,8 @@ func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				retry := a
-				retry.Drafts = []Draft{a.Drafts[0]}
-				retry.Drafts[0].ID = "evt_retry"
+				retry.Events = []Pending{a.Events[0]}
+				retry.Events[0].ID = "evt_retry"
 				again, err2 := l.Append(ctx, retry)
 				if err2 != nil {
 					t.Fatalf("retry: %v", err2)

@@ -17,9 +17,9 @@ import (
 )
 
 // SigningKeyStream has the activations and retirements of signing keys, in the service's tenant
-// of each partition, since a key is valid from one position to another. Every append with a
-// signature guards the stream of its partition, so that nothing which a retired key has
-// signed is appended after its retirement.
+// of each partition, since a key is valid from one position to another. The stream of its
+// partition is a precondition of every append with a signature, so that nothing which a
+// retired key has signed is appended after its retirement.
 const SigningKeyStream = "signing_key"
 
 // Purposes of signing keys. A key has one purpose.
@@ -226,7 +226,8 @@ func (k Keyring) Active(purpose string) string {
 	return id
 }
 
-// Keyring reads the partition's signing keys and their stream, which a signed append guards.
+// Keyring reads the partition's signing keys and their stream, which is a precondition of every
+// append with a signature.
 func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	history, err := p.ledger.Read(ctx, p.Service(), SigningKeyStream)
 	if err != nil {
@@ -261,8 +262,8 @@ func (p *Partition) eventID(id string) string {
 	return id + "/" + strconv.Itoa(int(p.p))
 }
 
-// ActivateFirst activates the first key of a purpose, and appends the drafts in also with it.
-func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
+// ActivateFirst activates the first key of a purpose, and appends the events in also with it.
+func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Pending) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {
 		return err
@@ -270,12 +271,12 @@ func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *s
 	if active, err := ring.MayActivate(purpose, signer); active || err != nil {
 		return err
 	}
-	draft, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
+	pending, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
 	if err != nil {
 		return err
 	}
-	draft.Expect, draft.ID = history.At(), eventID
-	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: append([]Draft{draft}, also...)})
+	pending.Expect, pending.ID = history.At(), eventID
+	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Events: append([]Pending{pending}, also...)})
 	if errors.Is(err, ErrMoved) { // another node was first; if it has the same key, all is well
 		return p.ActivateFirst(ctx, purpose, signer, eventID, also)
 	}
@@ -296,21 +297,21 @@ func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, 
 	return false, nil
 }
 
-// activation drafts the event signing_key.activated: a record that one key has signed and the
+// activation makes the event signing_key.activated: a record that one key has signed and the
 // new key confirms.
-func activation(by, signer *seal.Signer, record events.SigningKey) (Draft, error) {
+func activation(by, signer *seal.Signer, record events.SigningKey) (Pending, error) {
 	record.KeyID, record.PublicKey = signer.KeyID(), base64.StdEncoding.EncodeToString(signer.Public())
 	envelope, err := by.Sign(seal.TypeSigningKey, record)
 	if err != nil {
-		return Draft{}, err
+		return Pending{}, err
 	}
 	confirmation, err := signer.Sign(seal.TypeSigningKey, record)
 	if err != nil {
-		return Draft{}, err
+		return Pending{}, err
 	}
 	payload, err := canon.Marshal(events.SigningKeyActivated{
 		Record: envelope.Record, Integrity: envelope.Integrity, Confirmation: confirmation.Integrity})
-	return Draft{Stream: SigningKeyStream, Type: events.TypeSigningKeyActivated,
+	return Pending{Stream: SigningKeyStream, Type: events.TypeSigningKeyActivated,
 		SchemaVersion: 1, Actor: "system", KeyID: by.KeyID(), Payload: payload}, err
 }
 
@@ -393,7 +394,7 @@ func (p *Partition) rotate(ctx context.Context, r Rotation) error {
 		return err
 	}
 	activated.Expect, activated.ID, activated.Actor = history.At(), p.eventID(r.EventIDs[0]), r.Actor
-	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: []Draft{activated, {
+	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Events: []Pending{activated, {
 		Stream: SigningKeyStream, Expect: Expect{expectAt, history.Version() + 1}, ID: p.eventID(r.EventIDs[1]),
 		Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: r.Actor, Payload: payload}}})
 	return err

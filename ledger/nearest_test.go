@@ -182,7 +182,7 @@ func TestFaultSecondPhaseLost(t *testing.T) {
 				t.Errorf("the append says %v, and whoever reads finds %d events, %v", err, h.Version(), unread)
 			}
 			g.keeping.Store(false)
-			a.Drafts[0].ID = "evt_repeated"
+			a.Events[0].ID = "evt_repeated"
 			again, err := l.Append(ctx, a)
 			if err != nil || !again.Replayed || again.Events[0].ID != "evt_kept" {
 				t.Fatalf("repeated: %+v, %v", again, err)

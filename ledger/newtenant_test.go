@@ -23,7 +23,7 @@ func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
 			a := ledger.Append{Tenant: tenant}
 			for i := range ledger.MaxEvents {
 				id := fmt.Sprint(tenant, "/", n+i)
-				a.Drafts = append(a.Drafts, ledger.Draft{Stream: id, Expect: ledger.New(), ID: id, Type: "x", Payload: []byte(`{}`)})
+				a.Events = append(a.Events, ledger.Pending{Stream: id, Expect: ledger.New(), ID: id, Type: "x", Payload: []byte(`{}`)})
 			}
 			if _, err := l.Append(t.Context(), a); err != nil {
 				t.Fatal(err)

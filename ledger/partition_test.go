@@ -64,7 +64,7 @@ func tenantOf(p int16, n int) string {
 }
 
 func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
-	return ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{fixture.Draft(stream, expect, id)}}
+	return ledger.Append{Tenant: tenant, Events: []ledger.Pending{fixture.Pending(stream, expect, id)}}
 }
 
 // Every partition has positions, a chain of heads, a tree and checkpoints of its own,
@@ -116,7 +116,7 @@ func TestPartitionsAreIndependent(t *testing.T) {
 	}
 }
 
-// An append refuses a guard outside of its partition: on the fast path it would be
+// An append refuses a precondition outside of its partition: on the fast path it would be
 // accepted when it is stale, since nothing there compares two partitions.
 func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	t.Parallel()
@@ -131,12 +131,12 @@ func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := of(here, "decision/1", ledger.New(), "d")
-	order.Guards = []ledger.Guard{history.Guard()}
+	order.Preconditions = []ledger.Precondition{history.Precondition()}
 	if _, err := l.Append(ctx, order); !errors.Is(err, ledger.ErrElsewhere) {
 		t.Errorf("a guard of another partition: %v", err)
 	}
 	order = of(there, "decision/1", ledger.New(), "d")
-	order.Guards = []ledger.Guard{history.Guard(), {Tenant: l.Home(there).Service(), Stream: ledger.SigningKeyStream}}
+	order.Preconditions = []ledger.Precondition{history.Precondition(), {Tenant: l.Home(there).Service(), Stream: ledger.SigningKeyStream}}
 	if _, err := l.Append(ctx, order); err != nil {
 		t.Errorf("guards of its own partition, the signing keys of it among them: %v", err)
 	}

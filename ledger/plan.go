@@ -59,12 +59,12 @@ type outcome struct {
 
 // plan has the rows and the answers of a batch.
 type plan struct {
-	events   []Event
-	stored   [][]byte // their payloads in the form of the rows
-	outcomes []outcome
-	guards   []Guard             // streams that must not have a next version in the table
-	head     heads               // position and hash after the rows, and the tenants and streams that changed
-	counted  map[streamName]bool // written with Any, so probably again
+	events        []Event
+	stored        [][]byte // their payloads in the form of the rows
+	outcomes      []outcome
+	preconditions []Precondition      // streams that must not have a next version in the table
+	head          heads               // position and hash after the rows, and the tenants and streams that changed
+	counted       map[streamName]bool // written with Any, so probably again
 }
 
 // errUnknownHead says that a head which this batch needs is not cached.
@@ -72,20 +72,20 @@ var errUnknownHead = errors.New("a head is not cached")
 
 // planner makes one plan. Each append sees the effects of those before it.
 type planner struct {
-	number int16
-	origin string
-	nowUS  int64
-	before *heads
-	plan   plan
-	keys   keyMap // of this batch
-	guards map[Guard]bool
+	number        int16
+	origin        string
+	nowUS         int64
+	before        *heads
+	plan          plan
+	keys          keyMap // of this batch
+	preconditions map[Precondition]bool
 }
 
 // makePlan turns heads and appends, in order of arrival, into rows and answers. It is pure.
 func makePlan(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	p := planner{
 		number: number, origin: origin, nowUS: nowUS, before: before,
-		keys: keyMap{}, guards: map[Guard]bool{},
+		keys: keyMap{}, preconditions: map[Precondition]bool{},
 		plan: plan{counted: map[streamName]bool{}, head: heads{
 			position: before.position, hash: before.hash, epoch: before.epoch,
 			tenants: map[string]tenantHead{}, streams: map[streamName]int64{},
@@ -119,11 +119,11 @@ func (p *planner) add(a *Append) (outcome, error) {
 	if !known {
 		return outcome{}, errUnknownHead
 	}
-	for _, g := range a.Guards {
+	for _, g := range a.Preconditions {
 		if p.stale(streamName{g.Tenant, g.Stream}, g.Version) {
 			return outcome{}, errUnknownHead
 		}
-		if moved := p.guardMoved(g); moved {
+		if moved := p.preconditionMoved(g); moved {
 			return outcome{err: fmt.Errorf("%w: %s", ErrMoved, g.Stream)}, nil
 		}
 	}
@@ -163,9 +163,9 @@ func (p *planner) stale(s streamName, read int64) bool {
 	return known && read > last && !p.before.complete
 }
 
-// guardMoved checks a guard against the known versions. If the stream is not known, the
+// preconditionMoved checks a precondition against the known versions. If the stream is not known, the
 // statement checks it.
-func (p *planner) guardMoved(g Guard) bool {
+func (p *planner) preconditionMoved(g Precondition) bool {
 	if v, known := p.version(streamName{g.Tenant, g.Stream}); known {
 		if v != g.Version {
 			return true
@@ -177,18 +177,18 @@ func (p *planner) guardMoved(g Guard) bool {
 			return false // an append of this batch has written it
 		}
 	}
-	if !p.guards[g] {
-		p.guards[g] = true
-		p.plan.guards = append(p.plan.guards, g)
+	if !p.preconditions[g] {
+		p.preconditions[g] = true
+		p.plan.preconditions = append(p.plan.preconditions, g)
 	}
 	return false
 }
 
-// versions finds the version of each draft. Two drafts may be for one stream: the second
+// versions finds the version of each event. Two events may be for one stream: the second
 // follows the first.
 func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 	own := map[streamName]int64{}
-	for _, d := range a.Drafts {
+	for _, d := range a.Events {
 		s := streamName{a.Tenant, d.Stream}
 		last, known := own[s]
 		if !known {
@@ -221,13 +221,13 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	start := len(p.plan.events)
 	occurred := max(p.nowUS, tenant.occurredUS, a.Issued.UnixMicro(), a.NotBefore.UnixMicro())
 	p.keys[keyName{a.Tenant, a.IdemKey}] = keyHit{a.ContentHash, head.position + 1}
-	for i, d := range a.Drafts {
+	for i, d := range a.Events {
 		e := Event{
 			Partition: p.number, Position: head.position + 1,
 			Tenant: a.Tenant, Sequence: tenant.sequence + 1,
 			Stream: d.Stream, Version: versions[i],
 			ID: d.ID, Type: d.Type, SchemaVersion: d.SchemaVersion,
-			More: len(a.Drafts) - 1 - i, OccurredUS: occurred,
+			More: len(a.Events) - 1 - i, OccurredUS: occurred,
 			Actor: d.Actor, KeyID: d.KeyID,
 			Payload: d.Payload, PayloadHash: a.ready[i].hash, Prev: tenant.hash,
 		}

@@ -48,7 +48,7 @@ func (tb *table) swap(before *heads, p *plan) bool {
 	if now.position != before.position || now.hash != before.hash {
 		return false
 	}
-	for _, g := range p.guards {
+	for _, g := range p.preconditions {
 		if now.streams[streamName{g.Tenant, g.Stream}] != g.Version {
 			return false
 		}
@@ -227,15 +227,15 @@ func simulate(t *testing.T, r *rand.Rand, n int) {
 // before and commits after the other's step is among them.
 func TestEveryShortRunOfThePlanner(t *testing.T) {
 	t.Parallel()
-	one := func(key, content byte, stream string, e Expect, guards ...Guard) *Append {
-		return &Append{Tenant: "t", IdemKey: Hash{key}, ContentHash: Hash{content}, Guards: guards,
-			Drafts: []Draft{{Stream: stream, Expect: e, ID: fmt.Sprint("evt_", key, content), Type: "x", Payload: []byte(`{}`)}}}
+	one := func(key, content byte, stream string, e Expect, preconditions ...Precondition) *Append {
+		return &Append{Tenant: "t", IdemKey: Hash{key}, ContentHash: Hash{content}, Preconditions: preconditions,
+			Events: []Pending{{Stream: stream, Expect: e, ID: fmt.Sprint("evt_", key, content), Type: "x", Payload: []byte(`{}`)}}}
 	}
 	batches := [][]*Append{
-		{one(1, 0, "a", New())},                     // a key and its content
-		{one(1, 1, "a", Any(9))},                    // the same key with other content
-		{one(2, 0, "a", Any(2))},                    // a stream with a limit
-		{one(3, 0, "b", New(), Guard{"t", "a", 0})}, // as long as nobody has written the other stream
+		{one(1, 0, "a", New())},                                                 // a key and its content
+		{one(1, 1, "a", Any(9))},                                                // the same key with other content
+		{one(2, 0, "a", Any(2))},                                                // a stream with a limit
+		{one(3, 0, "b", New(), Precondition{"t", "a", 0})},                      // as long as nobody has written the other stream
 		{one(2, 0, "a", Any(2)), one(1, 0, "a", New()), one(2, 0, "a", Any(2))}, // a batch with a repetition
 	}
 	const steps = 3
@@ -272,11 +272,11 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 		if r.IntN(2) == 0 {
 			expect = Expect{expectAt, known.streams[streamName{a.Tenant, stream}]}
 		}
-		a.Drafts = append(a.Drafts, Draft{Stream: stream, Expect: expect, ID: fmt.Sprint(r.Uint64()), Type: "x", Payload: []byte(`{}`)})
+		a.Events = append(a.Events, Pending{Stream: stream, Expect: expect, ID: fmt.Sprint(r.Uint64()), Type: "x", Payload: []byte(`{}`)})
 	}
 	if r.IntN(3) == 0 {
 		g := streamName{tenants[r.IntN(3)], fmt.Sprint("s", r.IntN(4))}
-		a.Guards = []Guard{{g.tenant, g.stream, known.streams[g]}}
+		a.Preconditions = []Precondition{{g.tenant, g.stream, known.streams[g]}}
 	}
 	return a
 }
@@ -284,20 +284,20 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 	t.Parallel()
 	before := (&table{origin: "o/0"}).heads()
-	draft := func(stream string, e Expect) []Draft {
-		return []Draft{{Stream: stream, Expect: e, ID: stream, Type: "x", Payload: []byte(`{}`)}}
+	pending := func(stream string, e Expect) []Pending {
+		return []Pending{{Stream: stream, Expect: e, ID: stream, Type: "x", Payload: []byte(`{}`)}}
 	}
 	moved := History{Events: make([]Event, 3)}
 	appends := []*Append{
-		{Tenant: "t", IdemKey: Hash{1}, Drafts: draft("a", New())},
-		{Tenant: "t", IdemKey: Hash{2}, Drafts: draft("a", New())},
-		{Tenant: "t", IdemKey: Hash{1}, Drafts: draft("a", New())},
-		{Tenant: "t", IdemKey: Hash{1}, ContentHash: Hash{9}, Drafts: draft("a", New())},
-		{Tenant: "t", IdemKey: Hash{3}, Drafts: draft("b", moved.At())},
-		{Tenant: "t", IdemKey: Hash{4}, Drafts: draft("a", Any(1))},
-		{Tenant: "t", IdemKey: Hash{5}, Drafts: draft("a", Any(2))},
-		{Tenant: "t", IdemKey: Hash{6}, Drafts: draft("c", New()), Guards: []Guard{{"t", "a", 1}}},
-		{Tenant: "t", IdemKey: Hash{7}, Drafts: draft("c", New()), Guards: []Guard{{"t", "a", 2}}},
+		{Tenant: "t", IdemKey: Hash{1}, Events: pending("a", New())},
+		{Tenant: "t", IdemKey: Hash{2}, Events: pending("a", New())},
+		{Tenant: "t", IdemKey: Hash{1}, Events: pending("a", New())},
+		{Tenant: "t", IdemKey: Hash{1}, ContentHash: Hash{9}, Events: pending("a", New())},
+		{Tenant: "t", IdemKey: Hash{3}, Events: pending("b", moved.At())},
+		{Tenant: "t", IdemKey: Hash{4}, Events: pending("a", Any(1))},
+		{Tenant: "t", IdemKey: Hash{5}, Events: pending("a", Any(2))},
+		{Tenant: "t", IdemKey: Hash{6}, Events: pending("c", New()), Preconditions: []Precondition{{"t", "a", 1}}},
+		{Tenant: "t", IdemKey: Hash{7}, Events: pending("c", New()), Preconditions: []Precondition{{"t", "a", 2}}},
 	}
 	p, err := planned(0, "o/0", 1, before, appends)
 	if err != nil {
@@ -337,7 +337,7 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 		{1e6, -1e6, nil},
 	} {
 		p, err := planned(0, "o/0", last+tc.now, before, []*Append{{Tenant: "t", Issued: time.UnixMicro(last + tc.issued),
-			Drafts: []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}}})
+			Events: []Pending{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}}})
 		if err != nil || !errors.Is(p.outcomes[0].err, tc.want) {
 			t.Errorf("%+v: %v, %v", tc, p.outcomes[0].err, err)
 		}
@@ -351,7 +351,7 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 	const now = 1_795_186_800_500_900 // microseconds
 	later := time.UnixMicro(now).Add(24 * time.Hour)
 	for _, a := range []Append{{Issued: later}, {NotBefore: later}, {}, {Issued: later.Add(-48 * time.Hour)}} {
-		a.Tenant, a.Drafts = "t", []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}
+		a.Tenant, a.Events = "t", []Pending{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}
 		p, err := planned(0, "o/0", now, (&table{}).heads(), []*Append{&a})
 		if err != nil || len(p.events) != 1 {
 			t.Fatalf("%+v, %v", p.outcomes, err)

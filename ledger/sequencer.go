@@ -182,8 +182,8 @@ func (s *sequencer) take(first *request) []*request {
 		batch = append(batch, r)
 		r.taken = time.Now()
 		s.stats.Waits.count(r.taken.Sub(r.at).Microseconds())
-		events += len(r.Drafts)
-		for _, d := range r.Drafts {
+		events += len(r.Events)
+		for _, d := range r.Events {
 			octets += len(d.Payload)
 		}
 	}
@@ -431,7 +431,7 @@ func (s *sequencer) connect(ctx context.Context) error {
 	}
 	err = asApplication(ctx, conn)
 	if err == nil && !cluster {
-		// Batches differ only in their length. The planner would plan guarded batches again
+		// Batches differ only in their length. The planner would plan batches with preconditions again
 		// each time, and its estimates are wrong anyway. In a cluster plans depend on the
 		// values.
 		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)

@@ -48,22 +48,22 @@ func values(parameter, count int) string {
 
 // The statements of a sequencer have their partition {p} as a constant, so that tables which
 // are distributed by p need no other SQL. A swap has first the parameters of the head, then
-// those of the guards, then the rows.
+// those of the preconditions, then the rows.
 const (
 	swapHead = `with head as (
 	update ledger_head set pos = $1, last_hash = $2
 	where p = {p} and pos = $3 and last_hash = $4 and epoch = $5`
 	headParameters = 5
 
-	// A guard has moved if its stream has a later version. The same statement compares the
-	// head, so no event lies between the snapshot of the guards and the rows. The look-up is
-	// lateral, with an order and a limit, so that the plan is one index access per guard
-	// whatever the planner believes about the size of the table.
-	swapGuards = ` and not exists (
+	// A precondition fails if its stream has a later version. The same statement compares the
+	// head, so no event is between the snapshot of the preconditions and the rows. The look-up
+	// is lateral, with an order and a limit, so that the plan is one index access per
+	// precondition whatever the planner believes about the size of the table.
+	swapPreconditions = ` and not exists (
 		select from unnest($6::text[], $7::text[], $8::bigint[]) g (tenant, stream, version),
 		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
 			order by e.version limit 1) moved)`
-	guardParameters = 3
+	preconditionParameters = 3
 
 	swapInsert = ` returning p)
 	insert into events (p, ` + EventColumns + `) select {p}, r.* from head, {rows} r`
@@ -87,7 +87,7 @@ const (
 
 // statements are the SQL of one partition's sequencer.
 type statements struct {
-	swapPlain, swapGuarded                                                            swaps
+	swapPlain, swapConditional                                                        swaps
 	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
 }
 
@@ -108,7 +108,7 @@ var templates = sync.OnceValue(func() statements {
 		return s
 	}
 	return statements{
-		swapPlain: swapsOf(swapHead, headParameters), swapGuarded: swapsOf(swapHead+swapGuards, headParameters+guardParameters),
+		swapPlain: swapsOf(swapHead, headParameters), swapConditional: swapsOf(swapHead+swapPreconditions, headParameters+preconditionParameters),
 		lockHead: lockHead, lastRow: lastRow, findKeys: findKeys, findStreams: findStreams,
 		findTenants: findTenants, insert: rows(insertRows, arrays(1)), moveHead: moveHead, position: position,
 	}
@@ -117,9 +117,9 @@ var templates = sync.OnceValue(func() statements {
 func statementsOf(p int16) statements {
 	s := templates()
 	number := strconv.Itoa(int(p))
-	texts := []*string{&s.swapPlain.any, &s.swapGuarded.any, &s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.insert, &s.moveHead, &s.position}
+	texts := []*string{&s.swapPlain.any, &s.swapConditional.any, &s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.insert, &s.moveHead, &s.position}
 	for n := range s.swapPlain.few {
-		texts = append(texts, &s.swapPlain.few[n], &s.swapGuarded.few[n])
+		texts = append(texts, &s.swapPlain.few[n], &s.swapConditional.few[n])
 	}
 	for _, text := range texts {
 		*text = strings.ReplaceAll(*text, "{p}", number)
@@ -130,13 +130,13 @@ func statementsOf(p int16) statements {
 // swap returns the statement that commits a plan, and its arguments. In a Citus cluster it
 // always uses arrays, since its planner is known to accept them.
 func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, args []any) {
-	args = append(make([]any, 0, headParameters+guardParameters+fewRows*len(columnTypes)),
+	args = append(make([]any, 0, headParameters+preconditionParameters+fewRows*len(columnTypes)),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
 	swaps := &s.swapPlain
-	if len(p.guards) > 0 {
-		swaps = &s.swapGuarded
-		tenants, streams, versions := make([]string, 0, len(p.guards)), make([]string, 0, len(p.guards)), make([]int64, 0, len(p.guards))
-		for _, g := range p.guards {
+	if len(p.preconditions) > 0 {
+		swaps = &s.swapConditional
+		tenants, streams, versions := make([]string, 0, len(p.preconditions)), make([]string, 0, len(p.preconditions)), make([]int64, 0, len(p.preconditions))
+		for _, g := range p.preconditions {
 			tenants, streams, versions = append(tenants, g.Tenant), append(streams, g.Stream), append(versions, g.Version)
 		}
 		args = append(args, tenants, streams, versions)
@@ -317,10 +317,10 @@ func collect(appends []*Append) wanted {
 			w.tenants = append(w.tenants, a.Tenant)
 		}
 		w.keyTenants, w.keys = append(w.keyTenants, a.Tenant), append(w.keys, a.IdemKey[:])
-		for _, d := range a.Drafts {
+		for _, d := range a.Events {
 			stream(a.Tenant, d.Stream)
 		}
-		for _, g := range a.Guards {
+		for _, g := range a.Preconditions {
 			stream(g.Tenant, g.Stream)
 		}
 	}

@@ -26,7 +26,7 @@ func beginTrace(ctx context.Context, a *Append) *appendTrace {
 		return nil
 	}
 	ctx, span := caller.TracerProvider().Tracer(TracerName).Start(ctx, "ledger.append", trace.WithAttributes(
-		attribute.String("countersign.event_type", a.Drafts[0].Type), attribute.Int("countersign.events", len(a.Drafts))))
+		attribute.String("countersign.event_type", a.Events[0].Type), attribute.Int("countersign.events", len(a.Events))))
 	return &appendTrace{ctx, span}
 }
 

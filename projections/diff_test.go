@@ -61,7 +61,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: stream, Expect: ledger.Any(100),
+		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{Stream: stream, Expect: ledger.Any(100),
 			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: events.Newest(eventType), Actor: "sub_1", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func appendMixed(t *testing.T, l *ledger.Ledger, kinds string) {
 			appendWorkflow(t, l, n, nil)
 			continue
 		}
-		_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{
 			Stream: "other", Expect: ledger.Any(100), ID: fmt.Sprintf("evt_other_%d", n),
 			Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "system", Payload: []byte(`{}`)}}})
 		if err != nil {

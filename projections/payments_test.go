@@ -34,7 +34,7 @@ func TestPayments(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: "payment/" + id, Expect: ledger.Any(100),
+		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{Stream: "payment/" + id, Expect: ledger.Any(100),
 			ID: "evt_" + string(rune('a'+n)), Type: eventType, SchemaVersion: 1, Actor: "0xb", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)

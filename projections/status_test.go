@@ -81,7 +81,7 @@ func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
 			t.Fatal(err)
 		}
 	}
-	_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+	_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{
 		Stream: "workflow/" + workflowID(n), Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d_%d", n, time.Now().UnixNano()),
 		Type: events.TypeWorkflowCompleted, Actor: "system", Payload: payload}}})
 	if err != nil {
@@ -501,7 +501,7 @@ func TestStatusOfARun(t *testing.T) {
 	}
 	for i, record := range [][]byte{record(1), []byte(`{"receiptId":"asr_4"}`), record(2), nil} {
 		stored := events.CallCompleted{Service: "action-safety/run", Request: map[string]any{}, Answer: map[string]any{}}
-		d := ledger.Draft{Stream: "usage/key_1/2026-11", Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d", i), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1"}
+		d := ledger.Pending{Stream: "usage/key_1/2026-11", Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d", i), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1"}
 		if record != nil {
 			d.KeyID = "0123456789abcdef"
 			stored.Record, stored.Integrity, stored.VerifyURL = record, &seal.Integrity{KeyID: d.KeyID}, "https://x/api/verify"
@@ -510,7 +510,7 @@ func TestStatusOfARun(t *testing.T) {
 		if d.Payload, err = canon.Marshal(stored); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{d}}); err != nil {
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{d}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -543,7 +543,7 @@ func TestAParkedRunMayBeAnyWorkflow(t *testing.T) {
 	if _, err := p.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("nothing is parked: %v", err)
 	}
-	if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+	if _, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{
 		Stream: "usage/key_1/2026-11", Expect: ledger.New(), ID: "evt_1", Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", KeyID: "k",
 		Payload: []byte(`{"integrity":{},"record":{"workflow":{"expiresAt":"yesterday"}}}`)}}}); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Append(t.Context(), ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{{Stream: "webhooks", Expect: ledger.Any(100),
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: tenant, Events: []ledger.Pending{{Stream: "webhooks", Expect: ledger.Any(100),
 			ID: "evt_" + tenant + kind + id, Type: kind, SchemaVersion: 1, Actor: "system", Payload: payload}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	}
 	begun := make([]pgx.Tx, len(l.Partitions()))
 	for i, p := range l.Partitions() {
-		if _, err := l.Append(t.Context(), ledger.Append{Tenant: p.Service(), Drafts: []ledger.Draft{{Stream: "webhooks", Expect: ledger.New(),
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: p.Service(), Events: []ledger.Pending{{Stream: "webhooks", Expect: ledger.New(),
 			ID: "evt_1", Type: events.TypeWebhookCreated, SchemaVersion: 1, Actor: "system", Payload: payload}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,7 @@ func appendLoad(ctx context.Context, s *scratch, nodes, callers int, during time
 	run := time.Now().UnixNano()
 	return load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
-		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{
+		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: "service", Events: []ledger.Pending{{
 			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
 			Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}}})
 		return err

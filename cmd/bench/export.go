@@ -99,7 +99,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 		}
 		workflow, err := f.workflow()
 		if err == nil {
-			_, err = d.app.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{workflow}})
+			_, err = d.app.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{workflow}})
 		}
 		if made := int64(n) + 1; made%1000 == 0 || made == int64(len(payloads)) {
 			progress("receipts and workflows", made, int64(len(payloads)))

@@ -79,7 +79,7 @@ func (p *partitioned) load(ctx context.Context, callers int, during time.Duratio
 	var turn atomic.Int64
 	return load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
-		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Drafts: []ledger.Draft{{
+		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Events: []ledger.Pending{{
 			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
 			Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}}})
 		return err

@@ -217,44 +217,44 @@ func (f *filler) fill(ctx context.Context, events int64) (err error) {
 
 // append appends decisions or workflows, in turn.
 func (f *filler) append(ctx context.Context, n int) error {
-	tenant, draft := f.org, f.decision
+	tenant, next := f.org, f.decision
 	if f.appends.Add(1)%2 == 0 {
-		tenant, draft = ledger.ServiceTenant, f.workflow
+		tenant, next = ledger.ServiceTenant, f.workflow
 	}
-	drafts := make([]ledger.Draft, n)
-	for i := range drafts {
+	pending := make([]ledger.Pending, n)
+	for i := range pending {
 		var err error
-		if drafts[i], err = draft(); err != nil {
+		if pending[i], err = next(); err != nil {
 			return err
 		}
 	}
 	for {
-		_, err := f.app.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: drafts})
+		_, err := f.app.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Events: pending})
 		if !errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
 	}
 }
 
-func (f *filler) decision() (ledger.Draft, error) {
+func (f *filler) decision() (ledger.Pending, error) {
 	id := f.app.NewID("asd_")
 	envelope, err := f.app.Signer.SignCanonical(assurance.DecisionType, bytes.ReplaceAll(f.record, []byte(f.id), []byte(id)))
 	if err != nil {
-		return ledger.Draft{}, err
+		return ledger.Pending{}, err
 	}
 	payload, err := canon.Marshal(events.DecisionRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: f.app.BaseURL + "/api/verify"})
-	return ledger.Draft{Stream: "decision/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeDecisionRecorded,
+	return ledger.Pending{Stream: "decision/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeDecisionRecorded,
 		SchemaVersion: 1, Actor: f.actor, KeyID: f.app.Signer.KeyID(), Payload: payload}, err
 }
 
-func (f *filler) workflow() (ledger.Draft, error) {
+func (f *filler) workflow() (ledger.Pending, error) {
 	id := "asw_" + uuid.NewString()
 	now := time.Now().UTC()
 	const layout = "2006-01-02T15:04:05.000Z"
 	payload, err := canon.Marshal(events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: id, Status: "completed", Risk: "critical",
 		RiskScore: 95, Decision: "needs_review", RequiresHumanReview: true, MatchedRuleIDs: []string{"git.push.force-protected"},
 		CreatedAt: now.Format(layout), ExpiresAt: now.AddDate(0, 0, 30).Format(layout)}})
-	return ledger.Draft{Stream: "workflow/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
+	return ledger.Pending{Stream: "workflow/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
 		Actor: "system", Payload: payload}, err
 }
 

@@ -34,13 +34,13 @@ func TestArchiveByCommand(t *testing.T) {
 	}
 	defer l.Close()
 	for n := range 17 {
-		var drafts []ledger.Draft
+		var pending []ledger.Pending
 		for i := range 64 {
 			id := fmt.Sprintf("%d_%d", n, i)
-			drafts = append(drafts, ledger.Draft{Stream: "usage/" + id, Expect: ledger.New(), ID: "evt_" + id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "system",
+			pending = append(pending, ledger.Pending{Stream: "usage/" + id, Expect: ledger.New(), ID: "evt_" + id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "system",
 				Payload: fmt.Appendf(nil, `{"service":"%s"}`, strings.Repeat("x", 3000))})
 		}
-		if _, err := l.Append(t.Context(), ledger.Append{Tenant: org, Drafts: drafts}); err != nil {
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: org, Events: pending}); err != nil {
 			t.Fatal(err)
 		}
 	}

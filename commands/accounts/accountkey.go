@@ -58,7 +58,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 		if err != nil {
 			return IssuedKey{}, err
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Events: []ledger.Pending{
 			{Stream: accountKeysStream(customerID), Expect: ledger.Any(maxAccountKeys), ID: a.NewID("evt_"), Type: events.TypeKeyRequested,
 				SchemaVersion: 1, Actor: customerID, Payload: requested},
 			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},

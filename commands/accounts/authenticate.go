@@ -17,16 +17,16 @@ import (
 
 // Caller is the bearer of an API key.
 type Caller struct {
-	KeyID      string // key_…
-	CustomerID string // cus_… in whose account the key was issued; empty for a free key
-	ID         string // public part of the key, names its stream
-	dataKey    string // under which the caller's requests and answers are sealed
-	guard      ledger.Guard
+	KeyID        string // key_…
+	CustomerID   string // cus_… in whose account the key was issued; empty for a free key
+	ID           string // public part of the key, names its stream
+	dataKey      string // under which the caller's requests and answers are sealed
+	precondition ledger.Precondition
 }
 
 // Party is the caller as the one a call is recorded of.
 func (c Caller) Party() Party {
-	return Party{Actor: c.KeyID, DataKey: c.dataKey, Subject: "key:" + c.KeyID, Guards: []ledger.Guard{c.guard}}
+	return Party{Actor: c.KeyID, DataKey: c.dataKey, Subject: "key:" + c.KeyID, Preconditions: []ledger.Precondition{c.precondition}}
 }
 
 // knownKey is an issued key as its stream tells, at a version of the stream.
@@ -86,7 +86,7 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 			known.revoked = true
 		}
 	}
-	known.caller.guard = history.Guard()
+	known.caller.precondition = history.Precondition()
 	if history.Version() > 0 { // unknown ids must not fill the cache
 		a.keys.Put(id, known)
 	}

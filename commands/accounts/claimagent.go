@@ -95,7 +95,7 @@ func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method str
 		return err
 	}
 	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method}
-	if g.guard.Tenant == ledger.ServiceTenant {
+	if g.precondition.Tenant == ledger.ServiceTenant {
 		count, err := a.countCredit(ctx, g.id, customer)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method str
 		}
 		if had == nil {
 			verified.CreditCents = AgentCreditCents
-			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Drafts, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
+			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Events, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
 			switch {
 			case err == nil && result.Replayed:
 				return ledger.ErrMoved // another agent of the mailbox was faster: decide again
@@ -127,7 +127,7 @@ func (a *Accounts) countCredit(ctx context.Context, clientID, customer string) (
 		return ledger.Append{}, err
 	}
 	payload, err := canon.Marshal(events.CreditGranted{ClientID: clientID, CustomerID: customer, Cents: AgentCreditCents})
-	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", mailbox), Drafts: []ledger.Draft{{
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: ledger.IdemKey("credit", mailbox), Events: []ledger.Pending{{
 		Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
 		Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}}, err
 }

@@ -69,7 +69,7 @@ func (a *Accounts) createCustomer(ctx context.Context, home string, key ledger.H
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, Drafts: []ledger.Draft{{
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, Events: []ledger.Pending{{
 		Stream: "customer/" + customer, Expect: ledger.New(), ID: id, Type: events.TypeCustomerCreated,
 		SchemaVersion: 1, Actor: "system", Payload: payload}}})
 	return result.Events, err

@@ -65,7 +65,7 @@ func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (I
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Events: []ledger.Pending{
 		{Stream: counted, Expect: ledger.Any(freeKeysPerMonth),
 			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},
 		{Stream: "key/" + id, Expect: ledger.New(),

@@ -11,15 +11,15 @@ import (
 // Party is whom a call is answered to: it is recorded under this name and sealed
 // under this data key.
 type Party struct {
-	Actor   string
-	DataKey string
-	Subject string // of a data key of the party's own, where that one was erased
-	Guards  []ledger.Guard
+	Actor         string
+	DataKey       string
+	Subject       string // of a data key of the party's own, where that one was erased
+	Preconditions []ledger.Precondition
 }
 
 // Party is the agent as the one a call is recorded of.
 func (g Agent) Party() Party {
-	return Party{Actor: g.ClientID, DataKey: g.Agent.dataKey, Subject: "agent:" + g.ClientID, Guards: []ledger.Guard{g.Agent.guard}}
+	return Party{Actor: g.ClientID, DataKey: g.Agent.dataKey, Subject: "agent:" + g.ClientID, Preconditions: []ledger.Precondition{g.Agent.precondition}}
 }
 
 // SealFor seals what is stored about a party under its data key. If the person

@@ -99,7 +99,7 @@ func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredA
 	if err != nil {
 		return RegisteredAgent{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{{
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Events: []ledger.Pending{{
 		Stream: agentStream(id), Expect: ledger.New(), ID: eventID, Type: events.TypeAgentRegistered,
 		SchemaVersion: 1, Actor: "system", Payload: payload}}})
 	if err != nil {
@@ -128,22 +128,22 @@ func IsAgentID(text string) bool {
 
 // AgentState is a registered agent as its stream tells.
 type AgentState struct {
-	id       string
-	hash     [32]byte     // of the secret
-	dataKey  string       // under which its calls are sealed
-	born     ledger.Event // agent.registered, which holds the address
-	verified bool         // somebody stands for it
-	sponsor  string       // cus_… of who stands for it
-	Credit   int          // cents granted
-	customer string       // cus_… of who claimed it
-	revoked  bool
-	ended    map[string]bool // ids of tokens revoked before their time
-	guard    ledger.Guard
+	id           string
+	hash         [32]byte     // of the secret
+	dataKey      string       // under which its calls are sealed
+	born         ledger.Event // agent.registered, which holds the address
+	verified     bool         // somebody stands for it
+	sponsor      string       // cus_… of who stands for it
+	Credit       int          // cents granted
+	customer     string       // cus_… of who claimed it
+	revoked      bool
+	ended        map[string]bool // ids of tokens revoked before their time
+	precondition ledger.Precondition
 }
 
 // foldAgent is the agent of a stream; of an empty one the zero agent.
 func foldAgent(h ledger.History, now time.Time) (AgentState, error) {
-	g := AgentState{ended: map[string]bool{}, guard: h.Guard()}
+	g := AgentState{ended: map[string]bool{}, precondition: h.Precondition()}
 	for _, e := range h.Events {
 		if err := g.apply(e, now); err != nil {
 			return AgentState{}, err
@@ -207,8 +207,8 @@ func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 		return AgentState{}, nil
 	}
 	if known, ok := a.agents.Get(id); ok {
-		version, err := a.Ledger.Version(ctx, known.guard.Tenant, agentStream(id))
-		if err != nil || version == known.guard.Version {
+		version, err := a.Ledger.Version(ctx, known.precondition.Tenant, agentStream(id))
+		if err != nil || version == known.precondition.Version {
 			return known, err
 		}
 	}
@@ -283,25 +283,25 @@ type fact struct {
 
 // appendAgent appends facts to an agent's stream, which must not have moved, and
 // more after them.
-func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, key ledger.Hash, more []ledger.Draft, facts ...fact) (ledger.Result, error) {
-	var drafts []ledger.Draft
+func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, key ledger.Hash, more []ledger.Pending, facts ...fact) (ledger.Result, error) {
+	var pending []ledger.Pending
 	for i, f := range facts {
 		payload, err := canon.Marshal(f.stored)
 		if err != nil {
 			return ledger.Result{}, err
 		}
-		at := ledger.History{Events: make([]ledger.Event, g.guard.Version+int64(i))}.At()
-		drafts = append(drafts, ledger.Draft{Stream: g.guard.Stream, Expect: at, ID: a.NewID("evt_"), Type: f.eventType,
+		at := ledger.History{Events: make([]ledger.Event, g.precondition.Version+int64(i))}.At()
+		pending = append(pending, ledger.Pending{Stream: g.precondition.Stream, Expect: at, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: actor, Payload: payload})
 	}
-	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.guard.Tenant, IdemKey: key, Drafts: append(drafts, more...)})
+	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.precondition.Tenant, IdemKey: key, Events: append(pending, more...)})
 }
 
 // AgentDataKey is the data key under which an agent's calls are sealed in a tenant. In
 // another than the agent's own it is one of the same person, so that whoever is erased
 // is erased there too.
 func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState) (string, error) {
-	if tenant == g.guard.Tenant {
+	if tenant == g.precondition.Tenant {
 		return g.dataKey, nil
 	}
 	var registered events.AgentRegistered

@@ -39,7 +39,7 @@ func (a *Accounts) revokeKey(ctx context.Context, id, actor, reason string) erro
 		if err != nil {
 			return struct{}{}, err
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: history.Tenant, Events: []ledger.Pending{{
 			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeKeyRevoked,
 			SchemaVersion: 1, Actor: actor, Payload: payload}}})
 		a.keys.Remove(id)

@@ -14,19 +14,19 @@ type Usage struct {
 }
 
 // Usage counts the calls of the caller's month: the version of its usage stream.
-// Nothing is appended that could guard the key, so its stream is looked at, too.
+// No append has the key's stream as a precondition here, so this reads the stream too.
 func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.Now()
-	version, err := a.Ledger.Version(ctx, caller.guard.Tenant, caller.guard.Stream)
+	version, err := a.Ledger.Version(ctx, caller.precondition.Tenant, caller.precondition.Stream)
 	if err != nil {
 		return Usage{}, ground.Refusal(err)
 	}
-	if version != caller.guard.Version {
+	if version != caller.precondition.Version {
 		if _, err := a.Current(ctx, caller); err != nil {
 			return Usage{}, ground.Refusal(err)
 		}
 	}
-	used, err := a.Ledger.Version(ctx, caller.guard.Tenant, UsageStream(caller, now))
+	used, err := a.Ledger.Version(ctx, caller.precondition.Tenant, UsageStream(caller, now))
 	if err != nil {
 		return Usage{}, ground.Refusal(err)
 	}

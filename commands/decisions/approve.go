@@ -49,13 +49,13 @@ func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, deci
 		if err != nil {
 			return Recorded{}, a.RefuseUnlessMoved(ctx, p, nil, err)
 		}
-		var guards []ledger.Guard
+		var preconditions []ledger.Precondition
 		if in.Verdict == assurance.VerdictApproved {
-			if guards, err = a.notDenied(ctx, p, c); err != nil {
-				return Recorded{}, a.RefuseUnlessMoved(ctx, p, guards, err)
+			if preconditions, err = a.notDenied(ctx, p, c); err != nil {
+				return Recorded{}, a.RefuseUnlessMoved(ctx, p, preconditions, err)
 			}
 		}
-		return a.approve(ctx, t, in, c, self, last, guards)
+		return a.approve(ctx, t, in, c, self, last, preconditions)
 	})
 	return recorded, inWords(err, "decision was already resolved")
 }
@@ -80,28 +80,28 @@ func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c
 }
 
 // notDenied evaluates the recorded intent under the active policy and refuses what it
-// denies. The guards are of the policy: one that is activated before the approval is
-// appended has the approval tried again.
-func (a *Decisions) notDenied(ctx context.Context, p organizations.Principal, c decisionCase) ([]ledger.Guard, error) {
+// denies. The precondition is the policy's stream: if another policy is activated before the
+// approval is appended, the approval is tried again.
+func (a *Decisions) notDenied(ctx context.Context, p organizations.Principal, c decisionCase) ([]ledger.Precondition, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
 		return nil, err
 	}
-	guards := []ledger.Guard{active.Guard}
+	preconditions := []ledger.Precondition{active.Precondition}
 	stored, err := a.rules.of(active)
 	if err != nil {
-		return guards, err
+		return preconditions, err
 	}
 	j, err := JudgedOf(c.history.Events[0])
 	if err == nil && j.nowUnder(stored) == assurance.Deny {
 		err = errDenied
 	}
-	return guards, err
+	return preconditions, err
 }
 
-func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, guards []ledger.Guard) (Recorded, error) {
+func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, preconditions []ledger.Precondition) (Recorded, error) {
 	p := *t.principal
-	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	signer, precondition, err := a.ActiveSigner(ctx, p.OrgID)
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -114,9 +114,9 @@ func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.Approva
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Pending{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		append(guards, guard), now, ""})
+		append(preconditions, precondition), now, ""})
 }
 
 // Record returns a signed record of a decision's stream: the decision itself, its

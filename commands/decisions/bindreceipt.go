@@ -139,7 +139,7 @@ func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
 
 func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
 	p := *t.principal
-	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	signer, precondition, err := a.ActiveSigner(ctx, p.OrgID)
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -163,7 +163,7 @@ func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.Rece
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Pending{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard, policies}, received, ""})
+		[]ledger.Precondition{precondition, policies}, received, ""})
 }

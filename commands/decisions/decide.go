@@ -76,9 +76,9 @@ func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r ass
 		if err != nil || stored != nil {
 			return a.stored(ctx, p, stored, err)
 		}
-		d, guards, err := a.prepareDecision(ctx, p, r, last)
+		d, preconditions, err := a.prepareDecision(ctx, p, r, last)
 		if err != nil {
-			return Recorded{}, a.RefuseUnlessMoved(ctx, p, guards, err)
+			return Recorded{}, a.RefuseUnlessMoved(ctx, p, preconditions, err)
 		}
 		return a.appendRecord(ctx, t, d)
 	})
@@ -98,28 +98,28 @@ func inWords(err error, reused string) error {
 	return err
 }
 
-// rule evaluates a request under the policy in force, which may be a moment old:
-// the guards say what it rests on.
-func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
+// rule evaluates a request under the active policy. The policy may be a moment old, so its
+// stream is a precondition of the append.
+func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Precondition, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
 		return assurance.Ruling{}, nil, err
 	}
-	guards := []ledger.Guard{active.Guard}
+	preconditions := []ledger.Precondition{active.Precondition}
 	stored, err := a.rules.of(active)
 	if err != nil {
-		return assurance.Ruling{}, guards, err
+		return assurance.Ruling{}, preconditions, err
 	}
 	ruling := assurance.Ruling{OrgID: p.OrgID, Environment: a.environment(), Request: r, Policy: stored, ActivatedSequence: active.ActivatedSequence}
 	var asserted *assurance.Rules
 	if r.Assertion != nil {
 		if ruling.Stricter, err = r.Assertion.Compare(stored); err != nil {
-			return assurance.Ruling{}, guards, err
+			return assurance.Ruling{}, preconditions, err
 		}
 		asserted = &r.Assertion.Rules
 	}
 	ruling.Evaluation, _ = assurance.Evaluate(assurance.EngineVersion, r.Protocol, stored.Rules, asserted, r.Normalized)
-	return ruling, guards, nil
+	return ruling, preconditions, nil
 }
 
 // attempt is one try of a command that appends a signed record: who gives the command, and
@@ -131,29 +131,29 @@ type attempt struct {
 
 // signedRecord is a signed record that is ready to be appended.
 type signedRecord struct {
-	envelope seal.Envelope
-	draft    ledger.Draft
-	guards   []ledger.Guard // what it rests on, beside the principal
-	issued   time.Time
-	decision string // of a decision
+	envelope      seal.Envelope
+	pending       ledger.Pending
+	preconditions []ledger.Precondition // what it rests on, beside the principal
+	issued        time.Time
+	decision      string // of a decision
 }
 
 // prepareDecision rules and signs. last is the time of the organization's last
 // event as far as it is known; where the clock is behind that, the append finds
-// out. Its guards are what an error rests on.
-func (a *Decisions) prepareDecision(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
-	ruling, guards, err := a.rule(ctx, p, r)
+// out. The preconditions are those on which an error rests.
+func (a *Decisions) prepareDecision(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Precondition, error) {
+	ruling, preconditions, err := a.rule(ctx, p, r)
 	if err != nil {
-		return signedRecord{}, guards, err
+		return signedRecord{}, preconditions, err
 	}
 	ruling.IssuedAt, ruling.ClockAdjusted = a.issueTime(last)
 	d, err := a.signDecision(ctx, p, ruling)
-	d.guards = append(d.guards, guards...)
+	d.preconditions = append(d.preconditions, preconditions...)
 	return d, nil, err
 }
 
 func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal, ruling assurance.Ruling) (signedRecord, error) {
-	signer, guard, err := a.ActiveSigner(ctx, p.OrgID)
+	signer, precondition, err := a.ActiveSigner(ctx, p.OrgID)
 	if err != nil {
 		return signedRecord{}, err
 	}
@@ -175,10 +175,10 @@ func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal,
 	if p.KeepsArguments(ruling.Evaluation.Decision) && len(ruling.Request.Arguments) <= maxKeptArguments {
 		stored.ToolArguments = ruling.Request.Arguments
 	}
-	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
+	d := ledger.Pending{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
 	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
-	return signedRecord{envelope, d, []ledger.Guard{guard}, ruling.IssuedAt, ruling.Evaluation.Decision}, err
+	return signedRecord{envelope, d, []ledger.Precondition{precondition}, ruling.IssuedAt, ruling.Evaluation.Decision}, err
 }
 
 func decisionStream(id string) string { return "decision/" + id }
@@ -208,7 +208,7 @@ func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) 
 func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
 	p := *t.principal
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
-		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
+		Events: []ledger.Pending{r.pending}, Preconditions: append(r.preconditions, p.Preconditions...), Issued: r.issued})
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):
 		return Recorded{}, a.RefuseUnlessMoved(ctx, p, nil, err)
@@ -266,8 +266,8 @@ func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject str
 	return payload, err
 }
 
-// stored answers from an event of the ledger alone. Nothing is appended that could
-// guard the principal, so it is confirmed.
+// stored answers from an event of the ledger alone. There is no append with the principal as
+// a precondition, so it confirms the principal.
 func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {

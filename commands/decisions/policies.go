@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// policyStream holds an organization's drafts and activations, one stream per
-// tenant. Every decision guards it.
+// policyStream has an organization's drafts and activations, one stream per tenant. It is a
+// precondition of every decision.
 const policyStream = "policy"
 
 // ActivePolicy is the policy in force at a version of the stream: the last one
@@ -31,7 +31,7 @@ type ActivePolicy struct {
 	Canonical         []byte // canonical JSON, with policyId and version
 	Hash              string // SHA-256 of Canonical, hex
 	ActivatedSequence int64  // tenant sequence of policy.activated
-	Guard             ledger.Guard
+	Precondition      ledger.Precondition
 }
 
 // Draft is a policy that was frozen and may be activated, once.
@@ -127,8 +127,8 @@ func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, e
 	return s, nil
 }
 
-// ActivePolicy returns the policy in force. It may be a moment old: whoever
-// appends a decision names its Guard. None yet is no_active_policy.
+// ActivePolicy returns the active policy. It may be a moment old, so an append that rests on it
+// carries its Precondition. If there is none yet, the error is no_active_policy.
 func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
 	if p, ok := a.policies.Get(orgID); ok {
 		return p, nil
@@ -141,7 +141,7 @@ func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolic
 		return ActivePolicy{}, policy.Refuse(organizations.CodeNoActivePolicy, "", "organization has no active policy")
 	}
 	p := s.activations[len(s.activations)-1].ActivePolicy
-	p.Guard = s.history.Guard()
+	p.Precondition = s.history.Precondition()
 	a.policies.Put(orgID, p)
 	return p, nil
 }
@@ -189,7 +189,7 @@ func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, 
 		if err != nil {
 			return Draft{}, err
 		}
-		appended, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: policyStream, Expect: s.history.At(), Type: events.TypePolicyDrafted}}, []any{drafted})
+		appended, err := a.AppendAs(ctx, p, []ledger.Pending{{Stream: policyStream, Expect: s.history.At(), Type: events.TypePolicyDrafted}}, []any{drafted})
 		if err != nil {
 			return Draft{}, err
 		}
@@ -256,7 +256,7 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 		if err != nil {
 			return Activation{}, err
 		}
-		return a.activate(ctx, p, s, []ledger.Draft{{Expect: s.history.At(), Type: events.TypePolicyActivated}}, []any{activated})
+		return a.activate(ctx, p, s, []ledger.Pending{{Expect: s.history.At(), Type: events.TypePolicyActivated}}, []any{activated})
 	})
 }
 
@@ -310,17 +310,17 @@ func (a *Decisions) draftAndActivate(ctx context.Context, p organizations.Princi
 	if err != nil {
 		return Activation{}, err
 	}
-	return a.activate(ctx, p, s, []ledger.Draft{
+	return a.activate(ctx, p, s, []ledger.Pending{
 		{ID: draftID, Expect: s.history.At(), Type: events.TypePolicyDrafted},
 		{Expect: ledger.Any(s.history.Version() + 2), Type: events.TypePolicyActivated},
 	}, []any{drafted, activated})
 }
 
-func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s policies, drafts []ledger.Draft, stored []any) (Activation, error) {
-	for i := range drafts {
-		drafts[i].Stream = policyStream
+func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s policies, pending []ledger.Pending, stored []any) (Activation, error) {
+	for i := range pending {
+		pending[i].Stream = policyStream
 	}
-	appended, err := a.AppendAs(ctx, p, drafts, stored)
+	appended, err := a.AppendAs(ctx, p, pending, stored)
 	if err != nil {
 		return Activation{}, err
 	}

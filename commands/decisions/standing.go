@@ -39,22 +39,22 @@ func (c decisionCase) permittedAt() int64 {
 }
 
 // stopOf is when the first policy was activated that ended the permission of a case;
-// zero: none has. The guard is of the policies that were looked at.
-func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, guard ledger.Guard, err error) {
+// zero: none has. The precondition is the stream of the policies that were read.
+func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, precondition ledger.Precondition, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
-		return time.Time{}, active.Guard, err
+		return time.Time{}, active.Precondition, err
 	}
 	s, err := a.readPolicies(ctx, orgID)
 	if err != nil {
-		return time.Time{}, ledger.Guard{}, err
+		return time.Time{}, ledger.Precondition{}, err
 	}
 	j, err := JudgedOf(c.history.Events[0])
 	if err != nil {
-		return time.Time{}, ledger.Guard{}, err
+		return time.Time{}, ledger.Precondition{}, err
 	}
 	stopped, err = a.firstStop(s, c, j)
-	return stopped, s.history.Guard(), err
+	return stopped, s.history.Precondition(), err
 }
 
 // firstStop is when the first policy was activated after the permission that denies the
@@ -90,7 +90,7 @@ type Standing struct {
 // Standing reads a decision's stream and the organization's policies and says whether
 // the decision may be acted on now. Refusals are those of ExplainDecision.
 func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, decisionID string) (Standing, error) {
-	p, err := a.Confirm(ctx, p) // nothing is appended that could guard the principal
+	p, err := a.Confirm(ctx, p) // no append has the principal as a precondition
 	if err != nil {
 		return Standing{}, err
 	}

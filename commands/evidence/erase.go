@@ -115,7 +115,7 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 	if err != nil {
 		return err
 	}
-	if _, err = a.Vault.Erase(ctx, key.tenant, key.id, ledger.Draft{ID: eventID, Actor: "operator", Payload: payload}); err != nil {
+	if _, err = a.Vault.Erase(ctx, key.tenant, key.id, ledger.Pending{ID: eventID, Actor: "operator", Payload: payload}); err != nil {
 		return err
 	}
 	a.ForgetDataKey(key.id)

@@ -569,7 +569,7 @@ func (x *exporting) consistency(ctx context.Context) error {
 
 // record signs the manifest and appends it: an export is itself evidence.
 func (x *exporting) record(ctx context.Context) error {
-	signer, guard, err := x.app.ActiveSigner(ctx, x.e.Tenant)
+	signer, precondition, err := x.app.ActiveSigner(ctx, x.e.Tenant)
 	if err != nil {
 		return err
 	}
@@ -598,7 +598,7 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{{
 		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
 	return err

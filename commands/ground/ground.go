@@ -179,18 +179,18 @@ func (s *idSource) next(prefix string, t time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(t), s.entropy).String()
 }
 
-// ActiveSigner returns the signer and the guard under which what it signs may be appended
-// to a tenant: its key is still active then, at its position.
-func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer, ledger.Guard, error) {
+// ActiveSigner returns the signer and the precondition of every append to a tenant with a
+// record that it has signed: the key is still active at the position of the append.
+func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer, ledger.Precondition, error) {
 	if a.Signer == nil {
-		return nil, ledger.Guard{}, seal.ErrNoSigner
+		return nil, ledger.Precondition{}, seal.ErrNoSigner
 	}
 	home := a.Ledger.Home(tenant)
 	s := a.signing.get(home.Number())
 	if s == nil {
 		ring, history, err := home.Keyring(ctx)
 		if err != nil {
-			return nil, ledger.Guard{}, err
+			return nil, ledger.Precondition{}, err
 		}
 		s = &signing{history: history}
 		for _, candidate := range []*seal.Signer{a.Signer, a.NextSigner} {
@@ -203,7 +203,7 @@ func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer,
 		}
 	}
 	if s.signer == nil {
-		return nil, ledger.Guard{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)
+		return nil, ledger.Precondition{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)
 	}
-	return s.signer, s.history.Guard(), nil
+	return s.signer, s.history.Precondition(), nil
 }

@@ -49,12 +49,12 @@ func IdOf(stream string) string {
 	return parts[min(1, len(parts)-1)]
 }
 
-// Apart splits what an append to a tenant rests on: guards that it can carry, and
-// streams that stand in another partition. Those may move at any time, so they are
-// looked at again (unmoved): after what can be decided anew, and right before what
-// cannot be taken back. What was acknowledged before a command began is always seen.
-func (a *Ground) Apart(tenant string, guards []ledger.Guard) (here, elsewhere []ledger.Guard) {
-	for _, g := range guards {
+// Apart splits the preconditions of an append to a tenant into those that it can carry and
+// those of another partition. The latter may move at any time, so the command checks them
+// again (Unmoved): after everything that can be decided again, and right before what cannot
+// be taken back. It always sees what was acknowledged before it began.
+func (a *Ground) Apart(tenant string, preconditions []ledger.Precondition) (here, elsewhere []ledger.Precondition) {
+	for _, g := range preconditions {
 		if a.Ledger.Home(g.Tenant) == a.Ledger.Home(tenant) {
 			here = append(here, g)
 		} else {
@@ -65,8 +65,8 @@ func (a *Ground) Apart(tenant string, guards []ledger.Guard) (here, elsewhere []
 }
 
 // Unmoved says whether streams are still as they were read: else ErrMoved.
-func (a *Ground) Unmoved(ctx context.Context, guards []ledger.Guard) error {
-	for _, g := range guards {
+func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Precondition) error {
+	for _, g := range preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
 		if err != nil {
 			return err

@@ -28,9 +28,9 @@ var (
 // AuthenticateOrganization returns the principal behind a bearer token. A
 // malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
 // after one comparison; a good credential of another kind, an API key or an
-// agent's access token, is CodeInsufficientScope. What
-// it knows of token and organization may be a moment old: an append names the
-// Guards, a read asks Confirm.
+// agent's access token, is CodeInsufficientScope. The
+// state of token and organization may be a moment old: an append carries the
+// Preconditions, a read calls Confirm.
 func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
 	if strings.HasPrefix(bearer, ground.KeyPrefix) {
 		if _, err := a.Authenticate(ctx, bearer); err != nil {

@@ -88,7 +88,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 func (a *Organizations) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	now := a.Now()
 	if order.Member != "" {
-		o, err := a.organizationOf(ctx, p.OrgID) // p guards it
+		o, err := a.organizationOf(ctx, p.OrgID) // it is a precondition of p
 		if err != nil {
 			return IssuedToken{}, err
 		}
@@ -102,7 +102,7 @@ func (a *Organizations) issueToken(ctx context.Context, p Principal, order Token
 		TokenID: id, Name: order.Name, SecretHash: hex.EncodeToString(hash[:]), Scopes: order.Scopes, CreatedBy: p.Member,
 		ExpiresAt: ground.Stamp(now.AddDate(0, 0, order.Days)), Addresses: order.Addresses, Member: order.Member, Rotates: order.Rotates,
 	}
-	drafts := []ledger.Draft{{Stream: tokenStream(id), Expect: ledger.New(), Type: events.TypeOrganizationTokenIssued}}
+	pending := []ledger.Pending{{Stream: tokenStream(id), Expect: ledger.New(), Type: events.TypeOrganizationTokenIssued}}
 	stored := []any{event}
 	if order.Rotates != "" {
 		old, err := a.readToken(ctx, p.OrgID, order.Rotates)
@@ -112,10 +112,10 @@ func (a *Organizations) issueToken(ctx context.Context, p Principal, order Token
 		if !old.live(now) {
 			return IssuedToken{}, policy.Refuse(ground.CodeNotFound, "", "token not found")
 		}
-		drafts = append(drafts, ledger.Draft{Stream: tokenStream(old.id), Expect: old.at(), Type: events.TypeOrganizationTokenRevoked})
+		pending = append(pending, ledger.Pending{Stream: tokenStream(old.id), Expect: old.at(), Type: events.TypeOrganizationTokenRevoked})
 		stored = append(stored, events.OrganizationTokenRevoked{TokenID: old.id, Reason: "rotated", EffectiveAt: ground.Stamp(now.Add(RotationOverlap))})
 	}
-	appended, err := a.AppendAs(ctx, p, drafts, stored)
+	appended, err := a.AppendAs(ctx, p, pending, stored)
 	if err != nil {
 		return IssuedToken{}, err
 	}

@@ -102,12 +102,12 @@ func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role 
 		if len(o.members) >= maxMembers && o.members[member] == "" {
 			return MemberInfo{}, policy.Refuse(CodeConflict, "", "organization has too many members")
 		}
-		draft, err := a.memberDraft(ctx, p.OrgID, p.ActorID, member, role, address)
+		pending, err := a.memberEvent(ctx, p.OrgID, p.ActorID, member, role, address)
 		if err != nil {
 			return MemberInfo{}, err
 		}
-		draft.Expect = history.At()
-		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: []ledger.Draft{draft}, Guards: p.Guards})
+		pending.Expect = history.At()
+		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Events: []ledger.Pending{pending}, Preconditions: p.Preconditions})
 		a.forgetOrganization(p.OrgID)
 		if err != nil {
 			return MemberInfo{}, err
@@ -155,7 +155,7 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 		if err := o.mayChange(p, member, ""); err != nil {
 			return struct{}{}, err
 		}
-		drafts := []ledger.Draft{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeMemberRemoved}}
+		pending := []ledger.Pending{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeMemberRemoved}}
 		stored := []any{events.MemberRemoved{MemberID: member}}
 		tokens, err := a.tokensOf(ctx, p.OrgID)
 		if err != nil {
@@ -164,14 +164,14 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 		now := a.Now()
 		for _, t := range tokens {
 			if t.member == member && t.live(now) {
-				drafts = append(drafts, ledger.Draft{Stream: tokenStream(t.id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked})
+				pending = append(pending, ledger.Pending{Stream: tokenStream(t.id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked})
 				stored = append(stored, events.OrganizationTokenRevoked{TokenID: t.id, Reason: "member removed", EffectiveAt: ground.Stamp(now)})
 			}
 		}
-		if len(drafts) > ledger.MaxEvents {
+		if len(pending) > ledger.MaxEvents {
 			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens, revoke them first")
 		}
-		_, err = a.AppendAs(ctx, p, drafts, stored)
+		_, err = a.AppendAs(ctx, p, pending, stored)
 		return struct{}{}, err
 	})
 	return err
@@ -243,7 +243,7 @@ func (a *Organizations) updateOrganization(ctx context.Context, p Principal, c O
 		}
 		updated.PlanEndedAt = ground.Stamp(ended)
 	}
-	appended, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
+	appended, err := a.AppendAs(ctx, p, []ledger.Pending{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
 	if err != nil {
 		return OrganizationInfo{}, err
 	}

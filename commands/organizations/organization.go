@@ -47,8 +47,8 @@ const (
 	ArgumentsAlways  = "always"
 )
 
-// OrganizationStream holds an organization's plan, state and members, one stream
-// per tenant: whoever decides something about them guards it.
+// OrganizationStream has an organization's plan, state and members, one stream per tenant. It is
+// a precondition of every append that rests on them.
 const OrganizationStream = "organization"
 
 // Organization is the fold of that stream.
@@ -58,7 +58,7 @@ type Organization struct {
 	planEnded             time.Time         // of a lapsed plan
 	arguments             string            // which decisions keep the arguments of tools
 	members               map[string]string // role by cus_…; never changed in place
-	guard                 ledger.Guard
+	precondition          ledger.Precondition
 }
 
 // apply folds one event of the stream.
@@ -171,7 +171,7 @@ func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Org
 	if o.ID == "" {
 		return o, history, ErrNoOrganization
 	}
-	o.guard = history.Guard()
+	o.precondition = history.Precondition()
 	return o, history, nil
 }
 
@@ -246,21 +246,21 @@ func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, pla
 
 // AppendOrganization appends the organization and its first owner. If there is
 // one of this id already, its stream has moved.
-func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, guards ...ledger.Guard) (OrganizationInfo, error) {
+func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, preconditions ...ledger.Precondition) (OrganizationInfo, error) {
 	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	member, err := a.memberDraft(ctx, orgID, actor, owner, RoleOwner, address)
+	member, err := a.memberEvent(ctx, orgID, actor, owner, RoleOwner, address)
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
 	member.Expect = Unlimited
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Drafts: []ledger.Draft{
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Events: []ledger.Pending{
 		{Stream: OrganizationStream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeOrganizationCreated,
 			SchemaVersion: 1, Actor: actor, Payload: created},
 		member,
-	}, Guards: guards})
+	}, Preconditions: preconditions})
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
@@ -269,12 +269,12 @@ func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, na
 
 // memberDraft is member.added, with the address sealed in the organization's
 // tenant.
-func (a *Organizations) memberDraft(ctx context.Context, orgID, actor, member, role, address string) (ledger.Draft, error) {
+func (a *Organizations) memberEvent(ctx context.Context, orgID, actor, member, role, address string) (ledger.Pending, error) {
 	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
 	if err != nil {
-		return ledger.Draft{}, err
+		return ledger.Pending{}, err
 	}
 	id := a.NewID("evt_")
 	payload, err := a.Vault.Seal(ctx, orgID, id, dataKey, events.MemberAdded{MemberID: member, Role: role, Email: address})
-	return ledger.Draft{Stream: OrganizationStream, ID: id, Type: events.TypeMemberAdded, SchemaVersion: 1, Actor: actor, Payload: payload}, err
+	return ledger.Pending{Stream: OrganizationStream, ID: id, Type: events.TypeMemberAdded, SchemaVersion: 1, Actor: actor, Payload: payload}, err
 }

@@ -22,9 +22,9 @@ type Principal struct {
 	Role        string
 	Scopes      []string
 	FreshSignIn bool // a session younger than 10 minutes since sign-in
-	// Guards are the streams of organization and token this rests on. Whoever
-	// appends for the principal names them; whoever only reads asks Confirm.
-	Guards []ledger.Guard
+	// Preconditions are the streams of organization and token that the principal rests on. An
+	// append for the principal carries them; a read calls Confirm.
+	Preconditions []ledger.Precondition
 
 	tokenID   string
 	addresses []netip.Prefix // from which the token may come; none: from anywhere
@@ -90,7 +90,7 @@ func (p Principal) Allows(address string) bool {
 
 // principal is what the organization says about anybody who acts for it.
 func (o Organization) principal(now time.Time) Principal {
-	p := Principal{OrgID: o.ID, Plan: o.Plan, Guards: []ledger.Guard{o.guard}, suspended: o.State == StateSuspended, arguments: o.arguments}
+	p := Principal{OrgID: o.ID, Plan: o.Plan, Preconditions: []ledger.Precondition{o.precondition}, suspended: o.State == StateSuspended, arguments: o.arguments}
 	p.lapsed = o.State == StateLapsed || o.Plan != PlanTeam && o.Plan != PlanBusiness
 	p.evidence = p.lapsed && now.Before(o.planEnded.Add(evidenceReadable))
 	for _, role := range o.members {
@@ -105,7 +105,7 @@ func (o Organization) principal(now time.Time) Principal {
 // returns the principal of now: 401 for a token revoked since, 403 for a member
 // who is none any more. Every answer that appends nothing needs it.
 func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
-	for _, g := range p.Guards {
+	for _, g := range p.Preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
 		if err != nil {
 			return Principal{}, ground.Refusal(err)
@@ -170,7 +170,7 @@ func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, er
 			return Principal{}, accounts.ErrToken
 		}
 		now.tokenID, now.addresses = t.id, t.addresses
-		now.Guards = append(now.Guards, t.guard)
+		now.Preconditions = append(now.Preconditions, t.precondition)
 	default:
 		role, isMember := o.members[p.Member]
 		if !isMember {
@@ -181,10 +181,10 @@ func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, er
 	return now, nil
 }
 
-// RefuseUnlessMoved is a refusal if everything it rests on is as it was, and ErrMoved
-// otherwise: what appends nothing is guarded by nothing else.
-func (a *Organizations) RefuseUnlessMoved(ctx context.Context, p Principal, guards []ledger.Guard, refused error) error {
-	for _, g := range append(guards, p.Guards...) {
+// RefuseUnlessMoved returns refused if no stream that the refusal depends on has moved, and
+// ErrMoved otherwise. A refusal appends nothing, so no append checks its preconditions.
+func (a *Organizations) RefuseUnlessMoved(ctx context.Context, p Principal, preconditions []ledger.Precondition, refused error) error {
+	for _, g := range append(preconditions, p.Preconditions...) {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (a *Organizations) RevokeToken(ctx context.Context, p Principal, id, reason
 		if !t.revoked.IsZero() && !now.Before(t.revoked) {
 			return struct{}{}, nil
 		}
-		_, err = a.AppendAs(ctx, p, []ledger.Draft{{Stream: tokenStream(id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked}},
+		_, err = a.AppendAs(ctx, p, []ledger.Pending{{Stream: tokenStream(id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked}},
 			[]any{events.OrganizationTokenRevoked{TokenID: id, Reason: reason, EffectiveAt: ground.Stamp(now)}})
 		return struct{}{}, err
 	})

@@ -27,18 +27,18 @@ const tokenPrefix = "svco_"
 
 // organizationToken is a token as its stream tells.
 type organizationToken struct {
-	id, name  string
-	orgID     string
-	hash      [32]byte
-	scopes    []string
-	createdBy string
-	member    string // whose it is
-	created   time.Time
-	expires   time.Time
-	revoked   time.Time // zero: not
-	rotates   string
-	addresses []netip.Prefix
-	guard     ledger.Guard
+	id, name     string
+	orgID        string
+	hash         [32]byte
+	scopes       []string
+	createdBy    string
+	member       string // whose it is
+	created      time.Time
+	expires      time.Time
+	revoked      time.Time // zero: not
+	rotates      string
+	addresses    []netip.Prefix
+	precondition ledger.Precondition
 }
 
 // live says whether the token is good at a time.
@@ -110,7 +110,7 @@ func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Prin
 	p := o.principal(a.Clock())
 	p.ActorID, p.Member, p.Role, p.Scopes = tokenPrefix+t.id, t.member, RoleToken, t.scopes
 	p.tokenID, p.addresses = t.id, t.addresses
-	p.Guards = append(p.Guards, t.guard)
+	p.Preconditions = append(p.Preconditions, t.precondition)
 	return p, nil
 }
 
@@ -162,7 +162,7 @@ func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organi
 			return organizationToken{}, err
 		}
 	}
-	t.guard = history.Guard()
+	t.precondition = history.Precondition()
 	return t, nil
 }
 
@@ -207,7 +207,7 @@ type TokenInfo struct {
 
 // at demands that the token's stream still ends where it was read.
 func (t organizationToken) at() ledger.Expect {
-	return ledger.History{Events: make([]ledger.Event, t.guard.Version)}.At()
+	return ledger.History{Events: make([]ledger.Event, t.precondition.Version)}.At()
 }
 
 func (t organizationToken) info(now time.Time) TokenInfo {
@@ -247,20 +247,20 @@ func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, e
 	return list, nil
 }
 
-// AppendAs appends for a principal what has no personal members, under its
-// guards: the rights it was judged by are those it has at that position.
-func (a *Organizations) AppendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
-	for i := range drafts {
+// AppendAs appends events without personal members for a principal. The principal's
+// preconditions make sure that it still has its rights at that position.
+func (a *Organizations) AppendAs(ctx context.Context, p Principal, pending []ledger.Pending, stored []any) ([]ledger.Event, error) {
+	for i := range pending {
 		payload, err := canon.Marshal(stored[i])
 		if err != nil {
 			return nil, err
 		}
-		if drafts[i].ID == "" {
-			drafts[i].ID = a.NewID("evt_")
+		if pending[i].ID == "" {
+			pending[i].ID = a.NewID("evt_")
 		}
-		drafts[i].SchemaVersion, drafts[i].Actor, drafts[i].Payload = 1, p.ActorID, payload
+		pending[i].SchemaVersion, pending[i].Actor, pending[i].Payload = 1, p.ActorID, payload
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: drafts, Guards: p.Guards})
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Events: pending, Preconditions: p.Preconditions})
 	a.forgetOrganization(p.OrgID)
 	return result.Events, err
 }

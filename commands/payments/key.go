@@ -103,12 +103,12 @@ func (a *Payments) takeKey(ctx context.Context, k paymentKey, p Payment, paid Pa
 	if err != nil {
 		return err
 	}
-	draft := ledger.Draft{Stream: k.stream, Expect: k.history.At(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
+	pending := ledger.Pending{Stream: k.stream, Expect: k.history.At(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
 		SchemaVersion: 1, Actor: "system", Payload: payload}
 	if k.tenant == claim.Tenant {
-		claim.Drafts = append(claim.Drafts, draft)
+		claim.Events = append(claim.Events, pending)
 		return nil
 	}
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: k.tenant, Drafts: []ledger.Draft{draft}})
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: k.tenant, Events: []ledger.Pending{pending}})
 	return err
 }

@@ -65,8 +65,8 @@ type Paid struct {
 // Promise is what becomes true when a payment has settled: at most 62 events.
 type Promise struct {
 	Events        []events.PreparedEvent
-	Guards        []ledger.Guard // what the events rest on
-	Issued        time.Time      // what their record states; zero without one
+	Preconditions []ledger.Precondition // what the events rest on
+	Issued        time.Time             // what their record states; zero without one
 	OutputHash    string
 	EngineVersion string
 }
@@ -209,7 +209,7 @@ func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed
 			result, err = a.Ledger.Append(ctx, claim)
 		}
 		switch {
-		case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != claim.Drafts[0].Stream:
+		case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != claim.Events[0].Stream:
 			return c, a.reused(ctx, p)
 		case err != nil:
 			return c, err
@@ -259,15 +259,15 @@ func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Prom
 		Identifier: events.Text(p.Identifier), Payload: events.Text(p.Payload), HeadBlock: a.Settler.Head(ctx),
 		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
 	}
-	draft := ledger.Draft{Stream: Stream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
+	pending := ledger.Pending{Stream: Stream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.Actor}
-	draft.Payload, err = a.Vault.Seal(ctx, tenant, draft.ID, by.DataKey, claim)
+	pending.Payload, err = a.Vault.Seal(ctx, tenant, pending.ID, by.DataKey, claim)
 	if errors.Is(err, vault.ErrErased) {
 		a.ForgetDataKey(by.DataKey) // the next attempt begins a new one
 		err = ledger.ErrMoved
 	}
 	return ledger.Append{Tenant: tenant, IdemKey: a.claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
-		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
+		Preconditions: promise.Preconditions, Events: []ledger.Pending{pending}}, err
 }
 
 // claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
@@ -308,7 +308,7 @@ func (a *Payments) reserve(ctx context.Context, p Payment) error {
 		return err
 	}
 	key := identifierKey(p)
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: sha256.Sum256([]byte(p.ID)), Drafts: []ledger.Draft{{
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: sha256.Sum256([]byte(p.ID)), Events: []ledger.Pending{{
 		Stream: "payment_identifier/" + key.String()[:32], Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeIdentifierReserved,
 		SchemaVersion: 1, Actor: "system", Payload: payload}}})
 	return err

@@ -115,11 +115,11 @@ const EvidenceOperator = "operator"
 
 // AppendPayment appends one event to the payment's stream, as it was read.
 func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor, eventType string, stored any) (string, error) {
-	draft, err := a.PaymentDraft(ctx, s, actor, eventType, stored)
+	pending, err := a.PaymentEvent(ctx, s, actor, eventType, stored)
 	if err != nil {
 		return s.State, err
 	}
-	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: s.History.Tenant, Drafts: []ledger.Draft{draft}}); err != nil {
+	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: s.History.Tenant, Events: []ledger.Pending{pending}}); err != nil {
 		return s.State, err
 	}
 	return becomes, nil
@@ -127,8 +127,8 @@ func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor
 
 // PaymentDraft is the next event of the payment's stream. What leads to the payer
 // in it is sealed.
-func (a *Payments) PaymentDraft(ctx context.Context, s Progress, actor, eventType string, stored any) (ledger.Draft, error) {
-	d := ledger.Draft{Stream: s.History.Stream, Expect: s.History.At(), ID: a.NewID("evt_"),
+func (a *Payments) PaymentEvent(ctx context.Context, s Progress, actor, eventType string, stored any) (ledger.Pending, error) {
+	d := ledger.Pending{Stream: s.History.Stream, Expect: s.History.At(), ID: a.NewID("evt_"),
 		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
 	var err error
 	if events.Sealed(eventType) {
@@ -146,7 +146,7 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	if payer == "" {
 		payer = s.Claim.Payer
 	}
-	settled, err := a.PaymentDraft(ctx, s, s.party().Actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.Claim.PaymentID,
+	settled, err := a.PaymentEvent(ctx, s, s.party().Actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.Claim.PaymentID,
 		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.Claim.Mode, Evidence: found.Evidence, Extensions: found.Extensions})
 	if err != nil {
 		return s.State, err
@@ -157,9 +157,9 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	}
 	order := ledger.Append{Tenant: s.History.Tenant, IdemKey: settlementKey(s.Claim.PaymentID), ContentHash: hash}
 	here, elsewhere := a.promised(s)
-	order.Drafts = append([]ledger.Draft{settled}, here...)
+	order.Events = append([]ledger.Pending{settled}, here...)
 	var signedBy []string
-	for _, d := range order.Drafts {
+	for _, d := range order.Events {
 		if d.KeyID != "" {
 			signedBy = append(signedBy, d.KeyID)
 		}
@@ -167,12 +167,12 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	// What belongs to a customer at home elsewhere goes first, under the same key: until
 	// the payment has its end whoever settles it comes by here again.
 	if len(elsewhere) > 0 {
-		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IdOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Drafts: elsewhere}
+		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IdOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Events: elsewhere}
 		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
 			return s.State, err
 		}
 	}
-	if order.Guards, err = a.stillActive(ctx, order.Tenant, signedBy); err != nil {
+	if order.Preconditions, err = a.stillActive(ctx, order.Tenant, signedBy); err != nil {
 		return s.State, err
 	}
 	if _, err := a.Ledger.Append(ctx, order); err != nil {
@@ -183,13 +183,13 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 
 // promised are the prepared events of a claim: those that are at home with the payment,
 // and those of the customer it buys something for, where that one is not.
-func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Draft) {
+func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Pending) {
 	for _, e := range s.Claim.Prepared {
 		expect := ledger.New()
 		if e.Joins {
 			expect = organizations.Unlimited
 		}
-		d := ledger.Draft{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
+		d := ledger.Pending{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
 			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload}
 		if a.ServiceOf(ground.IdOf(e.Stream)) == s.History.Tenant {
 			here = append(here, d)
@@ -200,9 +200,9 @@ func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Draft) {
 	return here, elsewhere
 }
 
-// stillActive is the guard under which records that these keys have signed may be
-// appended: nothing signed by a retired key lands after its retirement.
-func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Guard, error) {
+// stillActive returns the precondition of an append with records that these keys have signed:
+// none of them is retired at the position of the append.
+func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Precondition, error) {
 	if len(keyIDs) == 0 {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 			return nil, fmt.Errorf("the key %s that signed the answer was retired before the payment had settled", id)
 		}
 	}
-	return []ledger.Guard{history.Guard()}, nil
+	return []ledger.Precondition{history.Precondition()}, nil
 }
 
 // ResolvePayment records what the operator has found out about an open payment:

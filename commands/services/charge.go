@@ -32,12 +32,12 @@ func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
 // fund is what a call can be paid from: the stream that its call.completed counts
 // in, and what must still hold when it lands there.
 type fund struct {
-	charge string // "free", "pass" or "credit"
-	home   string // name of whose fund it is: the call is recorded where that is at home
-	stream string
-	expect ledger.Expect
-	used   int // cents of the pass or credit that are used, with this call
-	guards []ledger.Guard
+	charge        string // "free", "pass" or "credit"
+	home          string // name of whose fund it is: the call is recorded where that is at home
+	stream        string
+	expect        ledger.Expect
+	used          int // cents of the pass or credit that are used, with this call
+	preconditions []ledger.Precondition
 }
 
 // charge makes the prepared answer true: call.completed in the stream of what pays for
@@ -70,17 +70,17 @@ func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer
 				return Reply{}, err
 			}
 		}
-		draft, err := a.draft(ctx, call, p, f)
+		pending, err := a.pendingCall(ctx, call, p, f)
 		if err != nil {
 			return Reply{}, err
 		}
 		tenant := a.ServiceOf(f.home)
-		here, elsewhere := a.Apart(tenant, slices.Concat(p.guards, call.party().Guards, f.guards))
+		here, elsewhere := a.Apart(tenant, slices.Concat(p.preconditions, call.party().Preconditions, f.preconditions))
 		if err := a.Unmoved(ctx, elsewhere); err != nil {
 			return Reply{}, err
 		}
 		result, err := a.Ledger.Append(ctx, ledger.Append{
-			Tenant: tenant, IdemKey: t.key, ContentHash: t.content, Drafts: []ledger.Draft{draft}, Guards: here, NotBefore: p.issued,
+			Tenant: tenant, IdemKey: t.key, ContentHash: t.content, Events: []ledger.Pending{pending}, Preconditions: here, NotBefore: p.issued,
 		})
 		switch {
 		case f.charge == chargedFree && errors.Is(err, ledger.ErrLimit):
@@ -198,17 +198,17 @@ func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, erro
 	return len(live) > 0, nil
 }
 
-// draft is call.completed, in the stream of what pays for it.
-func (a *Services) draft(ctx context.Context, call Call, p prepared, f fund) (ledger.Draft, error) {
+// pendingCall makes the event call.completed in the stream of the fund that pays.
+func (a *Services) pendingCall(ctx context.Context, call Call, p prepared, f fund) (ledger.Pending, error) {
 	by, tenant := call.party(), a.ServiceOf(f.home)
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
 	if call.Agent != nil {
 		var err error
 		if by.DataKey, err = a.AgentDataKey(ctx, tenant, call.Agent.Agent); err != nil {
-			return ledger.Draft{}, err
+			return ledger.Pending{}, err
 		}
 	}
-	d := ledger.Draft{Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: by.Actor}
+	d := ledger.Pending{Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: by.Actor}
 	if p.call.Integrity != nil {
 		d.KeyID = p.call.Integrity.KeyID
 	}

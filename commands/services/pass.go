@@ -20,7 +20,7 @@ func passStream(x store.Access) string {
 
 // passesOf are the customer's live passes, the one that ends first in front, and
 // the streams that say so.
-func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Access, []ledger.Guard, error) {
+func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Access, []ledger.Precondition, error) {
 	acc, err := a.ReadSubscriptions(ctx, customerID)
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +29,7 @@ func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Acc
 		return x.Subscription == nil || x.Status != store.StatusActive || acc.Revoked[x.Product] || a.creditOf(x) == 0
 	})
 	slices.SortFunc(live, func(a, b store.Access) int { return a.Until.Compare(b.Until) })
-	return live, acc.Guards, nil
+	return live, acc.Preconditions, nil
 }
 
 // creditOf is what a paid period of a subscription adds, in cents.
@@ -46,7 +46,7 @@ func (a *Services) chargePass(ctx context.Context, customerID string, priceCents
 	if customerID == "" {
 		return fund{}, false, nil
 	}
-	live, guards, err := a.passesOf(ctx, customerID)
+	live, preconditions, err := a.passesOf(ctx, customerID)
 	if err != nil {
 		return fund{}, false, err
 	}
@@ -56,7 +56,7 @@ func (a *Services) chargePass(ctx context.Context, customerID string, priceCents
 			return fund{}, false, err
 		}
 		if used+priceCents <= a.creditOf(x) {
-			return fund{charge: chargedPass, home: customerID, stream: last.Stream, expect: last.At(), used: used + priceCents, guards: guards}, true, nil
+			return fund{charge: chargedPass, home: customerID, stream: last.Stream, expect: last.At(), used: used + priceCents, preconditions: preconditions}, true, nil
 		}
 	}
 	return fund{}, false, nil

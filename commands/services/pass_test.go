@@ -52,9 +52,9 @@ func TestPassIsGuarded(t *testing.T) {
 			t.Fatalf("%s: %+v, %v, %v", name, f, ok, err)
 		}
 		moves()
-		here, elsewhere := a.Apart(a.ServiceOf(f.home), f.guards)
+		here, elsewhere := a.Apart(a.ServiceOf(f.home), f.preconditions)
 		if err = a.Unmoved(t.Context(), elsewhere); err == nil {
-			_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.ServiceOf(f.home), Guards: here, Drafts: []ledger.Draft{{
+			_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: a.ServiceOf(f.home), Preconditions: here, Events: []ledger.Pending{{
 				Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", Payload: []byte(`{}`)}}})
 		}
 		if !errors.Is(err, ledger.ErrMoved) {

@@ -18,11 +18,11 @@ import (
 // prepared is an answer that nobody has seen yet, with what is to be appended for it.
 // What pays for the call decides when it becomes true.
 type prepared struct {
-	answer policy.Answer
-	home   string         // where what pays for it is at home, by its name
-	guards []ledger.Guard // what the signature rests on
-	issued time.Time      // what the record states; zero without one
-	call   events.CallCompleted
+	answer        policy.Answer
+	home          string                // where what pays for it is at home, by its name
+	preconditions []ledger.Precondition // what the signature rests on
+	issued        time.Time             // what the record states; zero without one
+	call          events.CallCompleted
 }
 
 // prepare signs the answer where it must be signed, to be recorded where something is
@@ -63,7 +63,7 @@ type receiptRecord struct {
 // says of it: that it is kept as a workflow, that it signs a statement of its own. The
 // receipt stands once in what is appended, and reply puts it into the answer.
 func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
-	signer, guard, err := a.ActiveSigner(ctx, a.ServiceOf(p.home))
+	signer, precondition, err := a.ActiveSigner(ctx, a.ServiceOf(p.home))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	p.guards, p.issued = append(p.guards, guard), now
+	p.preconditions, p.issued = append(p.preconditions, precondition), now
 	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
 		return err
 	}

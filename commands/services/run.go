@@ -201,11 +201,11 @@ func (a *Services) promise(ctx context.Context, call Call, answer policy.Answer)
 		return payments.Promise{}, err
 	}
 	p.call.PaymentID = call.payment.ID
-	d, err := a.draft(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: payments.Stream(call.payment.ID)})
+	d, err := a.pendingCall(ctx, call, p, fund{charge: chargedX402, home: p.home, stream: payments.Stream(call.payment.ID)})
 	if err != nil {
 		return payments.Promise{}, err
 	}
-	return payments.Promise{Guards: p.guards, Issued: p.issued, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version,
+	return payments.Promise{Preconditions: p.preconditions, Issued: p.issued, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version,
 		Events: []events.PreparedEvent{{Stream: d.Stream, Joins: true, ID: d.ID, Type: d.Type,
 			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload}}}, nil
 }

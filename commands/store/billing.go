@@ -31,7 +31,7 @@ type billing struct {
 	subscriptions map[string]events.SubscriptionUpdated // the fact that counts, by subscription
 	began         map[string]events.CustomerBound       // by subscription: the checkout that began it
 	charges       map[string]events.SubscriptionCharged // by invoice and payment
-	guard         ledger.Guard
+	precondition  ledger.Precondition
 }
 
 // apply folds one event of the stream.
@@ -216,13 +216,13 @@ func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 
 // account is everything a customer has bought, been granted and lost.
 type account struct {
-	customerID string
-	dataKey    string          // of the e-mail address
-	created    ledger.Event    // customer.created, which holds the address
-	providers  []string        // the provider's ids of the customer, the first bound first
-	Accesses   []Access        // each thing that gives, or gave, access
-	Revoked    map[string]bool // products, by the operator
-	Guards     []ledger.Guard  // of everything that was read, customer/<id> first
+	customerID    string
+	dataKey       string                // of the e-mail address
+	created       ledger.Event          // customer.created, which holds the address
+	providers     []string              // the provider's ids of the customer, the first bound first
+	Accesses      []Access              // each thing that gives, or gave, access
+	Revoked       map[string]bool       // products, by the operator
+	Preconditions []ledger.Precondition // of everything that was read, customer/<id> first
 }
 
 // Access is one thing that gives access to a product.
@@ -301,7 +301,7 @@ func (a *Store) readBillings(ctx context.Context, customerID string) (account, [
 		if err != nil {
 			return account{}, nil, err
 		}
-		acc.Guards = append(acc.Guards, b.guard)
+		acc.Preconditions = append(acc.Preconditions, b.precondition)
 		all = append(all, b)
 	}
 	return acc, all, nil
@@ -317,7 +317,7 @@ func (a *Store) readCustomer(ctx context.Context, customerID string) (account, e
 	if err != nil {
 		return acc, err
 	}
-	acc.Guards = []ledger.Guard{history.Guard()}
+	acc.Preconditions = []ledger.Precondition{history.Precondition()}
 	for _, e := range history.Events {
 		if acc, err = acc.apply(e, a.Now()); err != nil {
 			return acc, err
@@ -384,7 +384,7 @@ func (acc account) grant(granted events.EntitlementGranted, now time.Time) (acco
 
 func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
 	history, err := a.Ledger.Read(ctx, a.ServiceOf(provider), billingStream(provider))
-	b := billing{guard: history.Guard()}
+	b := billing{precondition: history.Precondition()}
 	for _, e := range history.Events {
 		if err == nil {
 			b, err = b.apply(e)

@@ -45,7 +45,7 @@ func foldPayment(t interface{ Fatal(...any) }, list []ledger.Event) payment {
 	return p
 }
 
-var exported = cmp.AllowUnexported(billing{}, payment{}, ledger.Guard{})
+var exported = cmp.AllowUnexported(billing{}, payment{}, ledger.Precondition{})
 
 // reordered is the same facts in another order, some of them told twice.
 func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {

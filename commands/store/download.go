@@ -168,11 +168,11 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 		return Product{}, err
 	}
 	result, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (ledger.Result, error) {
-		guards, err := a.undelivered(ctx, purchase)
+		preconditions, err := a.undelivered(ctx, purchase)
 		if err != nil {
 			return ledger.Result{}, err
 		}
-		return a.Ledger.Append(ctx, ledger.Append{Tenant: a.ServiceOf(purchase), IdemKey: l.key(), Guards: guards, Drafts: []ledger.Draft{{
+		return a.Ledger.Append(ctx, ledger.Append{Tenant: a.ServiceOf(purchase), IdemKey: l.key(), Preconditions: preconditions, Events: []ledger.Pending{{
 			Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
 			SchemaVersion: 1, Actor: purchase, Payload: payload}}})
 	})

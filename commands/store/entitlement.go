@@ -231,8 +231,8 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 		if err != nil {
 			return Entitlement{}, err
 		}
-		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: acc.Guards[0].Tenant, Drafts: []ledger.Draft{{
-			Stream: acc.Guards[0].Stream, Expect: organizations.Unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: acc.Preconditions[0].Tenant, Events: []ledger.Pending{{
+			Stream: acc.Preconditions[0].Stream, Expect: organizations.Unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "operator", Payload: payload}}})
 		if err != nil {
 			return Entitlement{}, err
 		}

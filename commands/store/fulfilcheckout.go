@@ -129,7 +129,7 @@ func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []bil
 		return nil
 	}
 	tenant := facts[0].history.Tenant
-	var drafts []ledger.Draft
+	var pending []ledger.Pending
 	var elsewhere []billingFact
 	for _, f := range facts {
 		if f.history.Tenant != tenant {
@@ -141,14 +141,14 @@ func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []bil
 			return err
 		}
 		expect := f.history.At()
-		if slices.ContainsFunc(drafts, func(d ledger.Draft) bool { return d.Stream == f.history.Stream }) {
+		if slices.ContainsFunc(pending, func(d ledger.Pending) bool { return d.Stream == f.history.Stream }) {
 			expect = organizations.Unlimited // follows the one before it, which is at the end
 		}
-		drafts = append(drafts, ledger.Draft{Stream: f.history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: f.eventType,
+		pending = append(pending, ledger.Pending{Stream: f.history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})
 	}
 	key, content := from.key()
-	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Drafts: drafts}); err != nil {
+	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Events: pending}); err != nil {
 		return err
 	}
 	return a.appendFacts(ctx, from, elsewhere)

@@ -121,7 +121,7 @@ func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	if err != nil {
 		return b, err
 	}
-	var drafts []ledger.Draft
+	var pending []ledger.Pending
 	for _, paid := range slices.Sorted(maps.Keys(i.payments)) {
 		status, err := a.paymentStatus(ctx, paid)
 		if err != nil {
@@ -136,14 +136,14 @@ func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 			return b, err
 		}
 		expect := history.At()
-		if len(drafts) > 0 {
+		if len(pending) > 0 {
 			expect = organizations.Unlimited // follows the one before it, which is at the end
 		}
-		drafts = append(drafts, ledger.Draft{Stream: history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: events.TypeSubscriptionCharged,
+		pending = append(pending, ledger.Pending{Stream: history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: events.TypeSubscriptionCharged,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})
 	}
-	if len(drafts) > 0 {
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: history.Tenant, Drafts: drafts})
+	if len(pending) > 0 {
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: history.Tenant, Events: pending})
 	}
 	return b, err
 }

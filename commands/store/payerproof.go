@@ -63,7 +63,7 @@ func (a *Store) FindUnboundPurchase(ctx context.Context, purchaseID string) (Unb
 }
 
 // unboundPurchase is FindUnboundPurchase with the streams of its downloads.
-func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Guard, err error) {
+func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Precondition, err error) {
 	bought, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u Unbou
 			return u, nil, err
 		}
 		u.Refundable = u.Refundable && len(history.Events) == 0
-		downloads = append(downloads, history.Guard())
+		downloads = append(downloads, history.Precondition())
 	}
 	return u, downloads, nil
 }
@@ -136,11 +136,11 @@ func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.
 		claim := u.payment.Claim
 		requested := events.RefundRequested{PaymentID: claim.PaymentID, Cause: events.CauseNotDownloaded, RecordedOutputHash: claim.OutputHash,
 			EngineVersion: claim.EngineVersion, Amount: claim.Amount, Asset: claim.Asset, Network: claim.Network, To: u.payment.Settled.Payer}
-		draft, err := a.PaymentDraft(ctx, u.payment, "system", events.TypeRefundRequested, requested)
+		pending, err := a.PaymentEvent(ctx, u.payment, "system", events.TypeRefundRequested, requested)
 		if err != nil {
 			return payments.Refund{}, err
 		}
-		if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: u.payment.History.Tenant, Drafts: []ledger.Draft{draft}, Guards: downloads}); err != nil {
+		if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: u.payment.History.Tenant, Events: []ledger.Pending{pending}, Preconditions: downloads}); err != nil {
 			return payments.Refund{}, err
 		}
 		s := u.payment
@@ -149,9 +149,9 @@ func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.
 	})
 }
 
-// undelivered are the guards under which the file of a purchase may be sent: no refund
-// of an x402 payment was requested.
-func (a *Store) undelivered(ctx context.Context, purchaseID string) ([]ledger.Guard, error) {
+// undelivered returns the preconditions for sending the file of a purchase: no refund of an
+// x402 payment was requested.
+func (a *Store) undelivered(ctx context.Context, purchaseID string) ([]ledger.Precondition, error) {
 	_, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {
 	case err != nil || !found:
@@ -159,5 +159,5 @@ func (a *Store) undelivered(ctx context.Context, purchaseID string) ([]ledger.Gu
 	case paid.Refund != "":
 		return nil, errRefunded
 	}
-	return []ledger.Guard{paid.History.Guard()}, nil
+	return []ledger.Precondition{paid.History.Precondition()}, nil
 }

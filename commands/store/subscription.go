@@ -82,21 +82,21 @@ type providerFact struct {
 func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
 	var order []string // the tenants
-	drafts := map[string][]ledger.Draft{}
+	pending := map[string][]ledger.Pending{}
 	for _, f := range facts {
 		payload, err := canon.Marshal(f.stored)
 		if err != nil {
 			return err
 		}
 		tenant := a.ServiceOf(ground.IdOf(f.stream))
-		if drafts[tenant] == nil {
+		if pending[tenant] == nil {
 			order = append(order, tenant)
 		}
-		drafts[tenant] = append(drafts[tenant], ledger.Draft{Stream: f.stream, Expect: organizations.Unlimited, ID: a.NewID("evt_"), Type: f.eventType,
+		pending[tenant] = append(pending[tenant], ledger.Pending{Stream: f.stream, Expect: organizations.Unlimited, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})
 	}
 	for _, tenant := range order {
-		if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Drafts: drafts[tenant]}); err != nil {
+		if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: key, ContentHash: content, Events: pending[tenant]}); err != nil {
 			return ground.Refusal(err)
 		}
 	}
@@ -115,9 +115,9 @@ func organizationOfSubscriptions(customerID string) string {
 // lapsed without any. An organization that the operator suspended stays so. It
 // changes nothing that is right already, so it may run at any time, and runs
 // after every fact: what a crash has left out is made up for by the next delivery.
-// Where customer and organization are in two partitions no guard can hold them
-// together; then it looks again after it has changed the organization, and whoever
-// has changed the account meanwhile does the same.
+// If customer and organization are in two partitions, no precondition covers both. Then it
+// reads the account again after it has changed the organization, and a command that has
+// changed the account in between does the same.
 func (a *Store) followPlan(ctx context.Context, customerID string) error {
 	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.ReadSubscriptions(ctx, customerID)
@@ -166,7 +166,7 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 		return err // of somebody erased nothing is started
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
-	here, elsewhere := a.Apart(orgID, acc.Guards)
+	here, elsewhere := a.Apart(orgID, acc.Preconditions)
 	if _, err = a.AppendOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, here...); err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Org
 	if change == (events.OrganizationUpdated{}) {
 		return nil
 	}
-	here, elsewhere := a.Apart(o.ID, acc.Guards)
-	p := organizations.Principal{OrgID: o.ID, ActorID: "stripe", Guards: here}
-	_, err := a.AppendAs(ctx, p, []ledger.Draft{{Stream: organizations.OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
+	here, elsewhere := a.Apart(o.ID, acc.Preconditions)
+	p := organizations.Principal{OrgID: o.ID, ActorID: "stripe", Preconditions: here}
+	_, err := a.AppendAs(ctx, p, []ledger.Pending{{Stream: organizations.OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
 	if err != nil {
 		return err
 	}

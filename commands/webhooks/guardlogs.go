@@ -86,7 +86,7 @@ func (a *Webhooks) recordGuard(ctx context.Context, p organizations.Principal, r
 	if err != nil {
 		return GuardReport{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Guards: p.Guards, Drafts: []ledger.Draft{{Stream: guardStream(r.Machine()),
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Preconditions: p.Preconditions, Events: []ledger.Pending{{Stream: guardStream(r.Machine()),
 		Expect: history.At(), ID: eventID, Type: events.TypeGuardReported, SchemaVersion: 1, Actor: p.ActorID, Payload: payload}}})
 	if err != nil {
 		return GuardReport{}, err

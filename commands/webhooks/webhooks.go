@@ -243,11 +243,11 @@ func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal,
 	if err != nil {
 		return ledger.Event{}, err
 	}
-	draft := ledger.Draft{Stream: webhooksStream, Expect: history.At(), ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: p.ActorID}
-	if draft.Payload, err = a.Vault.Seal(ctx, p.OrgID, draft.ID, dataKey, stored); err != nil {
+	pending := ledger.Pending{Stream: webhooksStream, Expect: history.At(), ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: p.ActorID}
+	if pending.Payload, err = a.Vault.Seal(ctx, p.OrgID, pending.ID, dataKey, stored); err != nil {
 		return ledger.Event{}, err
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: []ledger.Draft{draft}, Guards: p.Guards})
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Events: []ledger.Pending{pending}, Preconditions: p.Preconditions})
 	if err != nil {
 		return ledger.Event{}, err
 	}
@@ -303,7 +303,7 @@ func (a *Webhooks) RemoveWebhook(ctx context.Context, p organizations.Principal,
 		if hooks.find(id) == nil {
 			return struct{}{}, errNoWebhook
 		}
-		_, err = a.AppendAs(ctx, p, []ledger.Draft{{Stream: webhooksStream, Expect: history.At(), Type: events.TypeWebhookRemoved}},
+		_, err = a.AppendAs(ctx, p, []ledger.Pending{{Stream: webhooksStream, Expect: history.At(), Type: events.TypeWebhookRemoved}},
 			[]any{events.WebhookRemoved{WebhookID: id, Reason: reason}})
 		return struct{}{}, err
 	})

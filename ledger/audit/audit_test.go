@@ -306,12 +306,12 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	grows.grow = func() {
 		var last ledger.Result
 		for i := range 5 {
-			var drafts []ledger.Draft
+			var pending []ledger.Pending
 			for j := range ledger.MaxEvents {
 				id := fmt.Sprint("grown", round, "_", i, "_", j)
-				drafts = append(drafts, fixture.Draft(id, ledger.New(), id))
+				pending = append(pending, fixture.Pending(id, ledger.New(), id))
 			}
-			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Drafts: drafts}))
+			last = fixture.Must(l.Append(context.Background(), ledger.Append{Tenant: "org_a", Events: pending}))
 		}
 		round++
 		keeper.Covered(context.Background(), home, last.Events[0].Position)

@@ -20,7 +20,7 @@ import (
 func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) int64 {
 	t.Helper()
 	envelope := fixture.Must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
-	result, err := l.Append(t.Context(), ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{{Stream: "signed", Expect: ledger.Any(1000), ID: "evt_" + id,
+	result, err := l.Append(t.Context(), ledger.Append{Tenant: "org_1", Events: []ledger.Pending{{Stream: "signed", Expect: ledger.Any(1000), ID: "evt_" + id,
 		Type: "test.signed", SchemaVersion: 1, Actor: "test", KeyID: signer.KeyID(),
 		Payload: fixture.Must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity}))}}})
 	if err != nil {

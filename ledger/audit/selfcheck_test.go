@@ -38,7 +38,7 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 			}
 			checks := audit.SelfChecks{Folder: checkpoint.Folder{Path: t.TempDir()}}
 			audit.Heed(l, checks, check)
-			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft("s/"+c.name, ledger.New(), "evt_"+c.name)}})
+			_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Events: []ledger.Pending{fixture.Pending("s/"+c.name, ledger.New(), "evt_"+c.name)}})
 			switch {
 			case !c.stops && err != nil:
 				t.Error(err)
@@ -71,7 +71,7 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids++
-		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{fixture.Draft(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
+		_, err := l.Append(t.Context(), ledger.Append{Tenant: "org_a", Events: []ledger.Pending{fixture.Pending(fmt.Sprint("started/", ids), ledger.New(), fmt.Sprint("evt_started_", ids))}})
 		if appends != (err == nil) || !appends && (!errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "events, pos 3")) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -52,7 +52,7 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	}
 	for i := range 3 {
 		a := fixture.One(fmt.Sprint("a/", i), ledger.New(), fmt.Sprint("a", i))
-		a.Drafts = append(a.Drafts, fixture.Draft("counter", ledger.Any(9), fmt.Sprint("b", i)))
+		a.Events = append(a.Events, fixture.Pending("counter", ledger.Any(9), fmt.Sprint("b", i)))
 		a.Tenant = fmt.Sprint("org_", i%2)
 		if _, err := l.Append(ctx, a); err != nil {
 			t.Fatal(err)

@@ -218,7 +218,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 	if err != nil {
 		return err
 	}
-	var also []ledger.Draft
+	var also []ledger.Pending
 	if ring.Active(ledger.PurposeCheckpoint) == "" {
 		if err := k.grow(ctx, math.MaxInt64); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 		if err != nil {
 			return err
 		}
-		also = []ledger.Draft{{Stream: Stream, Expect: ledger.Any(1), ID: newID(), Type: events.TypeCheckpointsBegun,
+		also = []ledger.Pending{{Stream: Stream, Expect: ledger.Any(1), ID: newID(), Type: events.TypeCheckpointsBegun,
 			SchemaVersion: 1, Actor: "system", Payload: payload}}
 	}
 	return k.partition.ActivateFirst(ctx, ledger.PurposeCheckpoint, k.options.Signer, newID(), also)

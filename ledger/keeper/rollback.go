@@ -276,7 +276,7 @@ func AcceptRollback(ctx context.Context, l *ledger.Ledger, r *Rollback, signer *
 	if err != nil {
 		return err
 	}
-	_, err = l.Append(ctx, ledger.Append{Tenant: p.Service(), Guards: []ledger.Guard{keys.Guard()}, Drafts: []ledger.Draft{{
+	_, err = l.Append(ctx, ledger.Append{Tenant: p.Service(), Preconditions: []ledger.Precondition{keys.Precondition()}, Events: []ledger.Pending{{
 		Stream: Stream, Expect: ledger.Any(1 << 30), ID: eventID, Type: events.TypeRollbackDeclared,
 		SchemaVersion: 1, Actor: "operator", KeyID: signer.KeyID(), Payload: payload}}})
 	return err

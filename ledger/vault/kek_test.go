@@ -30,7 +30,7 @@ func TestRotateKEK(t *testing.T) {
 		id := fixture.Must(v.Subject(ctx, "service", fmt.Sprint("email:", i), fmt.Sprint("sub_", i)))
 		eventID := fmt.Sprint("evt_", i)
 		payload := fixture.Must(v.Seal(ctx, "service", eventID, id, events.KeyIssued{Plan: "free", Email: fmt.Sprint(i, "@example.com")}))
-		r := fixture.Must(l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{Stream: fmt.Sprint("key/", i), Expect: ledger.New(), ID: eventID,
+		r := fixture.Must(l.Append(ctx, ledger.Append{Tenant: "service", Events: []ledger.Pending{{Stream: fmt.Sprint("key/", i), Expect: ledger.New(), ID: eventID,
 			Type: "key.issued", SchemaVersion: 1, Payload: payload}}}))
 		stored = append(stored, r.Events...)
 	}

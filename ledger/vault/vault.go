@@ -125,19 +125,19 @@ func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err
 }
 
 // Erase destroys a subject's data key and appends the event subject.erased, which the caller
-// drafts, in one transaction. This node forgets the key at once, other nodes within a
+// prepares, in one transaction. This node forgets the key at once, other nodes within a
 // minute.
 //
 // In a Citus cluster the key is destroyed right after that transaction: only the owner of
 // the table may do it, and the owner's session on the worker sees the event only after its
 // commit. If that fails, the error says so and the caller repeats Erase.
-func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Draft) (ledger.Result, error) {
+func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pending) (ledger.Result, error) {
 	if keyID == "subject_ref" {
 		return ledger.Result{}, errors.New("this data key names the subjects, and is none's")
 	}
 	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, ledger.New()
 	result, err := v.ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: ledger.IdemKey("erase", keyID),
-		ContentHash: sha256.Sum256([]byte(keyID)), Drafts: []ledger.Draft{said}})
+		ContentHash: sha256.Sum256([]byte(keyID)), Events: []ledger.Pending{said}})
 	v.mu.Lock()
 	delete(v.cache, tenant+"\x00"+keyID)
 	v.mu.Unlock()

@@ -42,7 +42,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if bytes.Contains(payload, []byte("ada@")) || !bytes.Contains(payload, []byte(`"$committed"`)) {
 		t.Errorf("the payload shows the person: %s", payload)
 	}
-	result, err := l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{
+	result, err := l.Append(ctx, ledger.Append{Tenant: "service", Events: []ledger.Pending{{
 		Stream: "key/1", Expect: ledger.New(), ID: "evt_1", Type: "key.issued", SchemaVersion: 1, Payload: payload}}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
 		t.Error("the key is gone without an event")
 	}
-	if _, err := v.Erase(t.Context(), ledger.ServiceTenant, "subject_ref", ledger.Draft{ID: "evt_x", Payload: []byte(`{}`)}); err == nil {
+	if _, err := v.Erase(t.Context(), ledger.ServiceTenant, "subject_ref", ledger.Pending{ID: "evt_x", Payload: []byte(`{}`)}); err == nil {
 		t.Error("the key that names subjects was erased")
 	}
 	fixture.Erase(t, v, "org_1", id)

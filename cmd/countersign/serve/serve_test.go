@@ -32,7 +32,7 @@ func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Close()
-	_, err = l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+	_, err = l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{
 		Stream: "other", Expect: ledger.New(), ID: "evt_1", Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "system", Payload: []byte(`{}`)}}})
 	if err != nil {
 		t.Fatal(err)

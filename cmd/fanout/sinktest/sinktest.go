@@ -86,7 +86,7 @@ func AppendLarge(t *testing.T, l *ledger.Ledger, i, octets int) {
 	for n := 0; filling.Len() < octets; n++ {
 		fmt.Fprintf(&filling, "%x", sha256.Sum256(fmt.Append(nil, i, n)))
 	}
-	_, err := l.Append(t.Context(), ledger.Append{Tenant: fmt.Sprint("org_", i%5), Drafts: []ledger.Draft{{Stream: "s", Expect: ledger.Any(1 << 40), ID: fmt.Sprint("evt_", i),
+	_, err := l.Append(t.Context(), ledger.Append{Tenant: fmt.Sprint("org_", i%5), Events: []ledger.Pending{{Stream: "s", Expect: ledger.Any(1 << 40), ID: fmt.Sprint("evt_", i),
 		Type: "member.removed", SchemaVersion: 1, Actor: "a", Payload: fmt.Appendf(nil, `{"memberId":"%d%s"}`, i, filling.String())}}})
 	if err != nil {
 		t.Fatal(err)

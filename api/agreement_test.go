@@ -40,7 +40,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	declared := map[string]claim{}
 	for _, s := range Services() {
 		op := n.server.operation(s.Operation)
-		whole, _ := plainJSON(t, op.schema.document).(map[string]any)
+		whole, _ := plainJSON(t, op.schema.Document).(map[string]any)
 		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), withoutKey(membersOf(whole, nil))}
 	}
 	surfaces := n.surfaces()

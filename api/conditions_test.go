@@ -35,7 +35,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 			if err := json.Unmarshal([]byte(op.example), &example); err != nil {
 				t.Fatal(err)
 			}
-			change(t, "", example, op.schema.document)
+			change(t, "", example, op.schema.Document)
 			text, err := json.Marshal(example, json.Deterministic(true))
 			if err != nil {
 				t.Fatal(err)
@@ -45,7 +45,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 				t.Fatal(err)
 			}
 			shape := published.Validate(instance)
-			refused := op.schema.validate(text)
+			refused := op.schema.Validate(text)
 			if refused == nil {
 				_, refused = s.Evaluate(text)
 			}

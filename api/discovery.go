@@ -295,7 +295,7 @@ func (s *Server) serverCard(*site.Site) (serverCard, error) {
 		if err != nil {
 			return c, err
 		}
-		c.Tools = append(c.Tools, cardTool{t.name, t.title, t.description, check.document})
+		c.Tools = append(c.Tools, cardTool{t.name, t.title, t.description, check.Document})
 	}
 	return c, nil
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/largebody"
@@ -46,7 +48,7 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 		if evaluate == nil {
 			continue
 		}
-		s, err := newSchema(op.input)
+		s, err := schema.New(op.input)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,13 +57,13 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 			t.Fatal(err)
 		}
 		read := func(body string) {
-			if canonical, err := canon.Canonical([]byte(body)); err == nil && s.validate([]byte(body)) == nil {
+			if canonical, err := canon.Canonical([]byte(body)); err == nil && s.Validate([]byte(body)) == nil {
 				evaluate(canonical)
 			}
 		}
 		tried := map[string]bool{}
-		grown, stop := iter.Pull2(largebody.Grown(s.document, example, many))
-		for name, small := range largebody.Grown(s.document, example, few) {
+		grown, stop := iter.Pull2(largebody.Grown(s.Document, example, many))
+		for name, small := range largebody.Grown(s.Document, example, few) {
 			same, large, _ := grown()
 			if same != name {
 				t.Fatalf("%s: %s and %s are not one shape", op.id, name, same)

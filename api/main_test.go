@@ -1,8 +1,10 @@
 package api
 
 import (
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -15,3 +17,6 @@ func TestMain(m *testing.M) {
 	ledgertest.Overlap()
 	os.Exit(m.Run())
 }
+
+// sortedKeys are the names of members in the order of the alphabet.
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

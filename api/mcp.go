@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 
@@ -130,11 +132,11 @@ func (s *Server) meansOfPayment() string {
 func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
 // check is the schema of a tool's arguments.
-func (t tool) check() (*schema, error) {
+func (t tool) check() (*schema.Schema, error) {
 	if t.arguments == nil {
 		return t.op.schema, nil
 	}
-	return newSchema(t.arguments)
+	return schema.New(t.arguments)
 }
 
 // declare is the tool as the door shows and calls it.
@@ -155,7 +157,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.keyBeside() {
 		input = keyedInput
 	}
-	if declared.Input, err = input(check.of); err != nil {
+	if declared.Input, err = input(check.Type); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
@@ -180,12 +182,12 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 }
 
 // split reads arguments that over HTTP would stand in path and query.
-func split(t tool, check *schema, arguments []byte) (toolCall, error) {
+func split(t tool, check *schema.Schema, arguments []byte) (toolCall, error) {
 	canonical, err := canon.Canonical(arguments)
 	if err != nil {
 		return toolCall{}, err
 	}
-	if err := check.validate(arguments); err != nil {
+	if err := check.Validate(arguments); err != nil {
 		var refused *policy.Error
 		if t.malformed != nil && errors.As(err, &refused) && refused.Code == "out_of_range" {
 			err = t.malformed

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/commands/organizations"
 
 	"github.com/go-json-experiment/json"
@@ -159,12 +161,12 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			}
 		}
 		for name, tool := range found {
-			for which, schema := range map[string]any{"input": tool.InputSchema, "output": tool.OutputSchema} {
-				if m, _ := schema.(map[string]any); m["type"] != "object" {
+			for which, shown := range map[string]any{"input": tool.InputSchema, "output": tool.OutputSchema} {
+				if m, _ := shown.(map[string]any); m["type"] != "object" {
 					t.Errorf("%s: the root of the %s schema is no object: %v", name, which, m["type"])
 				}
-				compileJSON(t, name, schema)
-				walk(schema, func(s map[string]any) {
+				compileJSON(t, name, shown)
+				schema.Walk(shown, func(s map[string]any) {
 					if s["items"] == true || s["additionalProperties"] == true && len(s) == 1 {
 						t.Errorf("%s: somewhere the %s schema is just true, which not every client takes", name, which)
 					}
@@ -699,7 +701,7 @@ func TestListsOfToolsAreShort(t *testing.T) {
 // members, at every level, and the idempotency key that over HTTP may be a header.
 func (n *node) sameInput(op *operation, tool *sdk.Tool) {
 	n.t.Helper()
-	whole, _ := plainJSON(n.t, op.schema.document).(map[string]any)
+	whole, _ := plainJSON(n.t, op.schema.Document).(map[string]any)
 	short, _ := tool.InputSchema.(map[string]any)
 	definitions, _ := short["$defs"].(map[string]any)
 	members := membersOf(whole, nil)

@@ -2,10 +2,12 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/commands/accounts"
@@ -93,8 +95,8 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 		return nil, err
 	}
 	members := map[string]string{}
-	properties, _ := op.schema.document["properties"].(map[string]any)
-	for _, name := range sortedKeys(properties) {
+	properties, _ := op.schema.Document["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		switch values := form[name]; {
 		case len(values) > 1:
 			return nil, policy.Refuse(codeInvalidBody, "/"+name, name+" is given twice")

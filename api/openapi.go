@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/organizations"
 
@@ -67,8 +69,6 @@ func (op *operation) forAgents() bool {
 
 func (*operation) forAll() bool { return true }
 
-type object = map[string]any
-
 // newOpenAPI writes the OpenAPI 3.1 document of the operations that are in it. It is
 // a pure function of table and configuration: the same bytes until one changes. What
 // is off is absent.
@@ -77,7 +77,7 @@ func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
 	if err != nil {
 		return document{}, fmt.Errorf("read the examples: %w", err)
 	}
-	d := describing{s, newComponents(), answers}
+	d := describing{s, schema.NewComponents(), answers}
 	paths := object{}
 	shown := map[string]bool{} // tags
 	for _, op := range s.operations {
@@ -98,13 +98,13 @@ func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
 	}
 	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[problem](), "BareError": reflect.TypeFor[bareProblem](),
 		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[oauthProblem]()} {
-		schema, err := schemaOf(t)
+		described, err := schema.Of(t)
 		if err != nil {
 			return document{}, err
 		}
-		d.components.add(name, schema)
+		d.components.Add(name, described)
 	}
-	schemas, err := d.components.document()
+	schemas, err := d.components.Document()
 	if err != nil {
 		return document{}, err
 	}
@@ -126,7 +126,7 @@ func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
 		"externalDocs": object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
 		"x-discovery":  object{"ownershipProofs": s.ownershipProofs()},
 		"paths":        paths,
-		"components":   object{"schemas": used(schemas, paths), "securitySchemes": s.securitySchemes()},
+		"components":   object{"schemas": schema.Used(schemas, paths), "securitySchemes": s.securitySchemes()},
 	})
 	if err != nil {
 		return document{}, err
@@ -211,7 +211,7 @@ func (op *operation) tag() string {
 // describing is one run through the table.
 type describing struct {
 	*Server
-	components *components
+	components *schema.Components
 	examples   map[string]jsontext.Value // of answers, by operation
 }
 
@@ -259,8 +259,8 @@ func (d describing) description(op *operation) string {
 }
 
 func (d describing) requestBody(op *operation) object {
-	d.components.addTypes(op.input, true)
-	media := object{"schema": d.components.add(typeName(op.id)+"Request", op.schema.published())}
+	d.components.AddTypes(op.input, true)
+	media := object{"schema": d.components.Add(schema.TypeName(op.id)+"Request", op.schema.Published())}
 	if op.example != "" {
 		media["example"] = jsontext.Value(op.example)
 	}
@@ -348,23 +348,23 @@ func (d describing) responses(op *operation) (object, error) {
 // answer is the response of a success, for services with the answer to the
 // request's example.
 func (d describing) answer(op *operation) (object, error) {
-	schema, err := op.answerSchema()
+	shape, err := op.answerSchema()
 	if err != nil {
 		return nil, err
 	}
-	media := object{"schema": schema}
-	if shapes, is := schema["oneOf"].([]any); is && op.id == workflowStatus.id {
-		d.components.addTypes(op.output, false)
-		for i, shape := range shapes {
-			shapes[i] = d.components.add(shapeNames[i], shape.(object))
+	media := object{"schema": shape}
+	if shapes, is := shape["oneOf"].([]any); is && op.id == workflowStatus.id {
+		d.components.AddTypes(op.output, false)
+		for i, one := range shapes {
+			shapes[i] = d.components.Add(shapeNames[i], one.(object))
 		}
 	}
-	if op.output != nil && schema["properties"] != nil {
-		d.components.addTypes(op.output, false)
+	if op.output != nil && shape["properties"] != nil {
+		d.components.AddTypes(op.output, false)
 		if op.service != nil {
-			d.components.addTypes(reflect.TypeFor[seal.Envelope](), false)
+			d.components.AddTypes(reflect.TypeFor[seal.Envelope](), false)
 		}
-		media["schema"] = d.components.add(typeName(op.id)+"Answer", schema)
+		media["schema"] = d.components.Add(schema.TypeName(op.id)+"Answer", shape)
 	}
 	if op.service != nil && !op.service.Signed { // a signature would be another one each time
 		if media["example"], err = op.exampleAnswer(); err != nil {
@@ -453,14 +453,14 @@ func (op *operation) answerSchema() (object, error) {
 	if op.output == nil {
 		return object{"type": "object"}, nil
 	}
-	own, err := schemaOf(op.output)
+	own, err := schema.Of(op.output)
 	if op.id == workflowStatus.id && err == nil {
 		return statusShapes(own), nil
 	}
 	if err != nil || op.service == nil || op.service.Bare {
 		return own, err
 	}
-	common, err := schemaOf(reflect.TypeFor[envelope]())
+	common, err := schema.Of(reflect.TypeFor[envelope]())
 	if err != nil {
 		return nil, err
 	}
@@ -472,7 +472,7 @@ func (op *operation) answerSchema() (object, error) {
 	}
 	required = append(required, common["required"].([]any)...)
 	if op.service.Signed {
-		receipt, err := schemaOf(reflect.TypeFor[seal.Envelope]())
+		receipt, err := schema.Of(reflect.TypeFor[seal.Envelope]())
 		if err != nil {
 			return nil, err
 		}
@@ -481,7 +481,7 @@ func (op *operation) answerSchema() (object, error) {
 		required = append(required, "receipt")
 	}
 	if more := recordedMembers[op.id]; more != nil {
-		added, err := schemaOf(more)
+		added, err := schema.Of(more)
 		if err != nil {
 			return nil, err
 		}
@@ -499,7 +499,7 @@ var shapeNames = []string{"WorkflowStatus", "LegacyWorkflowStatus"}
 // statusShapes makes one schema for each shape of the status record.
 func statusShapes(all object) object {
 	shape := func(has []string, hasNot ...string) object {
-		made, _ := copySchema(all).(object)
+		made, _ := schema.Copy(all).(object)
 		properties, _ := made["properties"].(object)
 		for _, name := range hasNot {
 			delete(properties, name)

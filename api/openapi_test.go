@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -321,12 +323,12 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 			}
 		}
 		// The published schema of the request is the one that validates.
-		validated, err := newSchema(s.Input())
+		validated, err := schema.New(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
-		validated.rules = conditions()[s.Operation]
-		text, err := json.Marshal(validated.published(), json.Deterministic(true))
+		validated.Rules = conditions()[s.Operation]
+		text, err := json.Marshal(validated.Published(), json.Deterministic(true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +454,7 @@ func TestStatusHasTwoShapes(t *testing.T) {
 		}
 	}
 	found := 0
-	walk(d.root["components"], func(s map[string]any) {
+	schema.Walk(d.root["components"], func(s map[string]any) {
 		if properties, is := s["properties"].(map[string]any); is && properties["humanApprovalIncluded"] != nil {
 			if constant, _ := properties["humanApprovalIncluded"].(map[string]any); constant["const"] != false {
 				t.Errorf("humanApprovalIncluded may be true: %v", constant)
@@ -624,7 +626,7 @@ func TestEveryServiceIsComplete(t *testing.T) {
 func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, s := range Services() {
-		request, err := requestSchemaOf(s.Input())
+		request, err := schema.OfRequest(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -632,8 +634,8 @@ func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for side, schema := range map[string]any{"request": request, "answer": answer} {
-			walk(schema, func(part map[string]any) {
+		for side, shown := range map[string]any{"request": request, "answer": answer} {
+			schema.Walk(shown, func(part map[string]any) {
 				properties, _ := part["properties"].(map[string]any)
 				for name, property := range properties {
 					member, _ := property.(map[string]any)

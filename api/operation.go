@@ -17,9 +17,14 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/policy"
 )
+
+// object is a JSON object: a schema, or a document that is made of them.
+type object = schema.Object
 
 // operation is one endpoint.
 type operation struct {
@@ -47,7 +52,7 @@ type operation struct {
 	limit            int64  // octets of body
 	run              func(*Server, *call) (reply, error)
 
-	schema *schema // of the input, compiled once
+	schema *schema.Schema // of the input, compiled once
 }
 
 // operations is every endpoint of the service, in the order of the documents.

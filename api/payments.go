@@ -175,7 +175,7 @@ func (s *Server) makeDemands() error {
 		}
 		resource := s.sold(op.path, op.service.Summary, serviceGroup(op.service.Name))
 		s.demands[op.id] = s.terms.Challenge(resource, op.service.PriceCents, &x402.Discovery{
-			Example: jsontext.Value(example), Answer: answer, Input: op.schema.document, Output: output})
+			Example: jsontext.Value(example), Answer: answer, Input: op.schema.Document, Output: output})
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func (s *Server) manifest(configured bool) manifest {
 			continue
 		}
 		d := s.demands[op.id]
-		m.add(offered{Resource: d.Resource, Type: "http", Method: op.method, Accepts: d.Accepts, Input: op.schema.document})
+		m.add(offered{Resource: d.Resource, Type: "http", Method: op.method, Accepts: d.Accepts, Input: op.schema.Document})
 	}
 	for _, p := range s.app.Products {
 		if p.Kind != store.OneTime {

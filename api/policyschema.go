@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -28,15 +30,15 @@ var policySchema = &operation{
 // a version, which activation gives, and with the $schema that editors look for. base
 // is the address of the service that publishes it.
 func PolicySchema(base string) ([]byte, error) {
-	schema, err := schemaOf(reflect.TypeFor[assurance.Policy]())
+	document, err := schema.Of(reflect.TypeFor[assurance.Policy]())
 	if err != nil {
 		return nil, err
 	}
-	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	schema["$id"] = base + PolicySchemaPath
-	schema["title"] = "Countersign policy"
-	schema["required"] = []any{"policyId"}
-	properties, _ := schema["properties"].(map[string]any)
+	document["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	document["$id"] = base + PolicySchemaPath
+	document["title"] = "Countersign policy"
+	document["required"] = []any{"policyId"}
+	properties, _ := document["properties"].(map[string]any)
 	properties["$schema"] = map[string]any{"type": "string", "description": "For editors; no part of the policy."}
-	return canon.Marshal(schema)
+	return canon.Marshal(document)
 }

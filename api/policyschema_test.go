@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/countersign/countersign/policy/assurance"
@@ -69,11 +71,11 @@ func TestNullOpensNothing(t *testing.T) {
 		if op.input == nil {
 			continue
 		}
-		document, err := requestSchemaOf(op.input)
+		document, err := schema.OfRequest(op.input)
 		if err != nil {
 			t.Fatal(err)
 		}
-		walk(document, func(s map[string]any) {
+		schema.Walk(document, func(s map[string]any) {
 			properties, _ := s["properties"].(map[string]any)
 			if !slices.ContainsFunc(sortedKeys(properties), grants.MatchString) {
 				return
@@ -81,7 +83,7 @@ func TestNullOpensNothing(t *testing.T) {
 			schemas++
 			for name, property := range properties {
 				p, _ := property.(map[string]any)
-				if branches, is := p["anyOf"].([]any); is && slices.ContainsFunc(branches, isNull) {
+				if branches, is := p["anyOf"].([]any); is && slices.ContainsFunc(branches, schema.IsNull) {
 					t.Errorf("%s: %s may be null", op.id, name)
 				}
 			}

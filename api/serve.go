@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 
@@ -221,7 +223,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	}
 	if c.op.oauth != "" {
 		if c.body, err = readOAuth(w, c.request, c.op); err == nil {
-			err = c.op.schema.validate(c.body)
+			err = c.op.schema.Validate(c.body)
 		}
 		return err
 	}
@@ -258,7 +260,7 @@ func (s *Server) check(c *call, text []byte) error {
 				return err
 			}
 		}
-		return c.op.schema.validate(text)
+		return c.op.schema.Validate(text)
 	})
 }
 
@@ -268,7 +270,7 @@ func (op *operation) keyBeside() bool {
 	if op.service == nil {
 		return false
 	}
-	properties, _ := op.schema.document["properties"].(object)
+	properties, _ := op.schema.Document["properties"].(object)
 	return properties["idempotencyKey"] == nil
 }
 
@@ -292,11 +294,11 @@ func (c *call) takeKey(text []byte) (rest []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	check, err := newSchema(reflect.TypeFor[keyArgument]())
+	check, err := schema.New(reflect.TypeFor[keyArgument]())
 	if err != nil {
 		return nil, err
 	}
-	if err := check.validate(key); err != nil {
+	if err := check.Validate(key); err != nil {
 		return nil, err
 	}
 	if err := c.sameKey(key); err != nil {

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
@@ -110,10 +112,10 @@ func New(c Config) (*Server, error) {
 			continue
 		}
 		var err error
-		if op.schema, err = newSchema(op.input); err != nil {
+		if op.schema, err = schema.New(op.input); err != nil {
 			return nil, err
 		}
-		op.schema.rules = conditions()[op.id]
+		op.schema.Rules = conditions()[op.id]
 	}
 	s.proofs = c.Proofs
 	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints

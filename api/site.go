@@ -2,11 +2,13 @@ package api
 
 import (
 	"fmt"
-	"math"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/api/schema"
 
 	"github.com/countersign/countersign/commands/accounts"
 
@@ -130,7 +132,7 @@ func serviceShown(op *operation) (site.Service, error) {
 	}
 	shown := site.Service{Operation: op.id, Name: op.service.Name, Path: op.path, Title: op.service.Title, Summary: op.service.Summary,
 		PriceUSD: usd(op.service.PriceCents), Group: serviceGroup(op.service.Name), Example: web.IndentJSON([]byte(op.example)),
-		Answer: web.IndentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.document)}
+		Answer: web.IndentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.Document)}
 	return shown, nil
 }
 
@@ -138,7 +140,7 @@ func serviceShown(op *operation) (site.Service, error) {
 func membersShown(schema map[string]any) (list []site.Member) {
 	properties, _ := schema["properties"].(object)
 	required, _ := schema["required"].([]any)
-	for _, name := range sortedKeys(properties) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property, _ := properties[name].(object)
 		meaning, _ := property["description"].(string)
 		meaning = strings.TrimSpace(meaning + " " + allowedShown(property))
@@ -162,18 +164,19 @@ func allowedShown(property object) (text string) {
 	if branches, _ := property["anyOf"].([]any); len(branches) > 0 {
 		value, _ = branches[0].(object)
 	}
-	bounds := keywords{node: value}
-	n := numberReading{minimum: bounds.number("minimum", math.Inf(-1)), maximum: bounds.number("maximum", math.Inf(1)),
-		exclusiveMinimum: bounds.number("exclusiveMinimum", math.Inf(-1)), exclusiveMaxium: bounds.number("exclusiveMaximum", math.Inf(1))}
-	allowed := strings.TrimPrefix(n.allowed(), "must be ")
-	least, most := bounds.length("minItems", 0), bounds.length("maxItems", 0)
+	allowed := strings.TrimPrefix(schema.Numbers(value, false), "must be ")
+	length := func(keyword string) int {
+		n, _ := value[keyword].(float64)
+		return int(n)
+	}
+	least, most := length("minItems"), length("maxItems")
 	switch {
 	case allowed != "a number":
 		text = strings.ToUpper(allowed[:1]) + allowed[1:] + "."
 	case most > 0:
 		text = fmt.Sprintf("%d to %d items.", least, most)
 	case value["maxLength"] != nil:
-		text = fmt.Sprintf("%d to %d characters.", bounds.length("minLength", 0), bounds.length("maxLength", 0))
+		text = fmt.Sprintf("%d to %d characters.", length("minLength"), length("maxLength"))
 	}
 	if value["default"] == nil {
 		value = property

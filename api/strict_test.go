@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -90,14 +92,14 @@ func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	if err := compileJSON(t, name, strict).Validate(filled); err != nil {
 		t.Errorf("%s: its strict schema refuses its example: %v", name, err)
 	}
-	own, err := newSchema(op.input)
+	own, err := schema.New(op.input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if members, is := filled.(map[string]any); is && op.keyBeside() {
 		delete(members, "idempotencyKey") // it is taken out before the schema reads the rest
 	}
-	if err := newLibrary(t, own.document).compiled.Validate(filled); err != nil {
+	if err := newLibrary(t, own.Document).compiled.Validate(filled); err != nil {
 		t.Errorf("%s takes no null for an absent member: %v", name, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy/canon"
@@ -27,27 +29,27 @@ const (
 )
 
 // toolInput is the schema of an operation's input as its tool shows it.
-var toolInput = perType(func(t reflect.Type) (jsontext.Value, error) {
-	s, err := newSchema(t)
+var toolInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
+	s, err := schema.New(t)
 	if err != nil {
 		return nil, err
 	}
-	return shortInput(s.document)
+	return shortInput(s.Document)
 })
 
 // keyedInput is toolInput with an idempotency key beside the members.
-var keyedInput = perType(func(t reflect.Type) (jsontext.Value, error) {
-	s, err := newSchema(t)
+var keyedInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
+	s, err := schema.New(t)
 	if err != nil {
 		return nil, err
 	}
-	key, err := newSchema(reflect.TypeFor[keyArgument]())
+	key, err := schema.New(reflect.TypeFor[keyArgument]())
 	if err != nil {
 		return nil, err
 	}
-	whole, _ := copySchema(s.document).(object)
+	whole, _ := schema.Copy(s.Document).(object)
 	properties, _ := whole["properties"].(object)
-	beside, _ := key.document["properties"].(object)
+	beside, _ := key.Document["properties"].(object)
 	maps.Copy(properties, beside)
 	return shortInput(whole)
 })
@@ -61,7 +63,7 @@ func shortInput(document object) (jsontext.Value, error) {
 func shorten(v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if alternatives, is := v["anyOf"].([]any); is && len(alternatives) == 2 && isNull(alternatives[1]) {
+		if alternatives, is := v["anyOf"].([]any); is && len(alternatives) == 2 && schema.IsNull(alternatives[1]) {
 			return shorten(alternatives[0], depth)
 		}
 		m := make(map[string]any, len(v))
@@ -80,7 +82,7 @@ func shorten(v any, depth int) any {
 					m[name] = member
 				}
 			case "pattern":
-				if member != edgePattern {
+				if member != schema.EdgePattern {
 					m[name] = member
 				}
 			case "not": // NUL, which no JSON here may have

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/schema"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/policy/canon"
@@ -76,13 +78,13 @@ func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
 		if example == "" {
 			example = "{}"
 		}
-		known, err := newSchema(op.input)
+		known, err := schema.New(op.input)
 		if err != nil {
 			t.Fatal(err)
 		}
 		withStranger(t, example, func(place, text string) {
 			tried++
-			err := known.validate([]byte(text))
+			err := known.Validate([]byte(text))
 			if refused := err != nil && strings.Contains(err.Error(), "unknown member"); refused == isFreeForm(op.id+" "+place) {
 				t.Errorf("%s %s: %v", op.id, place, err)
 			}

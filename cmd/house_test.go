@@ -40,7 +40,9 @@ var rooms = map[string][]string{
 	"commands/evidence":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "ledger", "policy"},
 	"commands/webhooks":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "commands/evidence", "ledger", "policy"},
 	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":                    {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	// The rooms of the API, in their order: each may use those above it.
+	"api/schema": {"policy"},
+	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":        {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":         {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},

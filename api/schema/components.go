@@ -1,4 +1,4 @@
-package api
+package schema
 
 import (
 	"maps"
@@ -11,22 +11,23 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// components collects the schemas of the OpenAPI document that have a name: every
-// request and answer, and every Go struct that stands in one of them. A generator
-// makes one type of each, instead of one of every place where it is used.
-type components struct {
-	named map[string]object // whole, by name
+// Components collects the named schemas of an OpenAPI document: of every request and
+// answer, and of every Go struct inside them. With names a client generator makes one
+// type per schema and not one per place of use.
+type Components struct {
+	named map[string]Object // whole, by name
 	texts map[string]string // names by text
 	fault error
 }
 
-func newComponents() *components {
-	return &components{named: map[string]object{}, texts: map[string]string{}}
+// NewComponents returns an empty collection.
+func NewComponents() *Components {
+	return &Components{named: map[string]Object{}, texts: map[string]string{}}
 }
 
-// add gives a schema a name and returns the reference to it. One that has a name
-// already keeps it.
-func (c *components) add(name string, schema object) object {
+// Add names a schema and returns a reference to it. A schema that already has a name
+// keeps that name.
+func (c *Components) Add(name string, schema Object) Object {
 	text := c.textOf(schema)
 	if _, known := c.texts[text]; !known {
 		for c.named[name] != nil {
@@ -34,12 +35,12 @@ func (c *components) add(name string, schema object) object {
 		}
 		c.texts[text], c.named[name] = name, schema
 	}
-	return object{"$ref": "#/components/schemas/" + c.texts[text]}
+	return Object{"$ref": "#/components/schemas/" + c.texts[text]}
 }
 
 // textOf is what two schemas have in common that describe the same: what is said
 // about one place of it does not count.
-func (c *components) textOf(schema object) string {
+func (c *Components) textOf(schema Object) string {
 	own := maps.Clone(schema)
 	delete(own, "description")
 	text, err := canon.Marshal(own)
@@ -49,9 +50,9 @@ func (c *components) textOf(schema object) string {
 	return string(text)
 }
 
-// addTypes names the structs inside a type as they are in requests or in answers:
-// only in a request may null stand for what is absent.
-func (c *components) addTypes(t reflect.Type, request bool) {
+// AddTypes names the schemas of the structs inside a type. In a request they allow null
+// for an absent member, in an answer they do not.
+func (c *Components) AddTypes(t reflect.Type, request bool) {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -64,7 +65,7 @@ func (c *components) addTypes(t reflect.Type, request bool) {
 	}
 }
 
-func (c *components) visit(t reflect.Type, request bool, seen map[reflect.Type]bool) {
+func (c *Components) visit(t reflect.Type, request bool, seen map[reflect.Type]bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		c.visit(t.Elem(), request, seen)
@@ -85,33 +86,34 @@ func (c *components) visit(t reflect.Type, request bool, seen map[reflect.Type]b
 	if t.Name() == "" {
 		return
 	}
-	made := schemaOf
+	made := Of
 	if request {
-		made = requestSchemaOf
+		made = OfRequest
 	}
 	schema, err := made(t)
 	if err != nil {
 		c.fault = err
 		return
 	}
-	if properties, _ := schema["properties"].(object); len(properties) == 0 {
+	if properties, _ := schema["properties"].(Object); len(properties) == 0 {
 		return
 	}
 	if _, known := c.texts[c.textOf(schema)]; known {
 		return
 	}
-	name := typeName(t.Name())
+	name := TypeName(t.Name())
 	if c.named[name] != nil {
-		name = typeName(path.Base(t.PkgPath())) + name
+		name = TypeName(path.Base(t.PkgPath())) + name
 	}
 	if c.named[name] != nil && request {
 		name += "Input"
 	}
-	c.add(name, schema)
+	c.Add(name, schema)
 }
 
-// typeName is a name with capitals at the beginnings of its words.
-func typeName(text string) string {
+// TypeName turns an operation id or a type name into a name for a schema: verify_record
+// becomes VerifyRecord.
+func TypeName(text string) string {
 	var out strings.Builder
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '_' || r == '-' || r == '[' || r == ']' || r == '/' || r == '.' }) {
 		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
@@ -119,11 +121,11 @@ func typeName(text string) string {
 	return out.String()
 }
 
-// document is all of them, each with references to the others.
-func (c *components) document() (object, error) {
-	made := object{}
+// Document returns the schemas by name. They refer to one another by $ref.
+func (c *Components) Document() (Object, error) {
+	made := Object{}
 	for name, schema := range c.named {
-		copied, _ := copySchema(schema).(object)
+		copied, _ := Copy(schema).(Object)
 		for member, value := range copied {
 			copied[member] = c.refer(value)
 		}
@@ -132,9 +134,10 @@ func (c *components) document() (object, error) {
 	return made, c.fault
 }
 
-// used keeps the schemas that paths lead to.
-func used(schemas, paths object) object {
-	kept := object{}
+// Used returns the schemas that the paths of a document refer to, directly or through
+// other schemas.
+func Used(schemas, paths Object) Object {
+	kept := Object{}
 	var follow func(v any)
 	follow = func(v any) {
 		switch v := v.(type) {
@@ -160,12 +163,12 @@ func used(schemas, paths object) object {
 }
 
 // refer replaces every schema below v that has a name with a reference.
-func (c *components) refer(v any) any {
+func (c *Components) refer(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if v["properties"] != nil && v["type"] == "object" {
 			if name, known := c.texts[c.textOf(v)]; known {
-				reference := object{"$ref": "#/components/schemas/" + name}
+				reference := Object{"$ref": "#/components/schemas/" + name}
 				if said := v["description"]; said != nil {
 					reference["description"] = said
 				}
@@ -183,19 +186,19 @@ func (c *components) refer(v any) any {
 	return v
 }
 
-// copySchema copies all of a schema.
-func copySchema(v any) any {
+// Copy returns a deep copy of a schema.
+func Copy(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		m := make(map[string]any, len(v))
 		for name, member := range v {
-			m[name] = copySchema(member)
+			m[name] = Copy(member)
 		}
 		return m
 	case []any:
 		list := make([]any, len(v))
 		for i, element := range v {
-			list[i] = copySchema(element)
+			list[i] = Copy(element)
 		}
 		return list
 	}

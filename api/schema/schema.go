@@ -1,4 +1,10 @@
-package api
+// Package schema makes the JSON Schema (2020-12) of a Go type and checks bodies against
+// it. The schema that is published is the one that validates.
+//
+//	Of          the schema of an answer
+//	New         the schema of a request, ready to check bodies (OfRequest: the document alone)
+//	Components  the named schemas of an OpenAPI document
+package schema
 
 import (
 	"fmt"
@@ -17,19 +23,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// schema is the JSON Schema (2020-12) of a Go struct: published in the OpenAPI
-// document and used, unchanged, to validate.
-type schema struct {
-	of       reflect.Type
-	document map[string]any // what validates
-	rules    []any          // published beside it: conditions between members, which the service checks itself
+// Object is a JSON object: a schema, or a document that is made of them.
+type Object = map[string]any
+
+// Schema is the JSON Schema (2020-12) of a request. The OpenAPI document publishes it,
+// and Validate checks bodies against the same document.
+type Schema struct {
+	Type     reflect.Type   // the Go type it describes; nil if Read made it
+	Document map[string]any // what Validate checks against
+	Rules    []any          // conditions between members: published too, but checked by the service and not by Validate
 	reads    *reading
 }
 
-// perType makes something of a Go type that is the same for ever, once in a process:
-// a program that opens many services, as the tests do, would spend most of its time
-// on it.
-func perType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, error) {
+// PerType wraps a function whose result depends on the Go type alone, so that it runs
+// once per type in a process. Programs that open many services, as the tests do, would
+// otherwise spend most of their time on schemas.
+func PerType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, error) {
 	var made sync.Map // of reflect.Type to T
 	return func(t reflect.Type) (T, error) {
 		if known, ok := made.Load(t); ok {
@@ -43,10 +52,9 @@ func perType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, e
 	}
 }
 
-// newSchema makes the schema of a request, in which an optional member
-// may be null, which means that it is not there. The document in it is shared: who
-// wants to change it copies it.
-func newSchema(t reflect.Type) (*schema, error) {
+// New makes the schema of a request. Its optional members may be null, which means the
+// same as absent. The document in it is shared: use Copy before you change it.
+func New(t reflect.Type) (*Schema, error) {
 	made, err := requestSchema(t)
 	if err != nil {
 		return nil, err
@@ -55,31 +63,38 @@ func newSchema(t reflect.Type) (*schema, error) {
 	return &own, nil
 }
 
-var requestSchema = perType(func(t reflect.Type) (*schema, error) {
-	document, err := requestSchemaOf(t)
+var requestSchema = PerType(func(t reflect.Type) (*Schema, error) {
+	document, err := OfRequest(t)
 	if err != nil {
 		return nil, err
 	}
 	forbidNUL(document)
-	reads, err := readingOf(document)
+	s, err := Read(document)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	return &schema{of: t, document: document, reads: reads}, nil
+	s.Type = t
+	return s, nil
 })
 
-// schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
-// read from more than one form of JSON has values of them: JSONSchemaForms. The document is
-// the caller's own.
-func schemaOf(t reflect.Type) (map[string]any, error) {
+// Read makes a schema of a document. It returns an error for a keyword or a shape that
+// Validate could not check.
+func Read(document Object) (*Schema, error) {
+	reads, err := readingOf(document)
+	return &Schema{Document: document, reads: reads}, err
+}
+
+// Of makes the JSON Schema of a Go type from its struct tags. A type that is read from
+// more than one form of JSON lists a value of each form in its method JSONSchemaForms.
+// The caller may change the document.
+func Of(t reflect.Type) (map[string]any, error) {
 	document, err := markedSchemaOf(t)
-	walk(document, func(s map[string]any) { delete(s, refusesNull) })
+	Walk(document, func(s map[string]any) { delete(s, refusesNull) })
 	return document, err
 }
 
-// requestSchemaOf is schemaOf for what a caller sends, in which an optional member may
-// be null.
-func requestSchemaOf(t reflect.Type) (map[string]any, error) {
+// OfRequest is Of for what a caller sends: its optional members may be null.
+func OfRequest(t reflect.Type) (map[string]any, error) {
 	document, err := markedSchemaOf(t)
 	allowNull(document)
 	return document, err
@@ -94,12 +109,12 @@ func markedSchemaOf(t reflect.Type) (map[string]any, error) {
 	return document, json.Unmarshal(text, &document)
 }
 
-// refusesNull is a keyword of our own that marks, inside of this file, the object of a
-// type with the method RefusesNull: a document that grants or limits something. Null in
-// it would be a limit that is lifted by accident.
+// refusesNull is a keyword of our own, used inside this file only. It marks the object of
+// a type with the method RefusesNull, a document that grants or limits something: there
+// null would lift a limit by accident.
 const refusesNull = "x-refuses-null"
 
-var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
+var schemaText = PerType(func(t reflect.Type) (jsontext.Value, error) {
 	var reflector invopop.Reflector
 	plain := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
 		switch {
@@ -136,9 +151,9 @@ var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 		return nil, err
 	}
 	delete(document, "$schema")
-	walk(document, func(s map[string]any) {
+	Walk(document, func(s map[string]any) {
 		// Nullable is anyOf everywhere: the generator writes oneOf.
-		if one, ok := s["oneOf"].([]any); ok && len(one) == 2 && isNull(one[1]) {
+		if one, ok := s["oneOf"].([]any); ok && len(one) == 2 && IsNull(one[1]) {
 			delete(s, "oneOf")
 			s["anyOf"] = one
 		}
@@ -151,50 +166,52 @@ var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 	return json.Marshal(document)
 })
 
-// published is the schema with the conditions between its members.
-func (s *schema) published() map[string]any {
-	if len(s.rules) == 0 {
-		return s.document
+// Published is the schema with the conditions between its members, as the OpenAPI
+// document shows it.
+func (s *Schema) Published() map[string]any {
+	if len(s.Rules) == 0 {
+		return s.Document
 	}
-	whole := maps.Clone(s.document)
-	whole["allOf"] = s.rules
+	whole := maps.Clone(s.Document)
+	whole["allOf"] = s.Rules
 	return whole
 }
 
-// neverClaimed is always false, where it stands.
+// neverClaimed is the member that is always false.
 const neverClaimed = "humanApprovalIncluded"
 
-func isNull(s any) bool {
+// IsNull reports whether a schema takes null and nothing else.
+func IsNull(s any) bool {
 	m, ok := s.(map[string]any)
 	return ok && len(m) == 1 && m["type"] == "null"
 }
 
-// walk visits a schema and all its subschemas.
-func walk(s any, visit func(map[string]any)) {
+// Walk visits a schema and all its subschemas.
+func Walk(s any, visit func(map[string]any)) {
 	switch s := s.(type) {
 	case map[string]any:
 		visit(s)
-		for _, name := range sortedKeys(s) {
+		for _, name := range slices.Sorted(maps.Keys(s)) {
 			if name == "properties" {
 				for _, property := range s[name].(map[string]any) {
-					walk(property, visit)
+					Walk(property, visit)
 				}
 			} else if name != "enum" && name != "default" && name != "examples" && name != "const" {
-				walk(s[name], visit)
+				Walk(s[name], visit)
 			}
 		}
 	case []any:
 		for _, element := range s {
-			walk(element, visit)
+			Walk(element, visit)
 		}
 	}
 }
 
-// forbidNUL publishes what the strict parse refuses: the specification's pattern
-// alone would let a NUL through, and a schema-valid body must not be refused.
+// forbidNUL adds to the schema that the strict parse refuses NUL. The specification's
+// pattern alone would allow it, and a body that the schema allows must not be refused.
 func forbidNUL(document map[string]any) {
-	walk(document, func(s map[string]any) {
-		if s["pattern"] == edgePattern {
+	Walk(document, func(s map[string]any) {
+		if s["pattern"] == EdgePattern {
 			s["not"] = map[string]any{"pattern": nulPattern}
 		}
 	})
@@ -205,7 +222,7 @@ const nulPattern = `\u0000`
 
 // allowNull lets every optional member be null, but those of an object that refuses it.
 func allowNull(document map[string]any) {
-	walk(document, func(s map[string]any) {
+	Walk(document, func(s map[string]any) {
 		if s[refusesNull] != nil {
 			delete(s, refusesNull)
 			return
@@ -228,7 +245,7 @@ func allowNull(document map[string]any) {
 // the member itself, where readers look for it.
 func hoist(s map[string]any) {
 	branches, _ := s["anyOf"].([]any)
-	if len(branches) != 2 || !isNull(branches[1]) {
+	if len(branches) != 2 || !IsNull(branches[1]) {
 		return
 	}
 	of, _ := branches[0].(map[string]any)
@@ -240,22 +257,22 @@ func hoist(s map[string]any) {
 	}
 }
 
-// edgePattern is the specification's pattern for text that neither starts nor
+// EdgePattern is the specification's pattern for text that neither starts nor
 // ends with white space.
-const edgePattern = `^(?:\S|\S[\s\S]*\S)$`
+const EdgePattern = `^(?:\S|\S[\s\S]*\S)$`
 
 // ecmaSpace is \s of ECMA-262, which includes NBSP and the byte order mark.
 const ecmaSpace = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
-// textPattern is a compiled pattern of a schema.
-type textPattern interface {
+// Pattern is a compiled pattern of a schema, as Regexp makes it.
+type Pattern interface {
 	MatchString(text string) bool
 	String() string
 }
 
-// ecmaRegexp compiles a pattern of a schema with the white space of ECMA-262.
-func ecmaRegexp(pattern string) (textPattern, error) {
-	if pattern == edgePattern {
+// Regexp compiles a pattern of a schema. White space in it is that of ECMA-262.
+func Regexp(pattern string) (Pattern, error) {
+	if pattern == EdgePattern {
 		return noWhiteEdges{}, nil // two look-ups for what costs the engine a pass per rune
 	}
 	if pattern == nulPattern {
@@ -283,18 +300,18 @@ func (noWhiteEdges) MatchString(text string) bool {
 }
 
 // String is the pattern.
-func (noWhiteEdges) String() string { return edgePattern }
+func (noWhiteEdges) String() string { return EdgePattern }
 
-// validate checks a body that passed the strict parse. The error is a
+// Validate checks a body that passed the strict parse. The error is a
 // *policy.Error for the first offence in document order.
-func (s *schema) validate(body []byte) error {
+func (s *Schema) Validate(body []byte) error {
 	if found := s.reads.read(canon.NewReader(body)); found != nil {
 		return found.refusal()
 	}
 	return nil
 }
 
-// escapePointer makes a name a part of a JSON pointer.
+// escapePointer escapes a name for use in a JSON pointer (RFC 6901).
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func article(want string) string {
@@ -302,13 +319,4 @@ func article(want string) string {
 		return "an " + want
 	}
 	return "a " + want
-}
-
-func sortedKeys(m map[string]any) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

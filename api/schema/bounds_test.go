@@ -1,4 +1,4 @@
-package api
+package schema
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // validator computed with a million digits for each of these numbers, and the order
 // of errors took a pointer to every value: 80 GB for 800 KB below one long name.
 func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
-	s, err := newSchema(portfoliorisk.Service.Input())
+	s, err := New(portfoliorisk.Service.Input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := s.validate([]byte(c.body))
+			err := s.Validate([]byte(c.body))
 			runtime.ReadMemStats(&after)
 			var refused *policy.Error
 			if !errors.As(err, &refused) || refused.Code != c.code || refused.Path != c.path {

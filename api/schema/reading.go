@@ -1,7 +1,8 @@
-package api
+package schema
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -12,11 +13,10 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A body is held against its schema in one pass over its octets, which ends at the
-// first offence in the order of the text. Nothing is made of the body: a validator that
-// wants a tree of values costs ten times as much as the parse, and a list of them for
-// each value it refuses. The library that compiles schemas says in the tests what the
-// verdict on any body has to be.
+// Validate checks a body in one pass over its bytes and stops at the first offence in the
+// order of the text. It does not build a tree of values: a validator that needs one costs
+// ten times as much as the parse, and more for each value it refuses. Tests compare every
+// verdict with that of a JSON Schema library.
 
 // reading is a schema in the shape in which ours are: a value of one type, or of one
 // of several types (anyOf), with the keywords of each. Nil takes any value.
@@ -34,14 +34,14 @@ type textReading struct {
 	enum                 []string
 	format               *format
 	minLength, maxLength int // characters; none: 0 and math.MaxInt
-	pattern, not         textPattern
+	pattern, not         Pattern
 }
 
 type numberReading struct {
-	integer                           bool
-	enum                              []float64
-	minimum, maximum                  float64 // none: the infinities
-	exclusiveMinimum, exclusiveMaxium float64
+	integer                            bool
+	enum                               []float64
+	minimum, maximum                   float64 // none: the infinities
+	exclusiveMinimum, exclusiveMaximum float64
 }
 
 type listReading struct {
@@ -112,6 +112,19 @@ func (k *keywords) number(name string, otherwise float64) float64 {
 	return otherwise
 }
 
+func (k *keywords) bounds() numberReading {
+	return numberReading{minimum: k.number("minimum", math.Inf(-1)), maximum: k.number("maximum", math.Inf(1)),
+		exclusiveMinimum: k.number("exclusiveMinimum", math.Inf(-1)), exclusiveMaximum: k.number("exclusiveMaximum", math.Inf(1))}
+}
+
+// Numbers says which numbers the schema of a number takes, in the words of a refusal:
+// "must be a number from 0 to 1", or "must be an integer from 0 to 9".
+func Numbers(document Object, integer bool) string {
+	n := (&keywords{node: document}).bounds()
+	n.integer = integer
+	return n.allowed()
+}
+
 func (k *keywords) length(name string, otherwise int) int {
 	if n, has := k.take(name).(float64); has {
 		return int(n)
@@ -119,10 +132,10 @@ func (k *keywords) length(name string, otherwise int) int {
 	return otherwise
 }
 
-func (k *keywords) pattern(name string) (compiled textPattern) {
+func (k *keywords) pattern(name string) (compiled Pattern) {
 	if text, has := k.take(name).(string); has {
 		var err error
-		compiled, err = ecmaRegexp(text)
+		compiled, err = Regexp(text)
 		k.fail(err)
 	}
 	return compiled
@@ -195,8 +208,9 @@ func (k *keywords) fill(r *reading) {
 	case "string":
 		r.text = k.text()
 	case "number", "integer":
-		r.number = &numberReading{r.want == "integer", optionsOf[float64](k), k.number("minimum", math.Inf(-1)), k.number("maximum", math.Inf(1)),
-			k.number("exclusiveMinimum", math.Inf(-1)), k.number("exclusiveMaximum", math.Inf(1))}
+		n := k.bounds()
+		n.integer, n.enum = r.want == "integer", optionsOf[float64](k)
+		r.number = &n
 	case "array":
 		r.list = &listReading{k.schema("items"), k.length("minItems", 0), k.length("maxItems", math.MaxInt), k.take("uniqueItems") == true}
 	case "object":
@@ -245,7 +259,7 @@ func (k *keywords) object() *objectReading {
 		o.others = k.schema("additionalProperties")
 	}
 	properties, _ := k.take("properties").(map[string]any)
-	o.names = sortedKeys(properties)
+	o.names = slices.Sorted(maps.Keys(properties))
 	for _, name := range o.names {
 		r, err := readingOf(properties[name])
 		k.fail(err)
@@ -386,7 +400,7 @@ func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 		return nil, false
 	case n.enum != nil && !slices.Contains(n.enum, f):
 		return notListed(n.enum), true
-	case f < n.minimum || f > n.maximum || f <= n.exclusiveMinimum || f >= n.exclusiveMaxium:
+	case f < n.minimum || f > n.maximum || f <= n.exclusiveMinimum || f >= n.exclusiveMaximum:
 		return &offence{code: "out_of_range", message: n.allowed()}, true
 	}
 	return nil, true
@@ -394,8 +408,8 @@ func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 
 // allowed says which numbers are.
 func (n *numberReading) allowed() string {
-	above, below := !math.IsInf(n.exclusiveMinimum, -1), !math.IsInf(n.exclusiveMaxium, 1)
-	return policy.MustBeWithin(math.Max(n.minimum, n.exclusiveMinimum), math.Min(n.maximum, n.exclusiveMaxium), above, below, n.integer)
+	above, below := !math.IsInf(n.exclusiveMinimum, -1), !math.IsInf(n.exclusiveMaximum, 1)
+	return policy.MustBeWithin(math.Max(n.minimum, n.exclusiveMinimum), math.Min(n.maximum, n.exclusiveMaximum), above, below, n.integer)
 }
 
 // read looks at the items and then at their number, whose offence stands before

@@ -24,11 +24,12 @@ var getBillingPortal = &operation{
 	id: "get_billing_portal", method: http.MethodGet, path: "/api/billing-portal",
 	summary: "Who can open the billing portal.",
 	output:  reflect.TypeFor[portalTerms](),
-	run: func(*Server, *call) (reply, error) {
-		return reply{value: portalTerms{
-			"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
-			true, accounts.ScopeBilling}}, nil
-	},
+}
+
+func (*Server) getBillingPortal(_ *call) (reply, error) {
+	return reply{value: portalTerms{
+		"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
+		true, accounts.ScopeBilling}}, nil
 }
 
 var openBillingPortal = &operation{
@@ -36,10 +37,11 @@ var openBillingPortal = &operation{
 	summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
 	access:  credential.WithScope(accounts.ScopeBilling), input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
 	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		url, err := s.billingPortal(c.request.Context(), c.Customer)
-		return reply{value: address{url}}, err
-	},
+}
+
+func (s *Server) openBillingPortal(c *call) (reply, error) {
+	url, err := s.billingPortal(c.request.Context(), c.Customer)
+	return reply{value: address{url}}, err
 }
 
 // billingPortal is where a customer of ours manages subscriptions.

@@ -47,13 +47,14 @@ var listProducts = &operation{
 	id: "list_products", method: http.MethodGet, path: "/api/catalog",
 	summary: "The products: what each is, what it costs, and the ways to buy it.",
 	output:  reflect.TypeFor[productList](), cors: true,
-	run: func(s *Server, c *call) (reply, error) {
-		d, err := s.catalogue()
-		if err != nil {
-			return reply{}, err
-		}
-		return d.answer(c), nil
-	},
+}
+
+func (s *Server) listProducts(c *call) (reply, error) {
+	d, err := s.catalogue()
+	if err != nil {
+		return reply{}, err
+	}
+	return d.answer(c), nil
 }
 
 // summaries are the products as everybody is told of them.

@@ -41,10 +41,11 @@ var getCheckout = &operation{
 	cors:    true,
 	summary: "The policies of a purchase, and how to make one.",
 	output:  reflect.TypeFor[checkoutTerms](),
-	run: func(s *Server, c *call) (reply, error) {
-		base := s.app.BaseURL
-		return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
-	},
+}
+
+func (s *Server) getCheckout(c *call) (reply, error) {
+	base := s.app.BaseURL
+	return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
 }
 
 // howToBuy names the ways that are open here, and no other.
@@ -77,14 +78,15 @@ var createCheckout = &operation{
 	access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
 	input:   reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
 	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in checkoutRequest
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.Customer)
-		return reply{value: address{url}}, err
-	},
+}
+
+func (s *Server) createCheckout(c *call) (reply, error) {
+	var in checkoutRequest
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	url, err := s.beginCheckout(c.request.Context(), in.Slug, c.Customer)
+	return reply{value: address{url}}, err
 }
 
 // beginCheckout makes a checkout for a customer of ours, or for nobody yet.

@@ -47,17 +47,18 @@ var listContent = &operation{
 		{"type", "Only pages whose path begins so.", object{"type": "string", "enum": anyOf(site.Types)}},
 	},
 	output: reflect.TypeFor[contentList](), cors: true, errors: []int{400},
-	run: func(s *Server, c *call) (reply, error) {
-		from, err := s.site()
-		if err != nil {
-			return reply{}, err
-		}
-		list, err := s.contentList(from, c.request.URL.Query())
-		if err != nil {
-			return reply{}, err
-		}
-		return documentOf(c, list)
-	},
+}
+
+func (s *Server) listContent(c *call) (reply, error) {
+	from, err := s.site()
+	if err != nil {
+		return reply{}, err
+	}
+	list, err := s.contentList(from, c.request.URL.Query())
+	if err != nil {
+		return reply{}, err
+	}
+	return documentOf(c, list)
 }
 
 func anyOf(words []string) (list []any) {
@@ -119,7 +120,7 @@ func (s *Server) linkHome(h http.Header, path string) {
 		return
 	}
 	for _, l := range []struct{ path, rel, media string }{
-		{catalogPath, "api-catalog", ""}, {openAPI.path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsDocument.path, "describedby", ""},
+		{catalogPath, "api-catalog", ""}, {openAPI.path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsPath, "describedby", ""},
 		{site.EverythingNew, "alternate", feedMedia}, {serverCardPath, "mcp-server-card", ""},
 	} {
 		value := "<" + l.path + `>; rel="` + l.rel + `"`

@@ -34,22 +34,23 @@ var listDecisions = &operation{
 	id: "assurance_list_decisions", method: http.MethodGet, path: "/api/assurance/decisions",
 	summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
 	access:  credential.WithRight(organizations.RightRead), query: decisionQuery, output: reflect.TypeFor[web.DecisionPage](), errors: []int{400, 401, 403, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		names := make([]string, len(decisionQuery))
-		for i, q := range decisionQuery {
-			names[i] = q.name
-		}
-		query, warnings := understood(c.request.URL.RawQuery, names...)
-		f, err := web.ReadDecisionFilter(query)
-		if err != nil {
-			return reply{}, err
-		}
-		page, err := s.web.SearchDecisions(c.request.Context(), c.Principal, f, historyLimit(query.Get("limit")), query.Get("cursor"))
-		if err != nil {
-			return reply{}, err
-		}
-		page.Warnings = append(page.Warnings, warnings...)
-		body, err := canon.Marshal(page)
-		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
-	},
+}
+
+func (s *Server) listDecisions(c *call) (reply, error) {
+	names := make([]string, len(decisionQuery))
+	for i, q := range decisionQuery {
+		names[i] = q.name
+	}
+	query, warnings := understood(c.request.URL.RawQuery, names...)
+	f, err := web.ReadDecisionFilter(query)
+	if err != nil {
+		return reply{}, err
+	}
+	page, err := s.web.SearchDecisions(c.request.Context(), c.Principal, f, historyLimit(query.Get("limit")), query.Get("cursor"))
+	if err != nil {
+		return reply{}, err
+	}
+	page.Warnings = append(page.Warnings, warnings...)
+	body, err := canon.Marshal(page)
+	return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }

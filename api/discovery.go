@@ -28,10 +28,10 @@ const (
 )
 
 // madeOf is an operation that answers with a document made of the pages.
-func madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *operation {
+func (s *Server) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *operation {
 	return &operation{
 		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[string](),
-		run: func(s *Server, c *call) (reply, error) {
+		run: func(c *call) (reply, error) {
 			d, err := s.made(path, media, make)
 			if err != nil {
 				return reply{}, err
@@ -42,12 +42,12 @@ func madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, erro
 }
 
 // declaring is an operation that answers with a document made of the declarations.
-func declaring[T any](id, path, media, summary string, make func(*Server, *site.Site) (T, error)) *operation {
+func declaring[T any](s *Server, id, path, media, summary string, make func(*site.Site) (T, error)) *operation {
 	return &operation{
 		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[T](),
-		run: func(s *Server, c *call) (reply, error) {
+		run: func(c *call) (reply, error) {
 			d, err := s.made(path, media, func(from *site.Site) ([]byte, error) {
-				value, err := make(s, from)
+				value, err := make(from)
 				if err != nil {
 					return nil, err
 				}
@@ -69,12 +69,12 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 }
 
 // feedOf is an operation that answers with a feed, a page of it at a time.
-func feedOf(id, path, summary string) *operation {
+func (s *Server) feedOf(id, path, summary string) *operation {
 	return &operation{
 		id: id, method: http.MethodGet, path: path, summary: summary, media: feedMedia, output: reflect.TypeFor[map[string]any](),
 		query: []parameter{{"page", "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.",
 			object{"type": "integer", "minimum": 1, "default": 1}}},
-		run: func(s *Server, c *call) (reply, error) {
+		run: func(c *call) (reply, error) {
 			from, err := s.site()
 			if err != nil {
 				return reply{}, err
@@ -91,35 +91,35 @@ func feedOf(id, path, summary string) *operation {
 
 // discoveryOperations are the documents by which agents, indexers and crawlers
 // find everything else.
-func discoveryOperations() []*operation {
+func (s *Server) discoveryOperations() []*operation {
 	card := func(id, path string) *operation {
-		return declaring(id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", (*Server).serverCard)
+		return declaring(s, id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", s.serverCard)
 	}
 	agent := func(id, path string) *operation {
-		return declaring(id, path, "application/json", "What this agent service can do, for readers of A2A cards. It takes no A2A tasks.", (*Server).agentCard)
+		return declaring(s, id, path, "application/json", "What this agent service can do, for readers of A2A cards. It takes no A2A tasks.", s.agentCard)
 	}
 	return []*operation{
-		declaring("get_api", "/api", "application/json", "Where everything is: the links of the API catalogue.", (*Server).apiIndex),
-		declaring("get_api_catalog", catalogPath, catalogMedia, "The APIs of this service (RFC 9727).", (*Server).apiCatalog),
+		declaring(s, "get_api", "/api", "application/json", "Where everything is: the links of the API catalogue.", s.apiIndex),
+		declaring(s, "get_api_catalog", catalogPath, catalogMedia, "The APIs of this service (RFC 9727).", s.apiCatalog),
 		card("get_mcp_server_card", serverCardPath), card("get_mcp_server_card_reserved", "/mcp/server-card"), card("get_mcp_json", "/.well-known/mcp.json"),
-		declaring("get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "What is here for agents, by kind.", (*Server).aiCatalog),
+		declaring(s, "get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "What is here for agents, by kind.", s.aiCatalog),
 		agent("get_agent_card", "/.well-known/agent-card.json"), agent("get_agent_json", "/.well-known/agent.json"),
-		declaring("list_agent_skills", skillsPath+"index.json", "application/json", "Files that teach an agent to use this service.", (*Server).skillIndex),
-		agentSkill,
-		madeOf("get_llms_full_txt", "/llms-full.txt", textMedia, "llms.txt and the text of every page, in one file.", func(from *site.Site) ([]byte, error) {
+		declaring(s, "list_agent_skills", skillsPath+"index.json", "application/json", "Files that teach an agent to use this service.", s.skillIndex),
+		agentSkill.does(s.agentSkill),
+		s.madeOf("get_llms_full_txt", "/llms-full.txt", textMedia, "llms.txt and the text of every page, in one file.", func(from *site.Site) ([]byte, error) {
 			text, err := from.Full()
 			return []byte(text), err
 		}),
-		madeOf("get_llms_prompts_txt", "/llms-prompts.txt", textMedia, "Instructions for agents, to copy.", textOf("llms-prompts.txt")),
-		madeOf("get_changelog_rss", site.ChangelogRSS, "application/rss+xml; charset=utf-8", "The changelog as RSS.", (*site.Site).RSS),
-		feedOf("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
-		feedOf("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
-		madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and what may be done with it.", func(from *site.Site) ([]byte, error) {
+		s.madeOf("get_llms_prompts_txt", "/llms-prompts.txt", textMedia, "Instructions for agents, to copy.", textOf("llms-prompts.txt")),
+		s.madeOf("get_changelog_rss", site.ChangelogRSS, "application/rss+xml; charset=utf-8", "The changelog as RSS.", (*site.Site).RSS),
+		s.feedOf("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
+		s.feedOf("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
+		s.madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and what may be done with it.", func(from *site.Site) ([]byte, error) {
 			return []byte(from.Robots()), nil
 		}),
-		madeOf("get_sitemap", "/sitemap.xml", "application/xml", "Every page, with the day it last changed.", (*site.Site).Sitemap),
-		securityText,
-		listContent,
+		s.madeOf("get_sitemap", "/sitemap.xml", "application/xml", "Every page, with the day it last changed.", (*site.Site).Sitemap),
+		securityText.does(s.securityText),
+		listContent.does(s.listContent),
 	}
 }
 
@@ -127,13 +127,14 @@ func discoveryOperations() []*operation {
 var securityText = &operation{
 	id: "get_security_txt", method: http.MethodGet, path: "/.well-known/security.txt",
 	summary: "Whom to tell of a security problem (RFC 9116).", media: textMedia, output: reflect.TypeFor[string](),
-	run: func(s *Server, c *call) (reply, error) {
-		from, err := s.site()
-		if err != nil {
-			return reply{}, err
-		}
-		return newDocument([]byte(from.Security(s.app.Clock())), textMedia).answer(c), nil
-	},
+}
+
+func (s *Server) securityText(c *call) (reply, error) {
+	from, err := s.site()
+	if err != nil {
+		return reply{}, err
+	}
+	return newDocument([]byte(from.Security(s.app.Clock())), textMedia).answer(c), nil
 }
 
 // link is one link of a linkset (RFC 9264).
@@ -163,7 +164,7 @@ func (s *Server) apiCatalog(*site.Site) (linkset, error) {
 		{Anchor: base + catalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
 		{Anchor: base + "/api",
 			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}, {Href: base + openAPIFull.path, Type: "application/json", Title: "Every operation"}},
-			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsDocument.path, Type: "text/plain"}},
+			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsPath, Type: "text/plain"}},
 			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
 			Status:      []link{{Href: base + health.path, Type: "application/json"}}},
 		{Anchor: base + mcpPath,
@@ -184,7 +185,7 @@ func (s *Server) apiIndex(*site.Site) (apiIndex, error) {
 	links := map[string]link{}
 	for name, l := range map[string]link{
 		"openapi": {Href: openAPI.path, Type: "application/json"}, "openapi-full": {Href: openAPIFull.path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
-		"llms": {Href: llmsDocument.path, Type: "text/plain"}, "catalog": {Href: catalogPath, Type: "application/linkset+json"},
+		"llms": {Href: llmsPath, Type: "text/plain"}, "catalog": {Href: catalogPath, Type: "application/linkset+json"},
 		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.path, Type: "application/json"},
 		"pricing": {Href: showPricing.path, Type: "application/json"}, "rules": {Href: listRules.path, Type: "application/json"},
 		"content": {Href: "/api/content", Type: "application/json"}, "x402": {Href: x402Manifest.path, Type: "application/json"},
@@ -402,20 +403,21 @@ var agentSkill = &operation{
 	id: "get_agent_skill", method: http.MethodGet, path: skillsPath + "{name}/SKILL.md",
 	summary: "One file that teaches an agent to use this service.", media: "text/markdown; charset=utf-8",
 	output: reflect.TypeFor[string](), errors: []int{404},
-	run: func(s *Server, c *call) (reply, error) {
-		from, err := s.site()
-		if err != nil {
-			return reply{}, err
+}
+
+func (s *Server) agentSkill(c *call) (reply, error) {
+	from, err := s.site()
+	if err != nil {
+		return reply{}, err
+	}
+	skills, err := from.Skills()
+	if err != nil {
+		return reply{}, err
+	}
+	for _, skill := range skills {
+		if skill.Name == c.vars["name"] {
+			return newDocument(skill.Body, c.op.media).answer(c), nil
 		}
-		skills, err := from.Skills()
-		if err != nil {
-			return reply{}, err
-		}
-		for _, skill := range skills {
-			if skill.Name == c.vars["name"] {
-				return newDocument(skill.Body, c.op.media).answer(c), nil
-			}
-		}
-		return reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
-	},
+	}
+	return reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 }

@@ -88,29 +88,30 @@ var jwks = &operation{
 	id: "get_jwks", method: http.MethodGet, path: "/.well-known/jwks.json",
 	summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
 	output:  reflect.TypeFor[jwkSet](), media: "application/jwk-set+json", errors: []int{503},
-	run: func(s *Server, c *call) (reply, error) {
-		rings, err := s.app.Ledger.Keyrings(c.request.Context())
-		if err != nil {
-			return reply{}, ground.Unreadable(err)
-		}
-		set := jwkSet{Keys: []jwk{}}
-		for p, ring := range rings {
-			for _, key := range ring {
-				k := newJWK(key.Public, key.Purpose)
-				if k.between = (&between{Partition: int16(p), From: key.From, Void: key.Void}); key.To > 0 {
-					k.To = &key.To
-				}
-				set.Keys = append(set.Keys, k)
+}
+
+func (s *Server) jwks(c *call) (reply, error) {
+	rings, err := s.app.Ledger.Keyrings(c.request.Context())
+	if err != nil {
+		return reply{}, ground.Unreadable(err)
+	}
+	set := jwkSet{Keys: []jwk{}}
+	for p, ring := range rings {
+		for _, key := range ring {
+			k := newJWK(key.Public, key.Purpose)
+			if k.between = (&between{Partition: int16(p), From: key.From, Void: key.Void}); key.To > 0 {
+				k.To = &key.To
 			}
+			set.Keys = append(set.Keys, k)
 		}
-		slices.SortFunc(set.Keys, func(a, b jwk) int {
-			return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
-		})
-		for _, key := range s.app.TokenKeys {
-			set.Keys = append(set.Keys, newJWK(key.Public().(ed25519.PublicKey), "access_token"))
-		}
-		return documentOf(c, set)
-	},
+	}
+	slices.SortFunc(set.Keys, func(a, b jwk) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
+	})
+	for _, key := range s.app.TokenKeys {
+		set.Keys = append(set.Keys, newJWK(key.Public().(ed25519.PublicKey), "access_token"))
+	}
+	return documentOf(c, set)
 }
 
 // documentOf answers with a document that is a pure function of the
@@ -198,44 +199,40 @@ var (
 		id: "get_oauth_authorization_server", method: http.MethodGet, path: "/.well-known/oauth-authorization-server",
 		summary: "Where agents register and get access tokens (RFC 8414).",
 		output:  reflect.TypeFor[authorizationServer](),
-		run:     func(s *Server, c *call) (reply, error) { return documentOf(c, s.authorizationServer()) },
 	}
 	openIDDocument = &operation{
 		id: "get_openid_configuration", method: http.MethodGet, path: "/.well-known/openid-configuration",
 		summary: "The same metadata at OpenID's address. No ID tokens are issued.",
 		output:  reflect.TypeFor[openIDConfiguration](),
-		run: func(s *Server, c *call) (reply, error) {
-			return documentOf(c, openIDConfiguration{s.authorizationServer(), []string{"public"}, []string{"EdDSA"}})
-		},
 	}
 	resourceDocument = &operation{
 		id: "get_oauth_protected_resource", method: http.MethodGet, path: credential.ProtectedResourcePath,
 		summary: "Which authorization server issues tokens for this service (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
-		run: func(s *Server, c *call) (reply, error) {
-			return documentOf(c, s.protectedResource("", accounts.AgentScopes))
-		},
 	}
 	mcpResourceDocument = &operation{
 		id: "get_oauth_protected_resource_mcp", method: http.MethodGet, path: credential.ProtectedResourcePath + mcpPath,
 		summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
-		run: func(s *Server, c *call) (reply, error) {
-			return documentOf(c, s.protectedResource(mcpPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
-		},
 	}
 )
+
+func (s *Server) oauthServer(c *call) (reply, error) { return documentOf(c, s.authorizationServer()) }
+
+func (s *Server) openIDDocument(c *call) (reply, error) {
+	return documentOf(c, openIDConfiguration{s.authorizationServer(), []string{"public"}, []string{"EdDSA"}})
+}
+
+func (s *Server) resourceDocument(c *call) (reply, error) {
+	return documentOf(c, s.protectedResource("", accounts.AgentScopes))
+}
+
+func (s *Server) mcpResourceDocument(c *call) (reply, error) {
+	return documentOf(c, s.protectedResource(mcpPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
+}
 
 const (
 	mcpPath  = "/mcp"
 	authPath = "/auth.md"
+	llmsPath = "/llms.txt"
 )
-
-// authDocument tells an agent in words what the metadata tells a client.
-var authDocument = madeOf("get_auth_md", authPath, "text/markdown; charset=utf-8",
-	"How an agent registers, gets tokens and is claimed, step by step.", textOf("auth.md"))
-
-// llmsDocument tells a model what is here and what it costs (llmstxt.org), from
-// the same declarations as every other list.
-var llmsDocument = madeOf("get_llms_txt", "/llms.txt", textMedia,
-	"What is here, what it costs and where to begin, for language models.", textOf("llms.txt"))

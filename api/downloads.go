@@ -34,10 +34,11 @@ var createDownload = &operation{
 	// Not for agents: their scope is to inspect, and every download uses up one of few.
 	access: credential.Access{Kind: credential.Person}, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
 	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		l, err := s.app.CustomerDownload(c.request.Context(), c.Session.Customer, c.vars["slug"])
-		return reply{value: s.downloadLink(l)}, err
-	},
+}
+
+func (s *Server) createDownload(c *call) (reply, error) {
+	l, err := s.app.CustomerDownload(c.request.Context(), c.Session.Customer, c.vars["slug"])
+	return reply{value: s.downloadLink(l)}, err
 }
 
 // download is what a link leads to. A browser is shown a button, since programs

@@ -47,18 +47,19 @@ var createExport = &operation{
 	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	access:  credential.WithRight(organizations.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
-	run: func(s *Server, c *call) (reply, error) {
-		var in exportRequest
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		manifest, err := s.export(c.request.Context(), c.Principal, bundle.Filters(in))
-		if err != nil {
-			return reply{}, err
-		}
-		return reply{value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
-			header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
-	},
+}
+
+func (s *Server) createExport(c *call) (reply, error) {
+	var in exportRequest
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	manifest, err := s.export(c.request.Context(), c.Principal, bundle.Filters(in))
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
+		header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 }
 
 // export makes an export as an event; its bundle is made from that when it is fetched.
@@ -75,21 +76,22 @@ var getExport = &operation{
 	id: "get_export", method: http.MethodGet, path: exportsPath + "/{exportId}",
 	summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
 	access:  credential.WithRight(organizations.RightExport), media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		folder, err := os.MkdirTemp("", "countersign-export-*")
-		if err != nil {
-			return reply{}, err
-		}
-		defer os.RemoveAll(folder)
-		manifest, err := s.app.ExportAgain(c.request.Context(), c.Principal.OrgID, c.vars["exportId"], folder)
-		if err != nil {
-			return reply{}, err
-		}
-		var packed bytes.Buffer
-		if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
-			return reply{}, err
-		}
-		return reply{body: packed.Bytes(), media: "application/gzip", header: http.Header{"Cache-Control": {"private, no-store"},
-			"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
-	},
+}
+
+func (s *Server) getExport(c *call) (reply, error) {
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return reply{}, err
+	}
+	defer os.RemoveAll(folder)
+	manifest, err := s.app.ExportAgain(c.request.Context(), c.Principal.OrgID, c.vars["exportId"], folder)
+	if err != nil {
+		return reply{}, err
+	}
+	var packed bytes.Buffer
+	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
+		return reply{}, err
+	}
+	return reply{body: packed.Bytes(), media: "application/gzip", header: http.Header{"Cache-Control": {"private, no-store"},
+		"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
 }

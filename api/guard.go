@@ -26,22 +26,24 @@ var reportGuard = &operation{
 	access:  credential.WithRight(organizations.RightDecide), input: reflect.TypeFor[guardlog.Report](), output: reflect.TypeFor[webhooks.GuardReport](),
 	limit: limitGuardLog, errors: []int{400, 401, 403, 409, 413, 503},
 	example: `{"publicKey":"iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=","lines":[{"number":1,"at":"2026-11-22T10:00:00Z","agent":"claude","decision":"deny","level":"critical","command":"rm -rf /","before":"","hash":"cc6603ddc207987b52acb54c99b595329804d9976e96e29014e64549c15520d7"}],"signature":"TqJlucdb0CgXP9bbSm8A21cF5qdGYNeI/ZFOWQaXaF//zqvIQRQ6qZaTxRxssT3QOEOfN7b6CSFH+czKmRyfBg=="}`,
-	run: func(s *Server, c *call) (reply, error) {
-		var in guardlog.Report
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		report, err := s.app.ReportGuard(c.request.Context(), c.Principal, in)
-		return reply{value: report, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
-	},
+}
+
+func (s *Server) reportGuard(c *call) (reply, error) {
+	var in guardlog.Report
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	report, err := s.app.ReportGuard(c.request.Context(), c.Principal, in)
+	return reply{value: report, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
 var listGuard = &operation{
 	id: "list_guard_logs", method: http.MethodGet, path: guardPath,
 	summary: "The newest report of each machine: how many calls its guard judged, and what was asked about or denied.",
 	access:  credential.WithRight(organizations.RightExport), output: reflect.TypeFor[guardReports](), errors: []int{401, 403, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.GuardReports(c.request.Context(), c.Principal, web.ShownMachines)
-		return reply{value: guardReports{list}, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
-	},
+}
+
+func (s *Server) listGuard(c *call) (reply, error) {
+	list, err := s.app.GuardReports(c.request.Context(), c.Principal, web.ShownMachines)
+	return reply{value: guardReports{list}, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }

@@ -24,13 +24,14 @@ var health = &operation{
 	id: "get_health", method: http.MethodGet, path: "/api/health",
 	summary: "Whether the service works. Always 200; readiness is /readyz.",
 	output:  reflect.TypeFor[healthStatus](),
-	run: func(s *Server, c *call) (reply, error) {
-		state := "ok"
-		if r := s.Ready(c.request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
-			state = "degraded"
-		}
-		return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
-	},
+}
+
+func (s *Server) health(c *call) (reply, error) {
+	state := "ok"
+	if r := s.Ready(c.request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
+		state = "degraded"
+	}
+	return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
 }
 
 // healthz says that the process runs.

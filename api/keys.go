@@ -35,23 +35,24 @@ var issueFreeKey = &operation{
 	input:   reflect.TypeFor[freeKeyRequest](), output: reflect.TypeFor[freeKey](),
 	example: `{"email":"ada@example.com"}`,
 	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
-			return reply{header: nil}, policy.Refuse(codeRateLimited, "", "too many keys were issued to this network, try again later")
-		}
-		var in freeKeyRequest
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email, s.network(c.request))
-		if err != nil {
-			return reply{}, err
-		}
-		return reply{value: freeKey{
-			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
-			ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
-		}}, nil
-	},
+}
+
+func (s *Server) issueFreeKey(c *call) (reply, error) {
+	if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
+		return reply{header: nil}, policy.Refuse(codeRateLimited, "", "too many keys were issued to this network, try again later")
+	}
+	var in freeKeyRequest
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email, s.network(c.request))
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{value: freeKey{
+		APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
+		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+	}}, nil
 }
 
 // keyStatus is what a key has used of its month, or an agent of its credit.
@@ -114,25 +115,26 @@ var freeKeyStatus = &operation{
 	id: "get_free_key_status", method: http.MethodGet, path: "/api/keys/free/status",
 	summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
 	access:  credential.Access{Kind: credential.KeyHolder}, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		if c.Means == credential.ByAgent {
-			return s.agentStatus(c)
-		}
-		used, err := s.app.Usage(c.request.Context(), c.Key)
-		if err != nil {
-			return reply{}, err
-		}
-		s.resync(c.request.Context(), c.Key.CustomerID)
-		balance, err := s.app.Pass(c.request.Context(), c.Key.CustomerID)
-		if err != nil {
-			return reply{}, err
-		}
-		return reply{value: keyStatus{
-			Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
-			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: ground.Stamp(used.ResetsAt),
-			Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade(),
-		}}, nil
-	},
+}
+
+func (s *Server) freeKeyStatus(c *call) (reply, error) {
+	if c.Means == credential.ByAgent {
+		return s.agentStatus(c)
+	}
+	used, err := s.app.Usage(c.request.Context(), c.Key)
+	if err != nil {
+		return reply{}, err
+	}
+	s.resync(c.request.Context(), c.Key.CustomerID)
+	balance, err := s.app.Pass(c.request.Context(), c.Key.CustomerID)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{value: keyStatus{
+		Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
+		CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: ground.Stamp(used.ResetsAt),
+		Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade(),
+	}}, nil
 }
 
 // upgrade names the pass of the catalogue; without one, only paying per call is

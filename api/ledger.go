@@ -31,30 +31,30 @@ const checkpointHeader = "Ledger-Checkpoint"
 
 // ledgerOperations are the newest head of the ledger's tree and the proofs against
 // it. They are public and say nothing but hashes.
-func ledgerOperations() []*operation {
+func (s *Server) ledgerOperations() []*operation {
 	number := func(name, description string) parameter {
 		return parameter{name, description, object{"type": "integer", "minimum": 1}}
 	}
-	answer := func(of func(*Server, *http.Request) (reply, error)) func(*Server, *call) (reply, error) {
-		return func(s *Server, c *call) (reply, error) { return of(s, c.request) }
+	answer := func(of func(*http.Request) (reply, error)) func(*call) (reply, error) {
+		return func(c *call) (reply, error) { return of(c.request) }
 	}
 	return forEveryOrigin([]*operation{
 		{
 			id: "get_checkpoint", method: http.MethodGet, path: "/api/ledger/checkpoint", media: "text/plain; charset=utf-8",
 			summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
-			output:  reflect.TypeFor[string](), errors: []int{404, 503}, run: answer((*Server).showCheckpoint),
+			output:  reflect.TypeFor[string](), errors: []int{404, 503}, run: answer(s.showCheckpoint),
 		},
 		{
 			id: "prove_inclusion", method: http.MethodGet, path: "/api/ledger/proof",
 			summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
 			query:   []parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
-			needs:   []string{"position"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showProof),
+			needs:   []string{"position"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer(s.showProof),
 		},
 		{
 			id: "prove_consistency", method: http.MethodGet, path: "/api/ledger/consistency",
 			summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
 			query:   []parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
-			needs:   []string{"from"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showConsistency),
+			needs:   []string{"from"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer(s.showConsistency),
 		},
 	})
 }

@@ -20,3 +20,6 @@ func TestMain(m *testing.M) {
 
 // sortedKeys are the names of members in the order of the alphabet.
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// operations is the table without a server: what is declared of every operation.
+func operations() []*operation { return (*Server)(nil).table() }

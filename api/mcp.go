@@ -263,11 +263,11 @@ func doorAt(path string) *mcpDoor {
 
 // doorDocuments are the metadata of the doors beside the whole, each where RFC 9728
 // puts it: a client takes none whose resource is another address than the one it uses.
-func doorDocuments() (list []*operation) {
+func (s *Server) doorDocuments() (list []*operation) {
 	for _, d := range doors[1:] {
 		op := *mcpResourceDocument
 		op.id, op.path = mcpResourceDocument.id+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
-		op.run = func(s *Server, c *call) (reply, error) {
+		op.run = func(c *call) (reply, error) {
 			return documentOf(c, s.protectedResource(d.path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
 		}
 		list = append(list, &op)

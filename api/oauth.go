@@ -166,37 +166,38 @@ var registerAgent = &operation{
 	input:   reflect.TypeFor[registration](), output: reflect.TypeFor[registered](),
 	example: `{"client_name":"Ada's buyer"}`,
 	oauth:   codeInvalidMetadata, success: http.StatusCreated, errors: []int{400, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow(toRegister, s.network(c.request)) {
-			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were registered, try again later")
-		}
-		var in registration
-		if err := json.Unmarshal(c.body, &in); err != nil {
+}
+
+func (s *Server) registerAgent(c *call) (reply, error) {
+	if !s.rates.allow(toRegister, s.network(c.request)) {
+		return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were registered, try again later")
+	}
+	var in registration
+	if err := json.Unmarshal(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	if in.Email != "" {
+		if err := s.mayMail(c.request, in.Email); err != nil {
 			return reply{}, err
 		}
-		if in.Email != "" {
-			if err := s.mayMail(c.request, in.Email); err != nil {
-				return reply{}, err
-			}
-		}
-		made, err := s.app.RegisterAgent(c.request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
-		if err != nil {
+	}
+	made, err := s.app.RegisterAgent(c.request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+	if err != nil {
+		return reply{}, err
+	}
+	if made.Address != "" {
+		if err := s.sendAgentLink(c.request, made); err != nil {
 			return reply{}, err
 		}
-		if made.Address != "" {
-			if err := s.sendAgentLink(c.request, made); err != nil {
-				return reply{}, err
-			}
-		}
-		if in.Method != methodPost {
-			in.Method = methodBasic
-		}
-		return shownAgain(registered{
-			ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
-			GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
-			Scope: accounts.ScopeCatalog + " " + accounts.ScopeCheckout, metadata: in.metadata,
-		})
-	},
+	}
+	if in.Method != methodPost {
+		in.Method = methodBasic
+	}
+	return shownAgain(registered{
+		ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
+		GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
+		Scope: accounts.ScopeCatalog + " " + accounts.ScopeCheckout, metadata: in.metadata,
+	})
 }
 
 // shownAgain is an answer that repeats what a caller said, with <, > and &
@@ -241,25 +242,26 @@ var requestAccessToken = &operation{
 	input:   reflect.TypeFor[tokenRequest](), output: reflect.TypeFor[accessToken](),
 	example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
 	oauth:   codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in tokenRequest
-		if err := json.Unmarshal(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		if in.GrantType != grantClientCredentials {
-			return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
-		}
-		resource, ours := s.tokenResource(in.Resource)
-		if !ours {
-			return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
-		}
-		token, err := s.app.IssueAccessToken(c.Client, in.Scope, resource)
-		if err != nil {
-			return reply{}, err
-		}
-		return reply{value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
-			header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
-	},
+}
+
+func (s *Server) requestAccessToken(c *call) (reply, error) {
+	var in tokenRequest
+	if err := json.Unmarshal(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	if in.GrantType != grantClientCredentials {
+		return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
+	}
+	resource, ours := s.tokenResource(in.Resource)
+	if !ours {
+		return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
+	}
+	token, err := s.app.IssueAccessToken(c.Client, in.Scope, resource)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
+		header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
 }
 
 // tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
@@ -300,17 +302,18 @@ var revokeAccessToken = &operation{
 	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[struct{}](), example: tokenQueryExample,
 	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		token, err := c.token()
-		if err != nil {
-			return reply{}, err
-		}
-		// A token costs nothing to get, and its end is recorded for ever.
-		if !s.rates.allow(toRevoke, c.Client.ID()) {
-			return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
-		}
-		return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), c.Client, token)
-	},
+}
+
+func (s *Server) revokeAccessToken(c *call) (reply, error) {
+	token, err := c.token()
+	if err != nil {
+		return reply{}, err
+	}
+	// A token costs nothing to get, and its end is recorded for ever.
+	if !s.rates.allow(toRevoke, c.Client.ID()) {
+		return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
+	}
+	return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), c.Client, token)
 }
 
 // introspection tells about a token; of one that is not live only that.
@@ -332,19 +335,20 @@ var introspectAccessToken = &operation{
 	summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[introspection](), example: tokenQueryExample,
 	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		token, err := c.token()
-		if err != nil {
-			return reply{}, err
-		}
-		t, err := s.app.Introspect(c.request.Context(), token)
-		if err != nil || !t.Active {
-			return reply{value: introspection{}}, err
-		}
-		return reply{value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
-			Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.app.BaseURL, TokenID: t.TokenID,
-			IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
-	},
+}
+
+func (s *Server) introspectAccessToken(c *call) (reply, error) {
+	token, err := c.token()
+	if err != nil {
+		return reply{}, err
+	}
+	t, err := s.app.Introspect(c.request.Context(), token)
+	if err != nil || !t.Active {
+		return reply{value: introspection{}}, err
+	}
+	return reply{value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
+		Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.app.BaseURL, TokenID: t.TokenID,
+		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 }
 
 // authorizePath is in the metadata because clients refuse metadata without it.
@@ -376,10 +380,11 @@ var claimAgent = &operation{
 	summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
 	output:  reflect.TypeFor[claimed](),
 	tries:   &toClaim, access: credential.Access{Kind: credential.Claimant}, errors: []int{401, 403, 409, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		scopes, err := s.app.ClaimAgent(c.request.Context(), c.Agent, c.Customer)
-		return reply{value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
-	},
+}
+
+func (s *Server) claimAgent(c *call) (reply, error) {
+	scopes, err := s.app.ClaimAgent(c.request.Context(), c.Agent, c.Customer)
+	return reply{value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
 }
 
 // describeOAuth is the security scheme of access tokens.

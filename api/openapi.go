@@ -32,15 +32,17 @@ var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
 	summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
 	output:  reflect.TypeFor[map[string]any](),
-	run:     func(s *Server, c *call) (reply, error) { return answerContract(s.openAPI, c) },
 }
+
+func (s *Server) answerOpenAPI(c *call) (reply, error) { return answerContract(s.openAPI, c) }
 
 var openAPIFull = &operation{
 	id: "get_openapi_full", method: http.MethodGet, path: "/openapi-full.json",
 	summary: "The contract of every operation, also of organizations, accounts and documents.",
 	output:  reflect.TypeFor[map[string]any](),
-	run:     func(s *Server, c *call) (reply, error) { return answerContract(s.openAPIFull, c) },
 }
+
+func (s *Server) answerOpenAPIFull(c *call) (reply, error) { return answerContract(s.openAPIFull, c) }
 
 func answerContract(contract func() (document, error), c *call) (reply, error) {
 	d, err := contract()

@@ -30,45 +30,60 @@ type object = schema.Object
 type operation struct {
 	id, method, path string
 	summary          string
-	service          *policy.Service                    // priced; nil for what is free
-	sells            func(*Server, *call) (sale, error) // what is for sale otherwise: priced, and only payments pay
-	access           credential.Access                  // who may call; anybody, if it says nothing
-	tries            *limit                             // how often a network may try, before its credentials are looked at
-	cors             bool                               // free, and pages of every origin may call it
-	query            []parameter                        // what may stand behind the question mark
-	needs            []string                           // those of query without which the call is refused
-	input, output    reflect.Type                       // nil: no JSON body
-	optional         bool                               // the body may be absent, which is {}
-	parses           bool                               // run reads the text as it was sent; input only describes it
-	anew             bool                               // creates something anew each time: an Idempotency-Key is refused
-	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
-	form             bool                               // the body may be a form; of an OAuth endpoint
-	example          string                             // of the input
+	service          *policy.Service           // priced; nil for what is free
+	sells            func(*call) (sale, error) // what is for sale otherwise: priced, and only payments pay
+	access           credential.Access         // who may call; anybody, if it says nothing
+	tries            *limit                    // how often a network may try, before its credentials are looked at
+	cors             bool                      // free, and pages of every origin may call it
+	query            []parameter               // what may stand behind the question mark
+	needs            []string                  // those of query without which the call is refused
+	input, output    reflect.Type              // nil: no JSON body
+	optional         bool                      // the body may be absent, which is {}
+	parses           bool                      // run reads the text as it was sent; input only describes it
+	anew             bool                      // creates something anew each time: an Idempotency-Key is refused
+	oauth            string                    // an OAuth endpoint: its code for bad input; errors are in its form
+	form             bool                      // the body may be a form; of an OAuth endpoint
+	example          string                    // of the input
 	success          int
 	replays          bool   // the same request again is answered 200 with what is stored
 	media            string // of the answer; empty: application/json
 	errors           []int  // statuses beside success; refusals adds those that are of every operation
 	bareErrors       bool   // bodies of errors are exactly {error}
 	limit            int64  // octets of body
-	run              func(*Server, *call) (reply, error)
+	run              func(*call) (reply, error)
 
 	schema *schema.Schema // of the input, compiled once
 }
 
 // operations is every endpoint of the service, in the order of the documents.
-func operations() []*operation {
+func (s *Server) table() []*operation {
 	table := slices.Concat(
-		serviceOperations(),
-		assuranceOperations(),
-		organizationOperations(),
-		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, health,
-			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
-		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
-			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
-		own([]*operation{requestRefund}),
-		ledgerOperations(),
-		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, openAPIFull, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
-			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, doorDocuments(), discoveryOperations()))),
+		s.serviceOperations(),
+		s.assuranceOperations(),
+		s.organizationOperations(),
+		[]*operation{workflowStatus.does(s.workflowStatus), verifyRecord.does(s.verifyRecord),
+			issueFreeKey.does(s.issueFreeKey), freeKeyStatus.does(s.freeKeyStatus), health.does(s.health),
+			registerAgent.does(s.registerAgent), requestAccessToken.does(s.requestAccessToken), revokeAccessToken.does(s.revokeAccessToken),
+			introspectAccessToken.does(s.introspectAccessToken), claimAgent.does(s.claimAgent)},
+		[]*operation{purchaseProduct.sellsOf(s.sellProduct).does(s.purchaseProduct), probePurchase.sellsOf(s.sellProduct).does(s.probePurchase),
+			getCheckout.does(s.getCheckout), createCheckout.does(s.createCheckout), listProducts.does(s.listProducts),
+			getBillingPortal.does(s.getBillingPortal), openBillingPortal.does(s.openBillingPortal),
+			getEntitlement.does(s.getEntitlement), createDownload.does(s.createDownload), supportEntitlements.does(s.supportEntitlements),
+			issueAccountKey.does(s.issueAccountKey), listAccountKeys.does(s.listAccountKeys), revokeAccountKey.does(s.revokeAccountKey)},
+		[]*operation{requestRefund.does(s.requestRefund)},
+		s.ledgerOperations(),
+		forEveryOrigin(slices.Concat([]*operation{
+			listRules.does(s.listRules), getRule.does(s.getRule), policySchema.does(s.policySchema),
+			openAPI.does(s.answerOpenAPI), openAPIFull.does(s.answerOpenAPIFull), jwks.does(s.jwks),
+			oauthServer.does(s.oauthServer), openIDDocument.does(s.openIDDocument),
+			resourceDocument.does(s.resourceDocument), mcpResourceDocument.does(s.mcpResourceDocument),
+			// auth.md tells an agent in words what the metadata tells a client; llms.txt tells a
+			// model what is here and what it costs (llmstxt.org).
+			s.madeOf("get_auth_md", authPath, "text/markdown; charset=utf-8", "How an agent registers, gets tokens and is claimed, step by step.", textOf("auth.md")),
+			s.madeOf("get_llms_txt", llmsPath, textMedia, "What is here, what it costs and where to begin, for language models.", textOf("llms.txt")),
+			showPricing.does(s.showPricing),
+			x402Manifest.does(s.showManifest), x402ManifestJSON.does(s.showManifest),
+		}, s.doorDocuments(), s.discoveryOperations())),
 	)
 	for _, op := range table {
 		if op.limit == 0 {
@@ -104,14 +119,19 @@ func (op *operation) refusals() []int {
 // statuses as it fixes the bodies of errors.
 func (op *operation) knows429() bool { return !op.bareErrors }
 
-// own copies operations: what a server fills in is its own.
-func own(table []*operation) []*operation {
-	copied := make([]*operation, len(table))
-	for i, op := range table {
-		o := *op
-		copied[i] = &o
-	}
-	return copied
+// does returns a copy of a declared operation with the function that runs it. The
+// declaration itself is shared and never changed.
+func (op *operation) does(run func(*call) (reply, error)) *operation {
+	bound := *op
+	bound.run = run
+	return &bound
+}
+
+// sellsOf returns a copy of a declared operation with the function that says what it sells.
+func (op *operation) sellsOf(sells func(*call) (sale, error)) *operation {
+	bound := *op
+	bound.sells = sells
+	return &bound
 }
 
 // forEveryOrigin lets pages of every origin read documents.

@@ -256,9 +256,6 @@ func manifestAt(id, path string) *operation {
 		id: id, method: http.MethodGet, path: path,
 		summary: "What can be paid for over x402, and on what terms. Disabled unless configured is true.",
 		output:  reflect.TypeFor[manifest](),
-		run: func(s *Server, c *call) (reply, error) {
-			return s.manifests[s.takesPayments()].answer(c), nil
-		},
 	}
 }
 
@@ -266,6 +263,10 @@ var (
 	x402Manifest     = manifestAt("get_x402_manifest", "/.well-known/x402")
 	x402ManifestJSON = manifestAt("get_x402_manifest_json", "/.well-known/x402.json")
 )
+
+func (s *Server) showManifest(c *call) (reply, error) {
+	return s.manifests[s.takesPayments()].answer(c), nil
+}
 
 // makeManifests makes both, since a facilitator may come and go, and the prices.
 func (s *Server) makeManifests() error {
@@ -367,9 +368,10 @@ var showPricing = &operation{
 	id: "get_pricing", method: http.MethodGet, path: "/api/pricing",
 	summary: "What every service costs, the free calls of a key and the monthly pass.",
 	output:  reflect.TypeFor[pricing](),
-	run: func(s *Server, c *call) (reply, error) {
-		return s.prices.answer(c), nil
-	},
+}
+
+func (s *Server) showPricing(c *call) (reply, error) {
+	return s.prices.answer(c), nil
 }
 
 func (s *Server) pricing() pricing {

@@ -82,29 +82,30 @@ var listPolicies = &operation{
 	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
 	summary: "The policy in force, every draft there ever was, and then every activation." + pagedBy,
 	access:  credential.WithRight(organizations.RightPolicies), output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		drafts, activations, err := s.app.Policies(c.request.Context(), c.Principal)
-		if err != nil {
-			return reply{}, err
+}
+
+func (s *Server) listPolicies(c *call) (reply, error) {
+	drafts, activations, err := s.app.Policies(c.request.Context(), c.Principal)
+	if err != nil {
+		return reply{}, err
+	}
+	steps, page, err := pageOf(c.request.URL.RawQuery, policySteps(drafts, activations), func(p policyStep) string { return p.id })
+	if err != nil {
+		return reply{}, err
+	}
+	list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}, paged: page}
+	for _, step := range steps {
+		if step.draft != nil {
+			list.Drafts = append(list.Drafts, *step.draft)
+		} else {
+			list.Activations = append(list.Activations, *step.activation)
 		}
-		steps, page, err := pageOf(c.request.URL.RawQuery, policySteps(drafts, activations), func(p policyStep) string { return p.id })
-		if err != nil {
-			return reply{}, err
-		}
-		list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}, paged: page}
-		for _, step := range steps {
-			if step.draft != nil {
-				list.Drafts = append(list.Drafts, *step.draft)
-			} else {
-				list.Activations = append(list.Activations, *step.activation)
-			}
-		}
-		if n := len(activations); n > 0 {
-			active := showActivation(activations[n-1])
-			list.Active = &active
-		}
-		return reply{value: list}, nil
-	},
+	}
+	if n := len(activations); n > 0 {
+		active := showActivation(activations[n-1])
+		list.Active = &active
+	}
+	return reply{value: list}, nil
 }
 
 var draftPolicy = &operation{
@@ -113,10 +114,11 @@ var draftPolicy = &operation{
 	access:  credential.WithRight(organizations.RightDraft), input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		d, err := s.app.DraftPolicy(c.request.Context(), c.Principal, c.text)
-		return reply{value: showDraft(d)}, err
-	},
+}
+
+func (s *Server) draftPolicy(c *call) (reply, error) {
+	d, err := s.app.DraftPolicy(c.request.Context(), c.Principal, c.text)
+	return reply{value: showDraft(d)}, err
 }
 
 type activationOrder struct {
@@ -129,14 +131,15 @@ var activatePolicy = &operation{
 	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"lower the limit, ticket 4711"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in activationOrder
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		v, err := s.app.ActivatePolicy(c.request.Context(), c.Principal, c.vars["draftId"], in.Reason)
-		return reply{value: showActivation(v)}, err
-	},
+}
+
+func (s *Server) activatePolicy(c *call) (reply, error) {
+	var in activationOrder
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	v, err := s.app.ActivatePolicy(c.request.Context(), c.Principal, c.vars["draftId"], in.Reason)
+	return reply{value: showActivation(v)}, err
 }
 
 var freezePolicy = &operation{
@@ -145,22 +148,24 @@ var freezePolicy = &operation{
 	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"an agent runs wild, incident 17"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in activationOrder
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		v, err := s.app.FreezePolicy(c.request.Context(), c.Principal, in.Reason)
-		return reply{value: showActivation(v)}, err
-	},
+}
+
+func (s *Server) freezePolicy(c *call) (reply, error) {
+	var in activationOrder
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	v, err := s.app.FreezePolicy(c.request.Context(), c.Principal, in.Reason)
+	return reply{value: showActivation(v)}, err
 }
 
 var previewPolicy = &operation{
 	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
 	summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
 	access:  credential.WithRight(organizations.RightDraft), output: reflect.TypeFor[decisions.Preview](), errors: []int{401, 403, 404, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])
-		return reply{value: preview}, err
-	},
+}
+
+func (s *Server) previewPolicy(c *call) (reply, error) {
+	preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])
+	return reply{value: preview}, err
 }

@@ -17,13 +17,14 @@ var policySchema = &operation{
 	id: "get_policy_schema", method: http.MethodGet, path: PolicySchemaPath,
 	summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", media: "application/schema+json",
 	output: reflect.TypeFor[map[string]any](),
-	run: func(s *Server, c *call) (reply, error) {
-		text, err := PolicySchema(s.app.BaseURL)
-		if err != nil {
-			return reply{}, err
-		}
-		return newDocument(text, c.op.media).answer(c), nil
-	},
+}
+
+func (s *Server) policySchema(c *call) (reply, error) {
+	text, err := PolicySchema(s.app.BaseURL)
+	if err != nil {
+		return reply{}, err
+	}
+	return newDocument(text, c.op.media).answer(c), nil
 }
 
 // PolicySchema is the JSON Schema 2020-12 of a policy as its author writes it: without

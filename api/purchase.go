@@ -30,28 +30,30 @@ type fulfilment struct {
 var purchaseProduct = &operation{
 	id: "purchase_product", method: http.MethodPost, path: "/api/purchase/{slug}",
 	summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
-	sells:   sellProduct, access: credential.Access{Kind: credential.Payer},
-	input: reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
+	access:  credential.Access{Kind: credential.Payer},
+	input:   reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
 	example: `{"email":"ada@example.com"}`, errors: []int{400, 401, 402, 404, 409, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in purchaseRequest
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		return s.purchase(c, in.Email, in.ClaimSecret)
-	},
+}
+
+func (s *Server) purchaseProduct(c *call) (reply, error) {
+	var in purchaseRequest
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	return s.purchase(c, in.Email, in.ClaimSecret)
 }
 
 var probePurchase = &operation{
 	id: "probe_purchase", method: http.MethodGet, path: "/api/purchase/{slug}",
 	summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
-	sells:   sellProduct, access: credential.Access{Kind: credential.Payer},
-	output: reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
-	run: func(s *Server, c *call) (reply, error) { return s.purchase(c, "", "") },
+	access:  credential.Access{Kind: credential.Payer},
+	output:  reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
 }
 
+func (s *Server) probePurchase(c *call) (reply, error) { return s.purchase(c, "", "") }
+
 // sellProduct finds what a purchase is of.
-func sellProduct(s *Server, c *call) (sale, error) {
+func (s *Server) sellProduct(c *call) (sale, error) {
 	product, known := s.app.Product(c.vars["slug"])
 	switch {
 	case !known:

@@ -45,33 +45,34 @@ var requestRefund = &operation{
 	input:   reflect.TypeFor[refundRequest](), output: reflect.TypeFor[reproduction](),
 	example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
 	limit:   limitRefund, errors: []int{400, 404, 409, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		if err := s.mayAsk(toAskForRefund, c); err != nil {
-			return reply{}, err
-		}
-		var in refundRequest
-		if err := canon.DecodeChecked(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		op := s.operation(in.Operation)
-		switch {
-		case op != nil && op.sells != nil: // a file is what it is: there is nothing to compute again
-			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
-		case op == nil || op.service == nil:
-			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
-		}
-		shown, err := s.app.RequestRefund(c.request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
-		if err != nil {
-			return reply{}, err
-		}
-		r := reproduction{PaymentID: shown.PaymentID, Reproduced: shown.Reproduced, RecordedOutputHash: shown.RecordedOutputHash, EngineVersion: shown.EngineVersion}
-		if shown.RecomputedOutputHash != "" {
-			r.RecomputedOutputHash = &shown.RecomputedOutputHash
-		}
-		if shown.Refund != nil {
-			back := refund(*shown.Refund)
-			r.Refund = &back
-		}
-		return reply{value: r}, nil
-	},
+}
+
+func (s *Server) requestRefund(c *call) (reply, error) {
+	if err := s.mayAsk(toAskForRefund, c); err != nil {
+		return reply{}, err
+	}
+	var in refundRequest
+	if err := canon.DecodeChecked(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	op := s.operation(in.Operation)
+	switch {
+	case op != nil && op.sells != nil: // a file is what it is: there is nothing to compute again
+		return reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
+	case op == nil || op.service == nil:
+		return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
+	}
+	shown, err := s.app.RequestRefund(c.request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
+	if err != nil {
+		return reply{}, err
+	}
+	r := reproduction{PaymentID: shown.PaymentID, Reproduced: shown.Reproduced, RecordedOutputHash: shown.RecordedOutputHash, EngineVersion: shown.EngineVersion}
+	if shown.RecomputedOutputHash != "" {
+		r.RecomputedOutputHash = &shown.RecomputedOutputHash
+	}
+	if shown.Refund != nil {
+		back := refund(*shown.Refund)
+		r.Refund = &back
+	}
+	return reply{value: r}, nil
 }

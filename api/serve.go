@@ -109,7 +109,7 @@ func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	var answer reply
 	if err == nil {
 		end = s.step(c, "run")
-		answer, err = c.op.run(s, c)
+		answer, err = c.op.run(c)
 		end()
 	}
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Server) servePrice(c *call) error {
 		c.sale = sale{c.op.service.PriceCents, c.op.service.Summary}
 	case c.op.sells != nil:
 		var err error
-		c.sale, err = c.op.sells(s, c)
+		c.sale, err = c.op.sells(c)
 		return err
 	}
 	return nil

@@ -101,8 +101,9 @@ func New(c Config) (*Server, error) {
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, NoContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
 		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
-		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
+		seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
 	}
+	s.operations = s.table()
 	if c.Traces == nil {
 		c.Traces = noop.NewTracerProvider()
 	}

@@ -73,14 +73,14 @@ func (op *operation) exampleAnswer() (jsontext.Value, error) {
 // servicePath is where a service is called.
 func servicePath(s policy.Service) string { return "/api/agent-services/" + s.Name }
 
-func serviceOperations() []*operation {
+func (s *Server) serviceOperations() []*operation {
 	var table []*operation
-	for _, s := range Services() {
+	for _, of := range Services() {
 		table = append(table, &operation{
-			id: s.Operation, method: http.MethodPost, path: servicePath(s), summary: s.Summary,
-			service: &s, access: credential.Access{Kind: credential.Payer}, input: s.Input(), output: s.Output(), example: s.Example,
-			limit: serviceLimit(s), errors: []int{400, 401, 402, 409, 413, 429, 503},
-			run: (*Server).runService,
+			id: of.Operation, method: http.MethodPost, path: servicePath(of), summary: of.Summary,
+			service: &of, access: credential.Access{Kind: credential.Payer}, input: of.Input(), output: of.Output(), example: of.Example,
+			limit: serviceLimit(of), errors: []int{400, 401, 402, 409, 413, 429, 503},
+			run: s.runService,
 		})
 	}
 	return table

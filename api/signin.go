@@ -31,14 +31,15 @@ var requestSignIn = &operation{
 	input:   reflect.TypeFor[signInRequest](), output: reflect.TypeFor[signInAnswer](),
 	example: `{"email":"ada@example.com"}`,
 	success: http.StatusAccepted, errors: []int{400, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in signInRequest
-		if err := canon.Decode(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		err := s.sendLink(c.request, in.Email, in.Next)
-		return reply{value: signInAnswer{linkSent}}, err
-	},
+}
+
+func (s *Server) requestSignIn(c *call) (reply, error) {
+	var in signInRequest
+	if err := canon.Decode(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	err := s.sendLink(c.request, in.Email, in.Next)
+	return reply{value: signInAnswer{linkSent}}, err
 }
 
 // sendLink makes a link and mails it.
@@ -81,10 +82,11 @@ var getSession = &operation{
 	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
 	summary: "Who is signed in, and the organizations the session can act for.",
 	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[credential.SignedIn](), errors: []int{401, 403, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		as, err := s.credentials.Describe(c.request.Context(), c.Session)
-		return reply{value: as}, err
-	},
+}
+
+func (s *Server) getSession(c *call) (reply, error) {
+	as, err := s.credentials.Describe(c.request.Context(), c.Session)
+	return reply{value: as}, err
 }
 
 // signOutRequest says how far signing out goes.
@@ -97,19 +99,20 @@ var signOut = &operation{
 	summary: "End the session, or every session of whoever is signed in.",
 	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
 	example: `{}`, errors: []int{400, 401, 403, 413, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		var in signOutRequest
-		if err := canon.DecodeChecked(c.body, &in); err != nil {
-			return reply{}, err
-		}
-		if in.Everywhere {
-			if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
-				return reply{}, ground.Unreadable(err)
-			}
-		}
-		if err := c.Session.End(); err != nil {
+}
+
+func (s *Server) signOut(c *call) (reply, error) {
+	var in signOutRequest
+	if err := canon.DecodeChecked(c.body, &in); err != nil {
+		return reply{}, err
+	}
+	if in.Everywhere {
+		if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
 			return reply{}, ground.Unreadable(err)
 		}
-		return reply{value: state{c.Session.Customer, "signed out"}}, nil
-	},
+	}
+	if err := c.Session.End(); err != nil {
+		return reply{}, ground.Unreadable(err)
+	}
+	return reply{value: state{c.Session.Customer, "signed out"}}, nil
 }

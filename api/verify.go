@@ -60,31 +60,32 @@ var verifyRecord = &operation{
 	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
 	query: []parameter{{"wait", "proof: wait up to 2 s for a checkpoint that covers the record.", object{"type": "string", "enum": []any{"proof"}}}},
 	limit: limitVerify, errors: []int{400, 413, 429, 503},
-	run: func(s *Server, c *call) (reply, error) {
-		if err := s.mayAsk(toVerify, c); err != nil {
-			return reply{}, err
+}
+
+func (s *Server) verifyRecord(c *call) (reply, error) {
+	if err := s.mayAsk(toVerify, c); err != nil {
+		return reply{}, err
+	}
+	ctx := c.request.Context()
+	var place *seal.Place // of the first record that stands in the ledger
+	found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
+		check := audit.Locate(ctx, s.app.Ledger, e)
+		if check.Result == seal.Pass && place == nil {
+			place = e.Ledger
 		}
-		ctx := c.request.Context()
-		var place *seal.Place // of the first record that stands in the ledger
-		found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
-			check := audit.Locate(ctx, s.app.Ledger, e)
-			if check.Result == seal.Pass && place == nil {
-				place = e.Ledger
-			}
-			return check
-		})
-		if err != nil {
-			return reply{}, err
+		return check
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	result := verification{Examination: found}
+	if place != nil {
+		if result.Inclusion, err = s.include(ctx, *place, c.request.URL.Query().Get("wait") == "proof"); err != nil {
+			return reply{}, ground.Unreadable(err)
 		}
-		result := verification{Examination: found}
-		if place != nil {
-			if result.Inclusion, err = s.include(ctx, *place, c.request.URL.Query().Get("wait") == "proof"); err != nil {
-				return reply{}, ground.Unreadable(err)
-			}
-		}
-		return reply{value: result,
-			header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
-	},
+	}
+	return reply{value: result,
+		header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 }
 
 // examine checks a document that somebody was handed, with the ledger's own keys.

@@ -584,7 +584,7 @@ func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	n.server.operations = append(n.server.operations, &operation{id: "panic", method: http.MethodGet, path: "/api/panic", success: 200,
-		run: func(*Server, *call) (reply, error) { panic("broken") }})
+		run: func(*call) (reply, error) { panic("broken") }})
 	handler := n.server.Handler()
 	answerTo := func(path string) answer {
 		w := httptest.NewRecorder()

@@ -13,14 +13,15 @@ var workflowStatus = &operation{
 	cors:    true,
 	summary: "The status record of a workflow, kept for 30 days. Free.",
 	output:  reflect.TypeFor[projections.StatusRecord](), errors: []int{400, 404, 503}, bareErrors: true,
-	run: func(s *Server, c *call) (reply, error) {
-		id := c.vars["workflowId"]
-		if !isWorkflowID(id) {
-			return reply{}, errWorkflowID
-		}
-		record, err := s.projections.Status(c.request.Context(), id)
-		return reply{body: record, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
-	},
+}
+
+func (s *Server) workflowStatus(c *call) (reply, error) {
+	id := c.vars["workflowId"]
+	if !isWorkflowID(id) {
+		return reply{}, errWorkflowID
+	}
+	record, err := s.projections.Status(c.request.Context(), id)
+	return reply{body: record, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
 // errWorkflowID is the specification's, over HTTP and over MCP.

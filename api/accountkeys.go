@@ -4,22 +4,22 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
-
-	"github.com/countersign/countersign/api/credential"
 )
 
-var issueAccountKey = &operation{
-	anew: true, id: "issue_account_key", method: http.MethodPost, path: "/api/account/keys",
-	summary: "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
-	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[freeKey](),
-	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 413, 429, 503},
+var issueAccountKey = &op.Operation{
+	Anew: true, ID: "issue_account_key", Method: http.MethodPost, Path: "/api/account/keys",
+	Summary: "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
+	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[freeKey](),
+	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 429, 503},
 }
 
-func (s *Server) issueAccountKey(c *call) (reply, error) {
-	issued, err := s.app.IssueAccountKey(c.request.Context(), c.Session.Customer)
-	return reply{value: freeKey{
+func (s *Server) issueAccountKey(c *op.Call) (op.Reply, error) {
+	issued, err := s.app.IssueAccountKey(c.Request.Context(), c.Session.Customer)
+	return op.Reply{Value: freeKey{
 		APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
 		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
 	}}, err
@@ -27,31 +27,31 @@ func (s *Server) issueAccountKey(c *call) (reply, error) {
 
 type accountKeyList struct {
 	Keys []accounts.AccountKey `json:"keys"`
-	paged
+	op.Paged
 }
 
-var listAccountKeys = &operation{
-	id: "list_account_keys", method: http.MethodGet, path: "/api/account/keys",
-	summary: "The API keys of the account, without their secrets." + pagedBy,
-	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[accountKeyList](), errors: []int{400, 401, 403, 503},
+var listAccountKeys = &op.Operation{
+	ID: "list_account_keys", Method: http.MethodGet, Path: "/api/account/keys",
+	Summary: "The API keys of the account, without their secrets." + op.PagedBy,
+	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[accountKeyList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listAccountKeys(c *call) (reply, error) {
-	list, err := s.app.AccountKeys(c.request.Context(), c.Session.Customer)
+func (s *Server) listAccountKeys(c *op.Call) (op.Reply, error) {
+	list, err := s.app.AccountKeys(c.Request.Context(), c.Session.Customer)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	list, page, err := pageOf(c.request.URL.RawQuery, list, func(k accounts.AccountKey) string { return k.KeyID })
-	return reply{value: accountKeyList{list, page}}, err
+	list, page, err := op.Page(c.Request.URL.RawQuery, list, func(k accounts.AccountKey) string { return k.KeyID })
+	return op.Reply{Value: accountKeyList{list, page}}, err
 }
 
-var revokeAccountKey = &operation{
-	id: "revoke_account_key", method: http.MethodDelete, path: "/api/account/keys/{id}",
-	summary: "End an API key of the account at once.",
-	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+var revokeAccountKey = &op.Operation{
+	ID: "revoke_account_key", Method: http.MethodDelete, Path: "/api/account/keys/{id}",
+	Summary: "End an API key of the account at once.",
+	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) revokeAccountKey(c *call) (reply, error) {
-	err := s.app.RevokeAccountKey(c.request.Context(), c.Session.Customer, c.vars["id"])
-	return reply{value: state{c.vars["id"], "revoked"}}, err
+func (s *Server) revokeAccountKey(c *op.Call) (op.Reply, error) {
+	err := s.app.RevokeAccountKey(c.Request.Context(), c.Session.Customer, c.Vars["id"])
+	return op.Reply{Value: state{c.Vars["id"], "revoked"}}, err
 }

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -39,8 +40,8 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	declared := map[string]claim{}
 	for _, s := range Services() {
-		op := n.server.operation(s.Operation)
-		whole, _ := plainJSON(t, op.schema.Document).(map[string]any)
+		o := n.server.operation(s.Operation)
+		whole, _ := plainJSON(t, o.Schema.Document).(map[string]any)
 		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), withoutKey(membersOf(whole, nil))}
 	}
 	surfaces := n.surfaces()
@@ -170,11 +171,11 @@ func (n *node) manifestSays() surface {
 	n.get("/.well-known/x402").decode(n.t, &m)
 	for _, item := range m.Items {
 		path := strings.TrimPrefix(item.Resource.URL, n.url)
-		i := slices.IndexFunc(n.server.operations, func(op *operation) bool { return op.path == path && op.service != nil })
+		i := slices.IndexFunc(n.server.operations, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
 		if i < 0 {
 			continue // a product
 		}
-		s.claims[n.server.operations[i].id] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
+		s.claims[n.server.operations[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
 	}
 	return s
 }
@@ -184,7 +185,7 @@ func (n *node) cardsSay() []surface {
 	var tools serverCard
 	n.get(serverCardPath).decode(n.t, &tools)
 	for _, tool := range tools.Tools {
-		if op := n.server.operation(tool.Name); op != nil && op.service != nil {
+		if o := n.server.operation(tool.Name); o != nil && o.Service != nil {
 			server.claims[tool.Name] = claim{members: n.membersIn(tool.Input)}
 		}
 	}

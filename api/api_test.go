@@ -36,9 +36,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
@@ -47,6 +44,8 @@ import (
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -18,7 +17,7 @@ func TestAnAgentLearnsWhatAPersonSaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	token, other := n.tokenWithPolicy(), n.tokenWithPolicy()
-	asked := n.send(http.MethodPost, "/api/assurance/decisions", strings.Replace(decide.example, `"network":"base",`, "", 1),
+	asked := n.send(http.MethodPost, "/api/assurance/decisions", strings.Replace(decide.Example, `"network":"base",`, "", 1),
 		"Content-Type", "application/json", "Authorization", "Bearer "+token)
 	n.wants(asked, http.StatusCreated)
 	record, _ := asked.members(t)["record"].(map[string]any)

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"

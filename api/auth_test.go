@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/accounts"
 )
 
 // client is a registered agent.
@@ -371,8 +371,8 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 }
 
 // customerOperations are those that need a scope.
-func customerOperations() []*operation {
-	return slices.DeleteFunc(operations(), func(op *operation) bool { return op.access.Scope == "" })
+func customerOperations() []*op.Operation {
+	return slices.DeleteFunc(operations(), func(o *op.Operation) bool { return o.Access.Scope == "" })
 }
 
 // Each scope opens its own endpoints and no others; every other credential of
@@ -385,40 +385,40 @@ func TestScopeByEndpoint(t *testing.T) {
 	n.app.SupportClients = []string{c.id}
 	key, cookie := n.issueKey(), n.signIn("ada@example.com")
 	got := map[string]string{}
-	for _, op := range customerOperations() {
-		got[op.id] = op.access.Scope
+	for _, o := range customerOperations() {
+		got[o.ID] = o.Access.Scope
 	}
 	want := map[string]string{"create_checkout": "checkout:create", "open_billing_portal": "billing:manage",
 		"get_entitlement": "entitlements:read", "list_customer_entitlements": "support:read"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for _, op := range customerOperations() {
-		path, body := op.example0(), op.example
+	for _, o := range customerOperations() {
+		path, body := pathOf(o), o.Example
 		call := func(headers ...string) answer {
-			return n.send(op.method, path, body, append([]string{"Content-Type", "application/json"}, headers...)...)
+			return n.send(o.Method, path, body, append([]string{"Content-Type", "application/json"}, headers...)...)
 		}
-		ask := credential.Challenge(n.url, "", "", op.access.Scope)
+		ask := credential.Challenge(n.url, "", "", o.Access.Scope)
 		a := call("Cookie", cookie)
-		if refused := a.header.Get("WWW-Authenticate") != ""; refused != (op.access.Scope == "support:read") {
-			t.Errorf("%s with a session: %v", op.id, a)
+		if refused := a.header.Get("WWW-Authenticate") != ""; refused != (o.Access.Scope == "support:read") {
+			t.Errorf("%s with a session: %v", o.ID, a)
 		}
 		foreign := call("Cookie", cookie, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site")
-		if changes := op.method != http.MethodGet && op.access.Kind != credential.AnyCustomer; changes != (foreign.status == 403 && strings.Contains(string(foreign.body), "cross-origin")) {
-			t.Errorf("%s from another site: %v", op.id, foreign)
+		if changes := o.Method != http.MethodGet && o.Access.Kind != credential.AnyCustomer; changes != (foreign.status == 403 && strings.Contains(string(foreign.body), "cross-origin")) {
+			t.Errorf("%s from another site: %v", o.ID, foreign)
 		}
 		for _, scope := range accounts.AgentScopes {
 			// With a credential in a header the cookie does not count.
 			a := call("Authorization", "Bearer "+n.token(c, scope), "Cookie", cookie)
 			got := a.header.Get("WWW-Authenticate")
-			if want := credential.Challenge(n.url, "", "insufficient_scope", op.access.Scope); scope != op.access.Scope && (a.status != 403 || got != want) {
-				t.Errorf("%s with %s: %v %s", op.id, scope, a, got)
+			if want := credential.Challenge(n.url, "", "insufficient_scope", o.Access.Scope); scope != o.Access.Scope && (a.status != 403 || got != want) {
+				t.Errorf("%s with %s: %v %s", o.ID, scope, a, got)
 			}
-			if scope == op.access.Scope && (a.status == 401 || got != "") {
-				t.Errorf("%s with %s: %v %s", op.id, scope, a, got)
+			if scope == o.Access.Scope && (a.status == 401 || got != "") {
+				t.Errorf("%s with %s: %v %s", o.ID, scope, a, got)
 			}
 		}
-		bad := credential.Challenge(n.url, "", "invalid_token", op.access.Scope)
+		bad := credential.Challenge(n.url, "", "invalid_token", o.Access.Scope)
 		for name, r := range map[string]struct {
 			a         answer
 			challenge string
@@ -428,24 +428,24 @@ func TestScopeByEndpoint(t *testing.T) {
 			"Basic":          {call("Authorization", basic(c)), bad},
 			"a header twice": {call("Authorization", "Bearer "+n.token(c, ""), "Authorization", "Bearer "+n.token(c, "")), bad},
 		} {
-			if op.access.Kind == credential.AnyCustomer && name == "nothing" {
+			if o.Access.Kind == credential.AnyCustomer && name == "nothing" {
 				if r.a.status == 401 || r.a.status == 403 {
-					t.Errorf("%s with %s: %v", op.id, name, r.a)
+					t.Errorf("%s with %s: %v", o.ID, name, r.a)
 				}
 			} else if got := r.a.header.Get("WWW-Authenticate"); r.a.status != 401 || got != r.challenge {
-				t.Errorf("%s with %s: %v %s", op.id, name, r.a, got)
+				t.Errorf("%s with %s: %v %s", o.ID, name, r.a, got)
 			}
 		}
-		if a := call("X-API-Key", key); op.access.Kind != credential.AnyCustomer && (a.status != 403 || a.header.Get("WWW-Authenticate") != credential.Challenge(n.url, "", "insufficient_scope", op.access.Scope)) {
-			t.Errorf("%s with an API key: %v", op.id, a)
+		if a := call("X-API-Key", key); o.Access.Kind != credential.AnyCustomer && (a.status != 403 || a.header.Get("WWW-Authenticate") != credential.Challenge(n.url, "", "insufficient_scope", o.Access.Scope)) {
+			t.Errorf("%s with an API key: %v", o.ID, a)
 		}
 	}
 }
 
 // example0 is a path of the operation with something in each brace.
-func (op *operation) example0() string {
-	path := op.path
-	for _, name := range pathParameters(op.path) {
+func pathOf(o *op.Operation) string {
+	path := o.Path
+	for _, name := range pathParameters(o.Path) {
 		path = strings.ReplaceAll(path, "{"+name+"}", "monthly-pass")
 	}
 	return path
@@ -627,18 +627,18 @@ func TestRegistrationsAndClaimsAreLimited(t *testing.T) {
 	n := startNode(t, setup{rateLimit: true})
 	c := n.register()
 	token := n.token(c, "")
-	for range keysPerMinute - 1 {
+	for range op.KeysPerMinute - 1 {
 		n.register()
 	}
 	a := n.post("/api/auth/register", "", `{"client_name":"buyer"}`)
 	if n.oauthRefused(a, 429, "temporarily_unavailable"); a.header.Get("Retry-After") == "" {
 		t.Errorf("%v", a.header)
 	}
-	for range keysPerMinute {
+	for range op.KeysPerMinute {
 		n.wants(n.claim(), 401)
 	}
 	n.refused(n.claim(), 429, "rate_limited", "")
-	for range keysPerMinute {
+	for range op.KeysPerMinute {
 		n.wants(n.form("/api/auth/revoke", c, url.Values{"token": {"x"}}), 200)
 	}
 	n.oauthRefused(n.form("/api/auth/revoke", c, url.Values{"token": {token}}), 429, "temporarily_unavailable")

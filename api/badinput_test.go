@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/api/op"
 )
 
 const (
@@ -510,7 +512,7 @@ func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 }
 
 func statusFor(octets int) int {
-	if octets > limitActionSafety {
+	if octets > op.LimitActionSafety {
 		return 413
 	}
 	return 400

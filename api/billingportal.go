@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -20,28 +20,28 @@ type portalTerms struct {
 	Scope        string `json:"scope"`
 }
 
-var getBillingPortal = &operation{
-	id: "get_billing_portal", method: http.MethodGet, path: "/api/billing-portal",
-	summary: "Who can open the billing portal.",
-	output:  reflect.TypeFor[portalTerms](),
+var getBillingPortal = &op.Operation{
+	ID: "get_billing_portal", Method: http.MethodGet, Path: "/api/billing-portal",
+	Summary: "Who can open the billing portal.",
+	Output:  reflect.TypeFor[portalTerms](),
 }
 
-func (*Server) getBillingPortal(_ *call) (reply, error) {
-	return reply{value: portalTerms{
+func (*Server) getBillingPortal(_ *op.Call) (op.Reply, error) {
+	return op.Reply{Value: portalTerms{
 		"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
 		true, accounts.ScopeBilling}}, nil
 }
 
-var openBillingPortal = &operation{
-	id: "open_billing_portal", method: http.MethodPost, path: "/api/billing-portal",
-	summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
-	access:  credential.WithScope(accounts.ScopeBilling), input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
-	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
+var openBillingPortal = &op.Operation{
+	ID: "open_billing_portal", Method: http.MethodPost, Path: "/api/billing-portal",
+	Summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
+	Access:  credential.WithScope(accounts.ScopeBilling), Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[address](),
+	Example: `{}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) openBillingPortal(c *call) (reply, error) {
-	url, err := s.billingPortal(c.request.Context(), c.Customer)
-	return reply{value: address{url}}, err
+func (s *Server) openBillingPortal(c *op.Call) (op.Reply, error) {
+	url, err := s.billingPortal(c.Request.Context(), c.Customer)
+	return op.Reply{Value: address{url}}, err
 }
 
 // billingPortal is where a customer of ours manages subscriptions.
@@ -68,7 +68,7 @@ func (s *Server) resync(ctx context.Context, customer string) (learnt bool) {
 	stale, err := s.app.StaleSubscriptions(ctx, customer)
 	for _, id := range stale {
 		now := s.app.Clock()
-		if err != nil || !s.rates.allow(toResync, id) {
+		if err != nil || !s.rates.Allow(op.ToResync, id) {
 			break
 		}
 		from := store.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}

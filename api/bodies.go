@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/policy"
 )
 
@@ -46,10 +46,10 @@ func (s *seat) leave() {
 
 var (
 	errNoSeat   = policy.Refuse(ground.CodeUnavailable, "", ground.SendAgain)
-	errSlowBody = policy.Refuse(codeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
+	errSlowBody = policy.Refuse(op.CodeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
 	errNoRoom   = policy.Refuse(ground.CodeUnavailable, "", "too many large bodies are being worked for, nothing was done; send it again in a moment")
 	errManySlow = policy.Refuse(ground.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
-	errUnread   = policy.Refuse(codeInvalidBody, "", "the body could not be read")
+	errUnread   = policy.Refuse(op.CodeInvalidBody, "", "the body could not be read")
 )
 
 // bodies are the bodies that are being read. Each has to arrive at a minimum rate.
@@ -83,8 +83,8 @@ type bodyLimits struct {
 }
 
 func newBodies() *bodies {
-	return &bodies{from: map[string]int{}, waiting: make(chan struct{}, maxBodiesWaiting),
-		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress, maxHeldBodies, func() { time.Sleep(cutBodyPause) }}}
+	return &bodies{from: map[string]int{}, waiting: make(chan struct{}, op.MaxBodiesWaiting),
+		limits: bodyLimits{op.BodyGrace, op.BodyPerSecond, op.MaxBodies, op.MaxBodiesPerAddress, op.MaxHeldBodies, func() { time.Sleep(op.CutBodyPause) }}}
 }
 
 // body is the body of one request. It is read by the request's own goroutine; only
@@ -123,7 +123,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if !b.all.hold(b, n) {
 		b.ended = errNoRoom
 		b.all.leave(b)
-		_ = b.control.SetReadDeadline(time.Now().Add(unreadBody))
+		_ = b.control.SetReadDeadline(time.Now().Add(op.UnreadBody))
 		return n, b.ended
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *body) hurry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.wasCut {
-		_ = b.control.SetReadDeadline(b.began.Add(min(allowed, readTimeout)))
+		_ = b.control.SetReadDeadline(b.began.Add(min(allowed, op.ReadTimeout)))
 	}
 }
 
@@ -183,7 +183,7 @@ func (b *body) answered() {
 	}
 	b.ended = errUnread
 	b.all.leave(b)
-	_ = b.control.SetReadDeadline(time.Now().Add(unreadBody))
+	_ = b.control.SetReadDeadline(time.Now().Add(op.UnreadBody))
 }
 
 func (bs *bodies) enter(b *body) {

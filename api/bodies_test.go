@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/api/op"
 )
 
 // halfSent begins a request whose body is announced and never finished. With
@@ -76,7 +78,7 @@ func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 			if path == "/sign-in" {
 				request = strings.Replace(request, "application/json", "application/x-www-form-urlencoded", 1)
 			}
-			for range maxInFlight + 36 {
+			for range op.MaxInFlight + 36 {
 				n.halfSend(request).isRead(t)
 			}
 			for _, path := range []string{"/api/health", "/healthz", "/readyz"} {
@@ -92,7 +94,7 @@ func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	key := n.issueKey()
-	for range maxInFlight + 36 {
+	for range op.MaxInFlight + 36 {
 		n.halfSend(head("/api/agent-services/action-safety/quick", "") + `{"com`)
 	}
 	n.wants(n.get("/api/health"), http.StatusOK)
@@ -137,7 +139,7 @@ func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 	n := startNode(t, setup{})
 	n.server.bodies.limits.grace = 20 * time.Millisecond
 	slow := n.halfSend(head("/api/keys/free", ""))
-	n.refused(slow.answer(t), http.StatusBadRequest, codeInvalidBody, "")
+	n.refused(slow.answer(t), http.StatusBadRequest, op.CodeInvalidBody, "")
 	slow = n.halfSend(head("/mcp", ""))
 	if a := slow.answer(t); a.status != http.StatusBadRequest || !strings.Contains(string(a.body), "too slowly") {
 		t.Error(a)
@@ -151,7 +153,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n := startNode(t, setup{})
 	over := make(chan struct{})
 	waits := make(chan struct{}, 1)
-	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, held: maxHeldBodies, pause: func() { waits <- struct{}{}; <-over }}
+	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, held: op.MaxHeldBodies, pause: func() { waits <- struct{}{}; <-over }}
 	n.server.bodies.waiting = make(chan struct{}, 1)
 	request := head("/api/keys/free", "Expect: 100-continue\r\n")
 	var open []halfSent
@@ -174,8 +176,8 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
 	for _, most := range []bodyLimits{
-		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, held: maxHeldBodies, pause: func() {}},
-		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, held: maxHeldBodies, pause: func() {}},
+		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, held: op.MaxHeldBodies, pause: func() {}},
+		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, held: op.MaxHeldBodies, pause: func() {}},
 	} {
 		n := startNode(t, setup{})
 		n.server.bodies.limits = most

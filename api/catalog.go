@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -43,18 +43,18 @@ const (
 	aboveCap        = "above $1, the most that default clients pay at once: raise the limit of yours"
 )
 
-var listProducts = &operation{
-	id: "list_products", method: http.MethodGet, path: "/api/catalog",
-	summary: "The products: what each is, what it costs, and the ways to buy it.",
-	output:  reflect.TypeFor[productList](), cors: true,
+var listProducts = &op.Operation{
+	ID: "list_products", Method: http.MethodGet, Path: "/api/catalog",
+	Summary: "The products: what each is, what it costs, and the ways to buy it.",
+	Output:  reflect.TypeFor[productList](), CORS: true,
 }
 
-func (s *Server) listProducts(c *call) (reply, error) {
+func (s *Server) listProducts(c *op.Call) (op.Reply, error) {
 	d, err := s.catalogue()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return d.answer(c), nil
+	return d.Answer(c), nil
 }
 
 // summaries are the products as everybody is told of them.
@@ -80,7 +80,7 @@ func (s *Server) summaries() []productSummary {
 }
 
 // catalogue is the document everybody is given.
-func (s *Server) catalogue() (document, error) {
+func (s *Server) catalogue() (op.Document, error) {
 	body, err := canon.Marshal(productList{s.summaries()})
-	return newDocument(body, "application/json"), err
+	return op.NewDocument(body, "application/json"), err
 }

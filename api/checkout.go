@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -36,16 +36,16 @@ type checkoutTerms struct {
 	Message  string    `json:"message"`
 }
 
-var getCheckout = &operation{
-	id: "get_checkout", method: http.MethodGet, path: "/api/checkout",
-	cors:    true,
-	summary: "The policies of a purchase, and how to make one.",
-	output:  reflect.TypeFor[checkoutTerms](),
+var getCheckout = &op.Operation{
+	ID: "get_checkout", Method: http.MethodGet, Path: "/api/checkout",
+	CORS:    true,
+	Summary: "The policies of a purchase, and how to make one.",
+	Output:  reflect.TypeFor[checkoutTerms](),
 }
 
-func (s *Server) getCheckout(c *call) (reply, error) {
+func (s *Server) getCheckout(c *op.Call) (op.Reply, error) {
 	base := s.app.BaseURL
-	return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
+	return op.Reply{Value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
 }
 
 // howToBuy names the ways that are open here, and no other.
@@ -71,22 +71,22 @@ type address struct {
 	URL string `json:"url" jsonschema:"format=uri"`
 }
 
-var createCheckout = &operation{
-	anew: true, id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
-	cors:    true,
-	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
-	access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
-	input:   reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
-	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
+var createCheckout = &op.Operation{
+	Anew: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
+	CORS:    true,
+	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
+	Access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
+	Input:   reflect.TypeFor[checkoutRequest](), Output: reflect.TypeFor[address](),
+	Example: `{"slug":"verification-kit"}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) createCheckout(c *call) (reply, error) {
+func (s *Server) createCheckout(c *op.Call) (op.Reply, error) {
 	var in checkoutRequest
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	url, err := s.beginCheckout(c.request.Context(), in.Slug, c.Customer)
-	return reply{value: address{url}}, err
+	url, err := s.beginCheckout(c.Request.Context(), in.Slug, c.Customer)
+	return op.Reply{Value: address{url}}, err
 }
 
 // beginCheckout makes a checkout for a customer of ours, or for nobody yet.

@@ -141,10 +141,10 @@ func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 // page of errors says, and nowhere else.
 func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	t.Parallel()
-	for _, op := range operations() {
-		said := strings.HasPrefix(op.path, "/api/assurance/") || op.id == workflowStatus.id
-		if op.bareErrors != said {
-			t.Errorf("%s %s answers bare errors: %v", op.method, op.path, op.bareErrors)
+	for _, o := range operations() {
+		said := strings.HasPrefix(o.Path, "/api/assurance/") || o.ID == workflowStatus.ID
+		if o.BareErrors != said {
+			t.Errorf("%s %s answers bare errors: %v", o.Method, o.Path, o.BareErrors)
 		}
 	}
 }
@@ -157,10 +157,10 @@ func TestRefusalsOfValidBodiesAreNamed(t *testing.T) {
 	key := n.issueKey()
 	for _, body := range []string{`{"manifest":{"tools":5}}`, `{"manifest":{"tools":["x"]}}`, `{"manifest":{"tools":[{"name":5}]}}`,
 		`{"manifest":{"tools":[` + strings.Repeat(`{"name":"a"},`, 2000) + `{"name":"a"}]}}`} {
-		op := n.server.operation("mcp_risk_score")
-		a := n.post(op.path, key, body)
-		if code, _ := a.members(t)["code"].(string); a.status != http.StatusBadRequest || !slices.Contains(op.reasons(), code) {
-			t.Errorf("%.60s: %v, named are %v", body, a, op.reasons())
+		o := n.server.operation("mcp_risk_score")
+		a := n.post(o.Path, key, body)
+		if code, _ := a.members(t)["code"].(string); a.status != http.StatusBadRequest || !slices.Contains(reasonsOf(o), code) {
+			t.Errorf("%.60s: %v, named are %v", body, a, reasonsOf(o))
 		}
 	}
 	a := n.post("/api/agent-services/payment-policy/decide", key, `{"payment":{"resourceUrl":"https://a.example/","method":"GET","maxTimeoutSeconds":1e300}}`)

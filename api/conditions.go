@@ -3,8 +3,8 @@ package api
 import (
 	"sync"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/cashflow"
@@ -36,37 +36,37 @@ var conditions = sync.OnceValue(func() map[string][]any {
 		dealanalyzer.Service.Operation:       {within("terminal", terminalConditions("method", "growthRate", "exitMultiple", "metric")...)},
 		investmentevidence.Service.Operation: {anyGiven("cashFlow", "portfolio"), within("cashFlow", cashflowConditions()...), within("portfolio", portfolioConditions()...)},
 		attest.Service.Operation:             intentConditions(),
-		decide.id:                            intentConditions(),
-		registerAgent.id:                     {when(given("email"), is("identity_type", "verified_email"))},
+		decide.ID:                            intentConditions(),
+		registerAgent.ID:                     {when(given("email"), is("identity_type", "verified_email"))},
 	}
 })
 
 // given is a schema of objects that have a member; null is as good as absent.
-func given(name string) object {
-	return object{"required": []any{name}, "properties": object{name: object{"not": object{"type": "null"}}}}
+func given(name string) op.Object {
+	return op.Object{"required": []any{name}, "properties": op.Object{name: op.Object{"not": op.Object{"type": "null"}}}}
 }
 
 // filled is a schema of objects that have a list with something in it.
-func filled(name string) object {
-	return object{"required": []any{name}, "properties": object{name: object{"type": "array", "minItems": 1, "items": object{}}}}
+func filled(name string) op.Object {
+	return op.Object{"required": []any{name}, "properties": op.Object{name: op.Object{"type": "array", "minItems": 1, "items": op.Object{}}}}
 }
 
 // is is a schema of objects whose member has a value.
-func is(name string, value any) object {
-	return object{"required": []any{name}, "properties": object{name: object{"const": value}}}
+func is(name string, value any) op.Object {
+	return op.Object{"required": []any{name}, "properties": op.Object{name: op.Object{"const": value}}}
 }
 
-func allOf(schemas ...any) object      { return together("allOf", schemas) }
-func anyOfThese(schemas ...any) object { return together("anyOf", schemas) }
-func not(schema object) object         { return object{"not": schema} }
-func when(this, then object) object    { return object{"if": this, "then": then} }
+func allOf(schemas ...any) op.Object      { return together("allOf", schemas) }
+func anyOfThese(schemas ...any) op.Object { return together("anyOf", schemas) }
+func not(schema op.Object) op.Object      { return op.Object{"not": schema} }
+func when(this, then op.Object) op.Object { return op.Object{"if": this, "then": then} }
 
 // together joins schemas by a keyword, which linters take amiss around one alone.
-func together(keyword string, schemas []any) object {
+func together(keyword string, schemas []any) op.Object {
 	if len(schemas) == 1 {
-		return schemas[0].(object)
+		return schemas[0].(op.Object)
 	}
-	return object{keyword: schemas}
+	return op.Object{keyword: schemas}
 }
 
 func eachGiven(names ...string) (list []any) {
@@ -76,15 +76,15 @@ func eachGiven(names ...string) (list []any) {
 	return list
 }
 
-func allGiven(names ...string) object { return allOf(eachGiven(names...)...) }
-func anyGiven(names ...string) object { return anyOfThese(eachGiven(names...)...) }
-func noneGiven(names ...string) object {
+func allGiven(names ...string) op.Object { return allOf(eachGiven(names...)...) }
+func anyGiven(names ...string) op.Object { return anyOfThese(eachGiven(names...)...) }
+func noneGiven(names ...string) op.Object {
 	return not(anyGiven(names...))
 }
 
 // within says conditions of a member that is an object.
-func within(name string, rules ...any) object {
-	return object{"properties": object{name: when(object{"type": "object"}, allOf(rules...))}}
+func within(name string, rules ...any) op.Object {
+	return op.Object{"properties": op.Object{name: when(op.Object{"type": "object"}, allOf(rules...))}}
 }
 
 func bondConditions() []any {
@@ -95,44 +95,46 @@ func bondConditions() []any {
 	dated := allOf(allGiven("settlementDate", "maturityDate"), when(given("firstCouponDate"), given("issueDate")), not(allGiven("dayCount", "basis")))
 	undated := allOf(noneGiven("settlementDate", "maturityDate", "dayCount", "basis", "issueDate", "firstCouponDate", "lastCouponDate"), not(anyOfThese(lists...)))
 	bond := allOf(given("couponRate"), not(is("mode", "loan")),
-		object{"oneOf": eachGiven("yieldToMaturity", "cleanPrice", "dirtyPrice")},
+		op.Object{"oneOf": eachGiven("yieldToMaturity", "cleanPrice", "dirtyPrice")},
 		noneGiven("annualRate", "termMonths", "startDate", "balloonAmount", "interestOnlyMonths", "extraMonthlyPayment", "upfrontFees", "includeSchedule"),
 		not(allOf(given("redemption"), filled("amortization"))),
-		object{"if": given("yearsToMaturity"), "then": undated, "else": dated})
-	return []any{object{"if": given("principal"), "then": loan, "else": bond}}
+		op.Object{"if": given("yearsToMaturity"), "then": undated, "else": dated})
+	return []any{op.Object{"if": given("principal"), "then": loan, "else": bond}}
 }
 
 func optionConditions() []any {
-	dividends := func(schema object) object { return object{"properties": object{"dividends": object{"items": schema}}} }
+	dividends := func(schema op.Object) op.Object {
+		return op.Object{"properties": op.Object{"dividends": op.Object{"items": schema}}}
+	}
 	return []any{
 		anyGiven("marketPrice", "volatility"),
 		when(filled("dividends"), noneGiven("dividendYield")),
-		object{"if": given("valuationDate"), "then": dividends(allOf(given("date"), noneGiven("timeYears"))), "else": dividends(allOf(given("timeYears"), noneGiven("date")))},
-		object{"if": given("timeToExpiryYears"), "then": noneGiven("valuationDate", "expiryDate"), "else": allGiven("valuationDate", "expiryDate")},
+		op.Object{"if": given("valuationDate"), "then": dividends(allOf(given("date"), noneGiven("timeYears"))), "else": dividends(allOf(given("timeYears"), noneGiven("date")))},
+		op.Object{"if": given("timeToExpiryYears"), "then": noneGiven("valuationDate", "expiryDate"), "else": allGiven("valuationDate", "expiryDate")},
 	}
 }
 
 func waterfallConditions() []any {
 	simple := []string{"contributedCapital", "distributableAmount", "holdingPeriodYears"}
 	return []any{
-		object{"if": given("events"),
+		op.Object{"if": given("events"),
 			"then": allOf(noneGiven(simple...), not(anyOfThese(is("compounding", "quarterly"), is("compounding", "monthly")))),
 			"else": allOf(allGiven(simple...), not(is("style", "american")))},
-		object{"if": given("hurdles"), "then": noneGiven("preferredReturnRate", "carryRate", "catchUpRate"), "else": given("preferredReturnRate")},
-		when(is("style", "american"), object{"properties": object{"events": object{"items": given("dealId")}}}),
+		op.Object{"if": given("hurdles"), "then": noneGiven("preferredReturnRate", "carryRate", "catchUpRate"), "else": given("preferredReturnRate")},
+		when(is("style", "american"), op.Object{"properties": op.Object{"events": op.Object{"items": given("dealId")}}}),
 	}
 }
 
 func cashflowConditions() []any {
-	dated := object{"required": []any{"cashFlows"}, "properties": object{"cashFlows": object{"type": "array", "minItems": 1, "items": object{"type": "object"}}}}
-	flow := object{"type": "object", "properties": object{
-		"date":   object{"type": "string", "format": "date"},
-		"amount": object{"type": "number"},
+	dated := op.Object{"required": []any{"cashFlows"}, "properties": op.Object{"cashFlows": op.Object{"type": "array", "minItems": 1, "items": op.Object{"type": "object"}}}}
+	flow := op.Object{"type": "object", "properties": op.Object{
+		"date":   op.Object{"type": "string", "format": "date"},
+		"amount": op.Object{"type": "number"},
 	}, "required": []any{"date", "amount"}, "additionalProperties": false}
 	return []any{
 		anyGiven("cashFlows", "dcf"),
-		object{"properties": object{"cashFlows": anyOfThese(object{"type": "null"},
-			object{"type": "array", "items": object{"type": "number"}}, object{"type": "array", "items": flow})}},
+		op.Object{"properties": op.Object{"cashFlows": anyOfThese(op.Object{"type": "null"},
+			op.Object{"type": "array", "items": op.Object{"type": "number"}}, op.Object{"type": "array", "items": flow})}},
 		when(given("financeRate"), given("reinvestRate")), when(given("reinvestRate"), given("financeRate")),
 		when(dated, noneGiven("periodsPerYear", "financeRate")),
 		within("dcf", terminalConditions("terminalMethod", "terminalGrowthRate", "exitMultiple", "terminalMetric")...),
@@ -145,7 +147,9 @@ func terminalConditions(method, growth, multiple, metric string) []any {
 }
 
 func portfolioConditions() []any {
-	items := func(schema object) object { return object{"properties": object{"positions": object{"items": schema}}} }
+	items := func(schema op.Object) op.Object {
+		return op.Object{"properties": op.Object{"positions": op.Object{"items": schema}}}
+	}
 	return []any{
 		anyOfThese(items(allOf(given("weight"), noneGiven("marketValue"))), items(allOf(given("marketValue"), noneGiven("weight")))),
 		anyOfThese(items(given("returns")), items(noneGiven("returns"))),
@@ -157,7 +161,7 @@ func intentConditions() []any {
 	payment := []string{"resourceUrl", "method", "scheme", "network", "asset", "payTo", "amountUnits", "amountUsd", "facilitatorUrl",
 		"paymentIdentifier", "paymentPayloadResource", "paymentPayloadMethod"}
 	tool := []string{"serverId", "serverUrl", "toolName", "toolArguments", "toolArgumentsHash", "declaredRisk"}
-	intent := func(required, foreign []string) object {
+	intent := func(required, foreign []string) op.Object {
 		return within("intent", allGiven(required...), noneGiven(foreign...))
 	}
 	return []any{
@@ -166,10 +170,10 @@ func intentConditions() []any {
 	}
 }
 
-// reasons are the codes with which an operation refuses a body that has the
+// reasonsOf are the codes with which an operation refuses a body that has the
 // published shape: what JSON Schema cannot say. The description of the operation
 // names them.
-func (op *operation) reasons() []string { return refusals()[op.id] }
+func reasonsOf(o *op.Operation) []string { return refusals()[o.ID] }
 
 // refusals are those codes, by operation, made once and shared.
 var refusals = sync.OnceValue(func() map[string][]string {
@@ -190,23 +194,23 @@ var refusals = sync.OnceValue(func() map[string][]string {
 		spendassurance.Service.Operation:     {dates, sums},
 		mcprisk.Service.Operation:            {"empty_manifest", "missing_field", "wrong_type", "too_many_items", sums},
 		emailcheck.Service.Operation:         {sums},
-		issueFreeKey.id:                      {"invalid_email"},
-		requestSignIn.id:                     {"invalid_email"},
-		registerAgent.id:                     {codeInvalidMetadata},
-		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, accounts.CodeInvalidScope, codeInvalidTarget},
-		revokeAccessToken.id:                 {codeInvalidRequest},
-		introspectAccessToken.id:             {codeInvalidRequest},
-		requestRefund.id:                     {"unknown_operation"},
-		verifyRecord.id:                      {"missing_field", "wrong_type", "too_many_items", sums},
-		addMember.id:                         {"invalid_email"},
-		decide.id:                            {sums}, // text that does not show
-		bindReceipt.id:                       {sums},
-		approve.id:                           {sums},
-		renameOrganization.id:                {sums},
-		issueToken.id:                        {sums},
-		activatePolicy.id:                    {sums},
-		freezePolicy.id:                      {sums},
-		draftPolicy.id:                       {"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", sums},
-		createWebhook.id:                     {sums},
+		issueFreeKey.ID:                      {"invalid_email"},
+		requestSignIn.ID:                     {"invalid_email"},
+		registerAgent.ID:                     {codeInvalidMetadata},
+		requestAccessToken.ID:                {codeInvalidRequest, codeGrantType, accounts.CodeInvalidScope, codeInvalidTarget},
+		revokeAccessToken.ID:                 {codeInvalidRequest},
+		introspectAccessToken.ID:             {codeInvalidRequest},
+		requestRefund.ID:                     {"unknown_operation"},
+		verifyRecord.ID:                      {"missing_field", "wrong_type", "too_many_items", sums},
+		addMember.ID:                         {"invalid_email"},
+		decide.ID:                            {sums}, // text that does not show
+		bindReceipt.ID:                       {sums},
+		approve.ID:                           {sums},
+		renameOrganization.ID:                {sums},
+		issueToken.ID:                        {sums},
+		activatePolicy.ID:                    {sums},
+		freezePolicy.ID:                      {sums},
+		draftPolicy.ID:                       {"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", sums},
+		createWebhook.ID:                     {sums},
 	}
 })

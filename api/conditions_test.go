@@ -11,13 +11,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/policy"
 )
 
 // published compiles the schema of a request as it is published.
-func (n *node) published(d openAPIDocument, op *operation) *jsonschema.Schema {
+func (n *node) published(d openAPIDocument, o *op.Operation) *jsonschema.Schema {
 	n.t.Helper()
-	return d.schema(n.t, "paths", op.path, strings.ToLower(op.method), "requestBody", "content", "application/json", "schema")
+	return d.schema(n.t, "paths", o.Path, strings.ToLower(o.Method), "requestBody", "content", "application/json", "schema")
 }
 
 // A body that has the published shape is refused only for a reason its description
@@ -28,14 +29,14 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 	n := startNode(t, setup{})
 	d := n.openAPIDocument()
 	for _, s := range Services() {
-		op := n.server.operation(s.Operation)
-		published := n.published(d, op)
+		o := n.server.operation(s.Operation)
+		published := n.published(d, o)
 		t.Run(s.Operation, rapid.MakeCheck(func(t *rapid.T) {
 			var example map[string]any
-			if err := json.Unmarshal([]byte(op.example), &example); err != nil {
+			if err := json.Unmarshal([]byte(o.Example), &example); err != nil {
 				t.Fatal(err)
 			}
-			change(t, "", example, op.schema.Document)
+			change(t, "", example, o.Schema.Document)
 			text, err := json.Marshal(example, json.Deterministic(true))
 			if err != nil {
 				t.Fatal(err)
@@ -45,7 +46,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 				t.Fatal(err)
 			}
 			shape := published.Validate(instance)
-			refused := op.schema.Validate(text)
+			refused := o.Schema.Validate(text)
 			if refused == nil {
 				_, refused = s.Evaluate(text)
 			}
@@ -53,7 +54,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 			switch errors.As(refused, &why); {
 			case shape != nil && refused == nil:
 				t.Fatalf("has not the published shape and is answered: %s\n%v", text, shape)
-			case shape == nil && refused != nil && !slices.Contains(op.reasons(), why.Code):
+			case shape == nil && refused != nil && !slices.Contains(reasonsOf(o), why.Code):
 				t.Fatalf("has the published shape and is refused: %v: %s", refused, text)
 			}
 		}))

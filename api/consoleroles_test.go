@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/organizations"
 )
 
 // TestNoLinkOfTheConsoleIsRefused: in every role, each link on each page that the role

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/policy"
 )
@@ -38,27 +39,27 @@ const (
 	contentMaxLimit = 100
 )
 
-var listContent = &operation{
-	id: "list_content", method: http.MethodGet, path: "/api/content",
-	summary: "Every page for people, with its Markdown twin. What is malformed in page or limit counts as not given.",
-	query: []parameter{
-		{"page", "The page of the list, from 1. One past the end is empty.", object{"type": "integer", "minimum": 1, "default": 1}},
-		{"limit", "How many at once; more than 100 is 100.", object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
-		{"type", "Only pages whose path begins so.", object{"type": "string", "enum": anyOf(site.Types)}},
+var listContent = &op.Operation{
+	ID: "list_content", Method: http.MethodGet, Path: "/api/content",
+	Summary: "Every page for people, with its Markdown twin. What is malformed in page or limit counts as not given.",
+	Query: []op.Parameter{
+		{Name: "page", Description: "The page of the list, from 1. One past the end is empty.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}},
+		{Name: "limit", Description: "How many at once; more than 100 is 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
+		{Name: "type", Description: "Only pages whose path begins so.", Schema: op.Object{"type": "string", "enum": anyOf(site.Types)}},
 	},
-	output: reflect.TypeFor[contentList](), cors: true, errors: []int{400},
+	Output: reflect.TypeFor[contentList](), CORS: true, Errors: []int{400},
 }
 
-func (s *Server) listContent(c *call) (reply, error) {
+func (s *Server) listContent(c *op.Call) (op.Reply, error) {
 	from, err := s.site()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	list, err := s.contentList(from, c.request.URL.Query())
+	list, err := s.contentList(from, c.Request.URL.Query())
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return documentOf(c, list)
+	return op.DocumentOf(c, list)
 }
 
 func anyOf(words []string) (list []any) {
@@ -120,7 +121,7 @@ func (s *Server) linkHome(h http.Header, path string) {
 		return
 	}
 	for _, l := range []struct{ path, rel, media string }{
-		{catalogPath, "api-catalog", ""}, {openAPI.path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsPath, "describedby", ""},
+		{op.CatalogPath, "api-catalog", ""}, {openAPI.Path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsPath, "describedby", ""},
 		{site.EverythingNew, "alternate", feedMedia}, {serverCardPath, "mcp-server-card", ""},
 	} {
 		value := "<" + l.path + `>; rel="` + l.rel + `"`

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -101,7 +100,7 @@ func (c *contract) begin() {
 	c.claimed = c.register()
 	c.wants(c.claim("Cookie", c.cookie, "Authorization", "Bearer "+c.token(c.claimed, "")), http.StatusOK)
 	token := c.orgToken()
-	a := c.post("/api/assurance/decisions", "", decide.example, "Authorization", "Bearer "+token)
+	a := c.post("/api/assurance/decisions", "", decide.Example, "Authorization", "Bearer "+token)
 	if a.status == http.StatusCreated {
 		record, _ := a.members(c.t)["record"].(map[string]any)
 		c.ids = append(c.ids, fmt.Sprint(record["decisionId"]))
@@ -241,16 +240,16 @@ func (c *contract) fault(o described, kind, format string, args ...any) {
 
 // mayRefuse says whether a refusal is for a reason that the operation names.
 func (c *contract) mayRefuse(o described, a answer) bool {
-	op := c.server.operation(fmt.Sprint(o.operation["operationId"]))
+	endpoint := c.server.operation(fmt.Sprint(o.operation["operationId"]))
 	said := a.members(c.t)
 	code, _ := said["code"].(string)
-	if op.oauth != "" {
+	if endpoint.OAuth != "" {
 		code, _ = said["error"].(string)
 	}
-	if op.bareErrors { // they name no code
-		return len(op.reasons()) > 0
+	if endpoint.BareErrors { // they name no code
+		return len(reasonsOf(endpoint)) > 0
 	}
-	return slices.Contains(op.reasons(), code)
+	return slices.Contains(reasonsOf(endpoint), code)
 }
 
 // against says what of an answer is not as documented.

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -45,7 +45,7 @@ type deliveries struct {
 
 func newDeliveries(app *commands.App, p *projections.Projections, log *slog.Logger, m *metrics) *deliveries {
 	return &deliveries{app: app, projections: p, log: log, metrics: m,
-		sender: webhook.NewSender(app.WebhookNetworks, app.Clock), slots: make(chan struct{}, deliveriesAtOnce),
+		sender: webhook.NewSender(app.WebhookNetworks, app.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
 		now: map[string]int{}, until: map[string]time.Time{}, pause: map[string]time.Duration{}}
 }
 
@@ -54,7 +54,7 @@ func newDeliveries(app *commands.App, p *projections.Projections, log *slog.Logg
 func (s *Server) Deliver(ctx context.Context) {
 	d := s.deliveries
 	defer d.work.Wait()
-	tick := time.NewTicker(deliveriesEvery)
+	tick := time.NewTicker(op.DeliveriesEvery)
 	defer tick.Stop()
 	for {
 		for d.round(ctx) {
@@ -73,7 +73,7 @@ func (d *deliveries) round(ctx context.Context) bool {
 	if free == 0 || ctx.Err() != nil {
 		return false
 	}
-	taken, err := d.projections.Take(ctx, deliveryLease, d.busy(), free)
+	taken, err := d.projections.Take(ctx, op.DeliveryLease, d.busy(), free)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("take messages to webhooks", "error", err)
@@ -106,7 +106,7 @@ func (d *deliveries) busy() []string {
 		}
 	}
 	for id, n := range d.now {
-		if n >= deliveriesToOne {
+		if n >= op.DeliveriesToOne {
 			list = append(list, id)
 		}
 	}
@@ -139,7 +139,7 @@ func (d *deliveries) end(webhookID string, reached bool) {
 // one makes one attempt and writes down what became of it. If even that fails, the
 // lease ends and the message is sent again: at least once.
 func (d *deliveries) one(ctx context.Context, m projections.Delivery) {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, op.DeliveryTimeout)
 	defer cancel()
 	result, forget := d.attempt(ctx, m)
 	d.end(m.WebhookID, result.State == "sent" || forget)

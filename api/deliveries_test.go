@@ -17,13 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/webhooks"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/webhook"
+	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -6,46 +6,44 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // Addresses of the documents, beside those in documents.go.
 const (
-	catalogPath    = "/.well-known/api-catalog"
 	serverCardPath = "/.well-known/mcp/server-card.json"
 	skillsPath     = "/.well-known/agent-skills/"
 
-	catalogMedia    = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
 	serverCardMedia = "application/mcp-server-card+json"
 	textMedia       = "text/plain; charset=utf-8"
 	feedMedia       = "application/feed+json"
 )
 
 // madeOf is an operation that answers with a document made of the pages.
-func (s *Server) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *operation {
-	return &operation{
-		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[string](),
-		run: func(c *call) (reply, error) {
+func (s *Server) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *op.Operation {
+	return &op.Operation{
+		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[string](),
+		Run: func(c *op.Call) (op.Reply, error) {
 			d, err := s.made(path, media, make)
 			if err != nil {
-				return reply{}, err
+				return op.Reply{}, err
 			}
-			return d.answer(c), nil
+			return d.Answer(c), nil
 		},
 	}
 }
 
 // declaring is an operation that answers with a document made of the declarations.
-func declaring[T any](s *Server, id, path, media, summary string, make func(*site.Site) (T, error)) *operation {
-	return &operation{
-		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[T](),
-		run: func(c *call) (reply, error) {
+func declaring[T any](s *Server, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
+	return &op.Operation{
+		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[T](),
+		Run: func(c *op.Call) (op.Reply, error) {
 			d, err := s.made(path, media, func(from *site.Site) ([]byte, error) {
 				value, err := make(from)
 				if err != nil {
@@ -54,9 +52,9 @@ func declaring[T any](s *Server, id, path, media, summary string, make func(*sit
 				return canon.Marshal(value)
 			})
 			if err != nil {
-				return reply{}, err
+				return op.Reply{}, err
 			}
-			return d.answer(c), nil
+			return d.Answer(c), nil
 		},
 	}
 }
@@ -69,43 +67,42 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 }
 
 // feedOf is an operation that answers with a feed, a page of it at a time.
-func (s *Server) feedOf(id, path, summary string) *operation {
-	return &operation{
-		id: id, method: http.MethodGet, path: path, summary: summary, media: feedMedia, output: reflect.TypeFor[map[string]any](),
-		query: []parameter{{"page", "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.",
-			object{"type": "integer", "minimum": 1, "default": 1}}},
-		run: func(c *call) (reply, error) {
+func (s *Server) feedOf(id, path, summary string) *op.Operation {
+	return &op.Operation{
+		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: feedMedia, Output: reflect.TypeFor[map[string]any](),
+		Query: []op.Parameter{{Name: "page", Description: "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}}},
+		Run: func(c *op.Call) (op.Reply, error) {
 			from, err := s.site()
 			if err != nil {
-				return reply{}, err
+				return op.Reply{}, err
 			}
-			page := bounded(c.request.URL.Query()["page"], 1, 1, len(from.Pages)+1)
+			page := bounded(c.Request.URL.Query()["page"], 1, 1, len(from.Pages)+1)
 			d, err := s.made(fmt.Sprint(path, " ", page), feedMedia, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path, page) })
 			if err != nil {
-				return reply{}, err
+				return op.Reply{}, err
 			}
-			return d.answer(c), nil
+			return d.Answer(c), nil
 		},
 	}
 }
 
 // discoveryOperations are the documents by which agents, indexers and crawlers
 // find everything else.
-func (s *Server) discoveryOperations() []*operation {
-	card := func(id, path string) *operation {
+func (s *Server) discoveryOperations() []*op.Operation {
+	card := func(id, path string) *op.Operation {
 		return declaring(s, id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", s.serverCard)
 	}
-	agent := func(id, path string) *operation {
+	agent := func(id, path string) *op.Operation {
 		return declaring(s, id, path, "application/json", "What this agent service can do, for readers of A2A cards. It takes no A2A tasks.", s.agentCard)
 	}
-	return []*operation{
+	return []*op.Operation{
 		declaring(s, "get_api", "/api", "application/json", "Where everything is: the links of the API catalogue.", s.apiIndex),
-		declaring(s, "get_api_catalog", catalogPath, catalogMedia, "The APIs of this service (RFC 9727).", s.apiCatalog),
+		declaring(s, "get_api_catalog", op.CatalogPath, op.CatalogMedia, "The APIs of this service (RFC 9727).", s.apiCatalog),
 		card("get_mcp_server_card", serverCardPath), card("get_mcp_server_card_reserved", "/mcp/server-card"), card("get_mcp_json", "/.well-known/mcp.json"),
 		declaring(s, "get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "What is here for agents, by kind.", s.aiCatalog),
 		agent("get_agent_card", "/.well-known/agent-card.json"), agent("get_agent_json", "/.well-known/agent.json"),
 		declaring(s, "list_agent_skills", skillsPath+"index.json", "application/json", "Files that teach an agent to use this service.", s.skillIndex),
-		agentSkill.does(s.agentSkill),
+		agentSkill.Does(s.agentSkill),
 		s.madeOf("get_llms_full_txt", "/llms-full.txt", textMedia, "llms.txt and the text of every page, in one file.", func(from *site.Site) ([]byte, error) {
 			text, err := from.Full()
 			return []byte(text), err
@@ -118,23 +115,23 @@ func (s *Server) discoveryOperations() []*operation {
 			return []byte(from.Robots()), nil
 		}),
 		s.madeOf("get_sitemap", "/sitemap.xml", "application/xml", "Every page, with the day it last changed.", (*site.Site).Sitemap),
-		securityText.does(s.securityText),
-		listContent.does(s.listContent),
+		securityText.Does(s.securityText),
+		listContent.Does(s.listContent),
 	}
 }
 
 // securityText changes once a day, and so is not kept.
-var securityText = &operation{
-	id: "get_security_txt", method: http.MethodGet, path: "/.well-known/security.txt",
-	summary: "Whom to tell of a security problem (RFC 9116).", media: textMedia, output: reflect.TypeFor[string](),
+var securityText = &op.Operation{
+	ID: "get_security_txt", Method: http.MethodGet, Path: "/.well-known/security.txt",
+	Summary: "Whom to tell of a security problem (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),
 }
 
-func (s *Server) securityText(c *call) (reply, error) {
+func (s *Server) securityText(c *op.Call) (op.Reply, error) {
 	from, err := s.site()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return newDocument([]byte(from.Security(s.app.Clock())), textMedia).answer(c), nil
+	return op.NewDocument([]byte(from.Security(s.app.Clock())), textMedia).Answer(c), nil
 }
 
 // link is one link of a linkset (RFC 9264).
@@ -161,12 +158,12 @@ type linkset struct {
 func (s *Server) apiCatalog(*site.Site) (linkset, error) {
 	base := s.app.BaseURL
 	return linkset{[]linkContext{
-		{Anchor: base + catalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
+		{Anchor: base + op.CatalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
 		{Anchor: base + "/api",
-			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}, {Href: base + openAPIFull.path, Type: "application/json", Title: "Every operation"}},
+			ServiceDesc: []link{{Href: base + openAPI.Path, Type: "application/json"}, {Href: base + openAPIFull.Path, Type: "application/json", Title: "Every operation"}},
 			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsPath, Type: "text/plain"}},
-			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
-			Status:      []link{{Href: base + health.path, Type: "application/json"}}},
+			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.Path, Type: "application/json"}},
+			Status:      []link{{Href: base + health.Path, Type: "application/json"}}},
 		{Anchor: base + mcpPath,
 			ServiceDesc: []link{{Href: base + serverCardPath, Type: serverCardMedia}},
 			ServiceDoc:  []link{{Href: base + "/guides/mcp", Type: "text/html"}},
@@ -184,13 +181,13 @@ type apiIndex struct {
 func (s *Server) apiIndex(*site.Site) (apiIndex, error) {
 	links := map[string]link{}
 	for name, l := range map[string]link{
-		"openapi": {Href: openAPI.path, Type: "application/json"}, "openapi-full": {Href: openAPIFull.path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
-		"llms": {Href: llmsPath, Type: "text/plain"}, "catalog": {Href: catalogPath, Type: "application/linkset+json"},
-		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.path, Type: "application/json"},
-		"pricing": {Href: showPricing.path, Type: "application/json"}, "rules": {Href: listRules.path, Type: "application/json"},
-		"content": {Href: "/api/content", Type: "application/json"}, "x402": {Href: x402Manifest.path, Type: "application/json"},
+		"openapi": {Href: openAPI.Path, Type: "application/json"}, "openapi-full": {Href: openAPIFull.Path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
+		"llms": {Href: llmsPath, Type: "text/plain"}, "catalog": {Href: op.CatalogPath, Type: "application/linkset+json"},
+		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.Path, Type: "application/json"},
+		"pricing": {Href: showPricing.Path, Type: "application/json"}, "rules": {Href: listRules.Path, Type: "application/json"},
+		"content": {Href: "/api/content", Type: "application/json"}, "x402": {Href: x402Manifest.Path, Type: "application/json"},
 		"auth": {Href: authPath, Type: "text/markdown"}, "skills": {Href: skillsPath + "index.json", Type: "application/json"},
-		"jwks": {Href: jwks.path, Type: jwks.media},
+		"jwks": {Href: jwks.Path, Type: jwks.Media},
 	} {
 		l.Href = s.app.BaseURL + l.Href
 		links[name] = l
@@ -284,12 +281,12 @@ func (s *Server) serverCard(*site.Site) (serverCard, error) {
 	c := serverCard{Schema: cardSchema, Name: s.mcpName(), Title: serviceName, Description: shortDescription, Version: policy.Version, Website: base,
 		Icons:           []cardIcon{{base + iconPath, "image/svg+xml", []string{"any"}}},
 		ProtocolVersion: versions[0], Transport: cardTransport{"streamable-http", mcpPath},
-		Capabilities:   map[string]any{"tools": object{}, "resources": object{}, "prompts": object{}},
+		Capabilities:   map[string]any{"tools": op.Object{}, "resources": op.Object{}, "prompts": op.Object{}},
 		Authentication: cardAuth{false, []string{"apiKey", "bearer"}}}
 	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
 	for _, d := range doors {
 		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + d.path, versions,
-			[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.path + ".", true, false}}})
+			[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.Path + ".", true, false}}})
 	}
 	for _, t := range s.tools() {
 		check, err := t.check()
@@ -367,10 +364,10 @@ func (s *Server) agentCard(*site.Site) (agentCard, error) {
 		URL: base + mcpPath, ProtocolVersion: "0.3.0", PreferredTransport: binding,
 		Interfaces: []agentInterface{{base + mcpPath, binding, version}}, Provider: agentProvider{serviceName, base},
 		Documentation: base + "/docs", Icon: base + iconPath, InputModes: []string{"application/json"}, OutputModes: []string{"application/json"}}
-	for _, op := range s.operations {
-		if op.service != nil {
-			c.Skills = append(c.Skills, agentAbility{op.id, op.service.Title, op.service.Summary + " $" + usd(op.service.PriceCents) + " per call.",
-				[]string{serviceGroup(op.service.Name), strings.ReplaceAll(op.service.Name, "/", "-")}})
+	for _, o := range s.operations {
+		if o.Service != nil {
+			c.Skills = append(c.Skills, agentAbility{o.ID, o.Service.Title, o.Service.Summary + " $" + usd(o.Service.PriceCents) + " per call.",
+				[]string{serviceGroup(o.Service.Name), strings.ReplaceAll(o.Service.Name, "/", "-")}})
 		}
 	}
 	return c, nil
@@ -399,25 +396,25 @@ func (s *Server) skillIndex(from *site.Site) (skillIndex, error) {
 	return index, err
 }
 
-var agentSkill = &operation{
-	id: "get_agent_skill", method: http.MethodGet, path: skillsPath + "{name}/SKILL.md",
-	summary: "One file that teaches an agent to use this service.", media: "text/markdown; charset=utf-8",
-	output: reflect.TypeFor[string](), errors: []int{404},
+var agentSkill = &op.Operation{
+	ID: "get_agent_skill", Method: http.MethodGet, Path: skillsPath + "{name}/SKILL.md",
+	Summary: "One file that teaches an agent to use this service.", Media: "text/markdown; charset=utf-8",
+	Output: reflect.TypeFor[string](), Errors: []int{404},
 }
 
-func (s *Server) agentSkill(c *call) (reply, error) {
+func (s *Server) agentSkill(c *op.Call) (op.Reply, error) {
 	from, err := s.site()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	skills, err := from.Skills()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	for _, skill := range skills {
-		if skill.Name == c.vars["name"] {
-			return newDocument(skill.Body, c.op.media).answer(c), nil
+		if skill.Name == c.Vars["name"] {
+			return op.NewDocument(skill.Body, c.Op.Media).Answer(c), nil
 		}
 	}
-	return reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+	return op.Reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 }

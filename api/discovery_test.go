@@ -313,7 +313,7 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 		return n.send(http.MethodPost, "/tools/options_price/try", url.Values{"key": {key}, "body": {body}}.Encode(),
 			"Content-Type", "application/x-www-form-urlencoded", "Origin", n.url, "Sec-Fetch-Site", "same-origin")
 	}
-	example := n.server.operation("options_price").example
+	example := n.server.operation("options_price").Example
 	if a := form(key, example); a.status != 200 || !strings.Contains(string(a.body), "outputHash") {
 		t.Errorf("%v", a)
 	}

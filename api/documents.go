@@ -3,52 +3,20 @@ package api
 import (
 	"cmp"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/canon"
 )
-
-// document is a text that changes rarely, with its strong entity tag.
-type document struct {
-	body   []byte
-	etag   string
-	media  string
-	packed *packed
-}
-
-func newDocument(body []byte, media string) document {
-	sum := sha256.Sum256(body)
-	return document{body, `"` + hex.EncodeToString(sum[:8]) + `"`, media, &packed{}}
-}
-
-// answer sends the document, or 304 to who has it already.
-func (d document) answer(c *call) reply {
-	r := reply{body: d.body, media: d.media, header: public()}
-	r.header.Set("Access-Control-Expose-Headers", exposedHeaders)
-	if d.media == catalogMedia {
-		r.header.Set("Link", "<"+catalogPath+`>; rel="api-catalog"`)
-	}
-	r.header.Set("ETag", d.etag)
-	for tag := range strings.SplitSeq(c.request.Header.Get("If-None-Match"), ",") {
-		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); d.isTag(tag) {
-			r.status, r.body = http.StatusNotModified, []byte{}
-		}
-	}
-	return d.encoded(r, strings.Join(c.request.Header.Values("Accept-Encoding"), ","))
-}
 
 // jwk is one public key (RFC 7517, RFC 8037), with the positions between which
 // events may carry its signatures if it signs what is in events.
@@ -84,16 +52,16 @@ type jwkSet struct {
 	Keys []jwk `json:"keys"`
 }
 
-var jwks = &operation{
-	id: "get_jwks", method: http.MethodGet, path: "/.well-known/jwks.json",
-	summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
-	output:  reflect.TypeFor[jwkSet](), media: "application/jwk-set+json", errors: []int{503},
+var jwks = &op.Operation{
+	ID: "get_jwks", Method: http.MethodGet, Path: "/.well-known/jwks.json",
+	Summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
+	Output:  reflect.TypeFor[jwkSet](), Media: "application/jwk-set+json", Errors: []int{503},
 }
 
-func (s *Server) jwks(c *call) (reply, error) {
-	rings, err := s.app.Ledger.Keyrings(c.request.Context())
+func (s *Server) jwks(c *op.Call) (op.Reply, error) {
+	rings, err := s.app.Ledger.Keyrings(c.Request.Context())
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	set := jwkSet{Keys: []jwk{}}
 	for p, ring := range rings {
@@ -111,17 +79,7 @@ func (s *Server) jwks(c *call) (reply, error) {
 	for _, key := range s.app.TokenKeys {
 		set.Keys = append(set.Keys, newJWK(key.Public().(ed25519.PublicKey), "access_token"))
 	}
-	return documentOf(c, set)
-}
-
-// documentOf answers with a document that is a pure function of the
-// configuration.
-func documentOf(c *call, value any) (reply, error) {
-	body, err := canon.Marshal(value)
-	if err != nil {
-		return reply{}, err
-	}
-	return newDocument(body, c.op.media).answer(c), nil
+	return op.DocumentOf(c, set)
 }
 
 // authorizationServer is the metadata of RFC 8414, with what agents look for
@@ -164,12 +122,12 @@ func (s *Server) authorizationServer() authorizationServer {
 	base := s.app.BaseURL
 	methods := []string{methodBasic, methodPost}
 	return authorizationServer{
-		Issuer: base, Authorization: base + authorizePath, Token: base + requestAccessToken.path, Registration: base + registerAgent.path,
-		Revocation: base + revokeAccessToken.path, Introspection: base + introspectAccessToken.path, JWKS: base + jwks.path,
+		Issuer: base, Authorization: base + authorizePath, Token: base + requestAccessToken.Path, Registration: base + registerAgent.Path,
+		Revocation: base + revokeAccessToken.Path, Introspection: base + introspectAccessToken.Path, JWKS: base + jwks.Path,
 		Scopes: accounts.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
 		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + authPath,
-		AgentAuth: agentAuth{Skill: base + authPath, Register: base + registerAgent.path, Claim: base + claimAgent.path,
-			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{accounts.IdentityAnonymous, accounts.IdentityVerifiedEmail}},
+		AgentAuth: agentAuth{Skill: base + authPath, Register: base + registerAgent.Path, Claim: base + claimAgent.Path,
+			Revocation: base + revokeAccessToken.Path, IdentityTypes: []string{accounts.IdentityAnonymous, accounts.IdentityVerifiedEmail}},
 	}
 }
 
@@ -189,46 +147,48 @@ type protectedResource struct {
 func (s *Server) protectedResource(path string, scopes []string) protectedResource {
 	base := s.app.BaseURL
 	return protectedResource{Resource: base + path, Servers: []string{base}, Scopes: scopes, Methods: []string{"header"},
-		JWKS: base + jwks.path, Name: "Countersign", Documentation: base + authPath, Policy: base + "/privacy", Terms: base + "/terms"}
+		JWKS: base + jwks.Path, Name: "Countersign", Documentation: base + authPath, Policy: base + "/privacy", Terms: base + "/terms"}
 }
 
 // The metadata documents. The second of the protected resources is where RFC 9728
 // puts that of {base}/mcp, for whose tools the scopes of a customer are no use.
 var (
-	oauthServer = &operation{
-		id: "get_oauth_authorization_server", method: http.MethodGet, path: "/.well-known/oauth-authorization-server",
-		summary: "Where agents register and get access tokens (RFC 8414).",
-		output:  reflect.TypeFor[authorizationServer](),
+	oauthServer = &op.Operation{
+		ID: "get_oauth_authorization_server", Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server",
+		Summary: "Where agents register and get access tokens (RFC 8414).",
+		Output:  reflect.TypeFor[authorizationServer](),
 	}
-	openIDDocument = &operation{
-		id: "get_openid_configuration", method: http.MethodGet, path: "/.well-known/openid-configuration",
-		summary: "The same metadata at OpenID's address. No ID tokens are issued.",
-		output:  reflect.TypeFor[openIDConfiguration](),
+	openIDDocument = &op.Operation{
+		ID: "get_openid_configuration", Method: http.MethodGet, Path: "/.well-known/openid-configuration",
+		Summary: "The same metadata at OpenID's address. No ID tokens are issued.",
+		Output:  reflect.TypeFor[openIDConfiguration](),
 	}
-	resourceDocument = &operation{
-		id: "get_oauth_protected_resource", method: http.MethodGet, path: credential.ProtectedResourcePath,
-		summary: "Which authorization server issues tokens for this service (RFC 9728).",
-		output:  reflect.TypeFor[protectedResource](),
+	resourceDocument = &op.Operation{
+		ID: "get_oauth_protected_resource", Method: http.MethodGet, Path: credential.ProtectedResourcePath,
+		Summary: "Which authorization server issues tokens for this service (RFC 9728).",
+		Output:  reflect.TypeFor[protectedResource](),
 	}
-	mcpResourceDocument = &operation{
-		id: "get_oauth_protected_resource_mcp", method: http.MethodGet, path: credential.ProtectedResourcePath + mcpPath,
-		summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
-		output:  reflect.TypeFor[protectedResource](),
+	mcpResourceDocument = &op.Operation{
+		ID: "get_oauth_protected_resource_mcp", Method: http.MethodGet, Path: credential.ProtectedResourcePath + mcpPath,
+		Summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
+		Output:  reflect.TypeFor[protectedResource](),
 	}
 )
 
-func (s *Server) oauthServer(c *call) (reply, error) { return documentOf(c, s.authorizationServer()) }
-
-func (s *Server) openIDDocument(c *call) (reply, error) {
-	return documentOf(c, openIDConfiguration{s.authorizationServer(), []string{"public"}, []string{"EdDSA"}})
+func (s *Server) oauthServer(c *op.Call) (op.Reply, error) {
+	return op.DocumentOf(c, s.authorizationServer())
 }
 
-func (s *Server) resourceDocument(c *call) (reply, error) {
-	return documentOf(c, s.protectedResource("", accounts.AgentScopes))
+func (s *Server) openIDDocument(c *op.Call) (op.Reply, error) {
+	return op.DocumentOf(c, openIDConfiguration{s.authorizationServer(), []string{"public"}, []string{"EdDSA"}})
 }
 
-func (s *Server) mcpResourceDocument(c *call) (reply, error) {
-	return documentOf(c, s.protectedResource(mcpPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
+func (s *Server) resourceDocument(c *op.Call) (op.Reply, error) {
+	return op.DocumentOf(c, s.protectedResource("", accounts.AgentScopes))
+}
+
+func (s *Server) mcpResourceDocument(c *op.Call) (op.Reply, error) {
+	return op.DocumentOf(c, s.protectedResource(mcpPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
 }
 
 const (

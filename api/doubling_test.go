@@ -5,11 +5,11 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/largebody"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -43,17 +43,17 @@ func TestTwiceTheBodyIsAboutTwiceTheWork(t *testing.T) {
 // octets, and so many more.
 func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name string, small, large func())) (bodies int) {
 	t.Helper()
-	for _, op := range operations() {
-		evaluate := scannerOf(op)
+	for _, o := range operations() {
+		evaluate := scannerOf(o)
 		if evaluate == nil {
 			continue
 		}
-		s, err := schema.New(op.input)
+		s, err := schema.New(o.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var example any
-		if err := json.Unmarshal([]byte(op.example), &example); err != nil {
+		if err := json.Unmarshal([]byte(o.Example), &example); err != nil {
 			t.Fatal(err)
 		}
 		read := func(body string) {
@@ -66,14 +66,14 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 		for name, small := range largebody.Grown(s.Document, example, few) {
 			same, large, _ := grown()
 			if same != name {
-				t.Fatalf("%s: %s and %s are not one shape", op.id, name, same)
+				t.Fatalf("%s: %s and %s are not one shape", o.ID, name, same)
 			}
 			if tried[small] {
 				continue // a list of numbers has no texts that differ
 			}
 			tried[small] = true
 			bodies++
-			compare(t, op.id+" "+name, func() { read(small) }, func() { read(large) })
+			compare(t, o.ID+" "+name, func() { read(small) }, func() { read(large) })
 		}
 		stop()
 	}
@@ -82,11 +82,11 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 
 // scannerOf is what an operation does with a body that has the form of its schema; nil
 // for one that only stores or looks up.
-func scannerOf(op *operation) func(canonical []byte) {
+func scannerOf(o *op.Operation) func(canonical []byte) {
 	switch {
-	case op.service != nil:
-		return func(canonical []byte) { _, _ = op.service.EvaluateCanonical(canonical) }
-	case op.id == reportGuard.id:
+	case o.Service != nil:
+		return func(canonical []byte) { _, _ = o.Service.EvaluateCanonical(canonical) }
+	case o.ID == reportGuard.ID:
 		return func(canonical []byte) {
 			var report guardlog.Report
 			if canon.DecodeChecked(canonical, &report) == nil {

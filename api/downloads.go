@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -28,17 +28,17 @@ func (s *Server) downloadLink(l store.DownloadLink) downloadLink {
 	return downloadLink{s.app.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
 }
 
-var createDownload = &operation{
-	id: "create_download", method: http.MethodPost, path: "/api/entitlements/{slug}/downloads",
-	summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
+var createDownload = &op.Operation{
+	ID: "create_download", Method: http.MethodPost, Path: "/api/entitlements/{slug}/downloads",
+	Summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
 	// Not for agents: their scope is to inspect, and every download uses up one of few.
-	access: credential.Access{Kind: credential.Person}, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
-	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
+	Access: credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[downloadLink](),
+	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 }
 
-func (s *Server) createDownload(c *call) (reply, error) {
-	l, err := s.app.CustomerDownload(c.request.Context(), c.Session.Customer, c.vars["slug"])
-	return reply{value: s.downloadLink(l)}, err
+func (s *Server) createDownload(c *op.Call) (op.Reply, error) {
+	l, err := s.app.CustomerDownload(c.Request.Context(), c.Session.Customer, c.Vars["slug"])
+	return op.Reply{Value: s.downloadLink(l)}, err
 }
 
 // download is what a link leads to. A browser is shown a button, since programs

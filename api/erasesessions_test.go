@@ -3,9 +3,8 @@ package api_test
 import (
 	"testing"
 
-	"github.com/countersign/countersign/commands/evidence"
-
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 )
 

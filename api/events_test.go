@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/projections"
 )
 

@@ -19,6 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 )
 
 // withoutExample are operations whose 200 has no example, and why.
@@ -45,16 +46,16 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	c.begin()
 	a := asker{contract: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
 	for pass := range 3 {
-		for _, op := range n.server.operations {
-			if last := op.method == "DELETE" || op.id == "sign_out" || op.id == "revoke_access_token"; pass == 2 || !last {
-				a.ask(op)
+		for _, endpoint := range n.server.operations {
+			if last := endpoint.Method == "DELETE" || endpoint.ID == "sign_out" || endpoint.ID == "revoke_access_token"; pass == 2 || !last {
+				a.ask(endpoint)
 			}
 		}
 	}
-	for _, op := range n.server.operations {
-		_, why := withoutExample[op.id]
-		if a.answers[op.id] == nil && !why && strings.Contains(op.media, "json") && !a.long[op.id] && (op.service == nil || op.service.Signed) {
-			t.Errorf("%s was not answered: %s", op.id, a.said[op.id])
+	for _, endpoint := range n.server.operations {
+		_, why := withoutExample[endpoint.ID]
+		if a.answers[endpoint.ID] == nil && !why && strings.Contains(endpoint.Media, "json") && !a.long[endpoint.ID] && (endpoint.Service == nil || endpoint.Service.Signed) {
+			t.Errorf("%s was not answered: %s", endpoint.ID, a.said[endpoint.ID])
 		}
 	}
 	if os.Getenv("UPDATE_EXAMPLES") != "" {
@@ -77,9 +78,9 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	for _, o := range n.openAPIDocument().operations() {
 		if id := fmt.Sprint(o.operation["operationId"]); published[id] != nil {
 			instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(published[id]))
-			op := n.server.operation(id)
+			endpoint := n.server.operation(id)
 			if err == nil {
-				err = c.d.schema(t, "paths", o.path, o.method, "responses", fmt.Sprint(op.success), "content", op.media, "schema").Validate(instance)
+				err = c.d.schema(t, "paths", o.path, o.method, "responses", fmt.Sprint(endpoint.Success), "content", endpoint.Media, "schema").Validate(instance)
 			}
 			if err != nil {
 				t.Errorf("%s: its example has not its shape: %v", id, err)
@@ -106,37 +107,37 @@ type asker struct {
 }
 
 // ask sends an operation its example unless it was answered.
-func (a *asker) ask(op *operation) {
-	if a.answers[op.id] != nil || op.service != nil && !op.service.Signed {
+func (a *asker) ask(o *op.Operation) {
+	if a.answers[o.ID] != nil || o.Service != nil && !o.Service.Signed {
 		return
 	}
 	if a.said == nil {
 		a.said, a.long = map[string]string{}, map[string]bool{}
 	}
-	path, ready := a.path(op)
+	path, ready := a.path(o)
 	if !ready {
-		a.said[op.id] = "nothing is known for its path"
+		a.said[o.ID] = "nothing is known for its path"
 		return
 	}
-	body := a.body(op)
-	headers := a.headers(op)
-	if op.input != nil {
+	body := a.body(o)
+	headers := a.headers(o)
+	if o.Input != nil {
 		headers = append(headers, "Content-Type", "application/json")
 	}
-	got := a.send(op.method, path, body, headers...)
-	if got.status != op.success && !(op.replays && got.status == http.StatusOK) {
-		a.said[op.id] += fmt.Sprintf("%s %s %.300s: %d %.300s\n", op.method, path, body, got.status, got.body)
+	got := a.send(o.Method, path, body, headers...)
+	if got.status != o.Success && !(o.Replays && got.status == http.StatusOK) {
+		a.said[o.ID] += fmt.Sprintf("%s %s %.300s: %d %.300s\n", o.Method, path, body, got.status, got.body)
 		return
 	}
-	if !strings.Contains(op.media, "json") || len(got.body) > exampleLimit {
-		a.long[op.id] = true
+	if !strings.Contains(o.Media, "json") || len(got.body) > exampleLimit {
+		a.long[o.ID] = true
 		a.learn(got.body)
-		a.made(op, got.body)
+		a.made(o, got.body)
 		return
 	}
 	a.learn(got.body)
-	a.made(op, got.body)
-	a.answers[op.id] = a.masked(got.body)
+	a.made(o, got.body)
+	a.answers[o.ID] = a.masked(got.body)
 }
 
 // members of a path that are named otherwise in answers.
@@ -144,9 +145,9 @@ var namedAs = map[string]string{"keys": "keyId", "members": "memberId", "tokens"
 
 var brace = regexp.MustCompile(`([a-z]+)/\{([a-zA-Z]+)\}`)
 
-func (a *asker) path(op *operation) (path string, ready bool) {
+func (a *asker) path(o *op.Operation) (path string, ready bool) {
 	ready = true
-	path = brace.ReplaceAllStringFunc(op.path, func(m string) string {
+	path = brace.ReplaceAllStringFunc(o.Path, func(m string) string {
 		parts := brace.FindStringSubmatch(m)
 		name := parts[2]
 		if other := namedAs[parts[1]]; name == "id" && other != "" {
@@ -163,9 +164,9 @@ func (a *asker) path(op *operation) (path string, ready bool) {
 }
 
 // body is the operation's example, about what there is.
-func (a *asker) body(op *operation) string {
-	text := op.example
-	if op.id == verifyRecord.id {
+func (a *asker) body(o *op.Operation) string {
+	text := o.Example
+	if o.ID == verifyRecord.ID {
 		return string(a.answersRaw("agent_action_safety_loop"))
 	}
 	var members map[string]any
@@ -177,10 +178,10 @@ func (a *asker) body(op *operation) string {
 			members[name] = now
 		}
 	}
-	switch op.id {
-	case revokeAccessToken.id, introspectAccessToken.id:
+	switch o.ID {
+	case revokeAccessToken.ID, introspectAccessToken.ID:
 		members["token"] = a.known["access_token"]
-	case createExport.id:
+	case createExport.ID:
 		return `{}`
 	case "send_webhook_again":
 		delete(members, "messageId")
@@ -198,10 +199,10 @@ func (a *asker) answersRaw(id string) []byte {
 }
 
 // headers are the credentials of whoever may call.
-func (a *asker) headers(op *operation) []string {
-	switch op.access.Kind {
+func (a *asker) headers(o *op.Operation) []string {
+	switch o.Access.Kind {
 	case credential.Payer:
-		if op.service == nil {
+		if o.Service == nil {
 			a.nonce++
 			required := a.unpaid("/api/purchase/verification-kit")
 			return []string{"PAYMENT-SIGNATURE", buyer.Order(required, fmt.Sprint("example", a.nonce), a.clock.Now()).Header()}
@@ -248,10 +249,10 @@ func (a *asker) learn(body []byte) {
 }
 
 // made remembers what an operation has just made instead of what was there before.
-func (a *asker) made(op *operation, body []byte) {
-	a.known["raw "+op.id] = body
+func (a *asker) made(o *op.Operation, body []byte) {
+	a.known["raw "+o.ID] = body
 	var members map[string]any
-	if op.method != http.MethodPost || json.Unmarshal(body, &members) != nil {
+	if o.Method != http.MethodPost || json.Unmarshal(body, &members) != nil {
 		return
 	}
 	record, _ := members["record"].(map[string]any)
@@ -263,7 +264,7 @@ func (a *asker) made(op *operation, body []byte) {
 		a.known["decisionId"], a.known["bindingHash"], a.known["decisionRecordHash"] = record["decisionId"], record["bindingHash"], integrity["recordHash"]
 	}
 	for _, name := range []string{"keyId", "memberId", "tokenId", "webhookId", "draftId"} {
-		if members[name] != nil && (name != "memberId" || op.id == addMember.id) { // others name the caller
+		if members[name] != nil && (name != "memberId" || o.ID == addMember.ID) { // others name the caller
 			a.known[name] = members[name]
 		}
 	}

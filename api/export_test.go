@@ -41,16 +41,16 @@ func Plain(body string) string {
 // what is wrong with the others.
 func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	routes = map[string]bool{}
-	for _, op := range operations() {
-		if !strings.HasPrefix(op.path, "/api/assurance/") {
+	for _, o := range operations() {
+		if !strings.HasPrefix(o.Path, "/api/assurance/") {
 			continue
 		}
-		name := op.method + " " + op.path
-		routes[name] = op.access.Kind == credential.Person
-		if (op.access.Right == "") != (op.access.Kind == credential.Person) {
+		name := o.Method + " " + o.Path
+		routes[name] = o.Access.Kind == credential.Person
+		if (o.Access.Right == "") != (o.Access.Kind == credential.Person) {
 			faults = append(faults, name+" is open to everybody")
 		}
-		if !op.bareErrors {
+		if !o.BareErrors {
 			faults = append(faults, name+" has errors that are not bare")
 		}
 	}

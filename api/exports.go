@@ -7,10 +7,10 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
-
-	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -42,24 +42,24 @@ type createdExport struct {
 	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same octets each time."`
 }
 
-var createExport = &operation{
-	anew: true, id: "create_export", method: http.MethodPost, path: exportsPath,
-	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
-	access:  credential.WithRight(organizations.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
-	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
+var createExport = &op.Operation{
+	Anew: true, ID: "create_export", Method: http.MethodPost, Path: exportsPath,
+	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
+	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[createdExport](),
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 }
 
-func (s *Server) createExport(c *call) (reply, error) {
+func (s *Server) createExport(c *op.Call) (op.Reply, error) {
 	var in exportRequest
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	manifest, err := s.export(c.request.Context(), c.Principal, bundle.Filters(in))
+	manifest, err := s.export(c.Request.Context(), c.Principal, bundle.Filters(in))
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
-		header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+	return op.Reply{Value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
+		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 }
 
 // export makes an export as an event; its bundle is made from that when it is fetched.
@@ -72,26 +72,26 @@ func (s *Server) export(ctx context.Context, p organizations.Principal, f bundle
 	return s.app.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
 }
 
-var getExport = &operation{
-	id: "get_export", method: http.MethodGet, path: exportsPath + "/{exportId}",
-	summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
-	access:  credential.WithRight(organizations.RightExport), media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
+var getExport = &op.Operation{
+	ID: "get_export", Method: http.MethodGet, Path: exportsPath + "/{exportId}",
+	Summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
+	Access:  credential.WithRight(organizations.RightExport), Media: "application/gzip", Errors: []int{401, 403, 404, 409, 503},
 }
 
-func (s *Server) getExport(c *call) (reply, error) {
+func (s *Server) getExport(c *op.Call) (op.Reply, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	defer os.RemoveAll(folder)
-	manifest, err := s.app.ExportAgain(c.request.Context(), c.Principal.OrgID, c.vars["exportId"], folder)
+	manifest, err := s.app.ExportAgain(c.Request.Context(), c.Principal.OrgID, c.Vars["exportId"], folder)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	var packed bytes.Buffer
 	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{body: packed.Bytes(), media: "application/gzip", header: http.Header{"Cache-Control": {"private, no-store"},
+	return op.Reply{Body: packed.Bytes(), Media: "application/gzip", Header: http.Header{"Cache-Control": {"private, no-store"},
 		"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
 }

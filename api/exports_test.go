@@ -14,7 +14,6 @@ import (
 
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy"

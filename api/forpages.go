@@ -4,13 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/api/plot"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
@@ -28,7 +28,7 @@ func (s *Server) forPages() web.Service {
 		Approved:     func(said decisions.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
 		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
-		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
+		MayEnterCode: func() bool { return s.rates.Allow(op.ToEnterCode, "") },
 		Twin:         s.twin,
 		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
 			manifest, err := s.export(ctx, p, f)
@@ -46,10 +46,10 @@ func (s *Server) forPages() web.Service {
 
 // mayTry counts a verdict on a page, which is free and asks for no credential.
 func (s *Server) mayTry(r *http.Request) error {
-	if s.rates.allow(toTry, s.network(r)) {
+	if s.rates.Allow(op.ToTry, s.network(r)) {
 		return nil
 	}
-	return policy.Refuse(codeRateLimited, "", "too many commands were tried, try again in a minute")
+	return policy.Refuse(op.CodeRateLimited, "", "too many commands were tried, try again in a minute")
 }
 
 // maySend counts a form like a call of whoever is signed in.
@@ -57,12 +57,12 @@ func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	if s.mayWork(r, credential.Caller{Session: session}, 1) {
 		return nil
 	}
-	return policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
+	return policy.Refuse(op.CodeRateLimited, "", "too many forms were sent, try again in a minute")
 }
 
 // examineForPage checks a record that somebody was handed.
 func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination, error) {
-	if err := s.mayAsk(toVerify, &call{request: r, text: text}); err != nil {
+	if err := s.mayAsk(op.ToVerify, &op.Call{Request: r, Text: text}); err != nil {
 		return seal.Examination{}, err
 	}
 	ctx := r.Context()
@@ -71,23 +71,23 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 
 // formOf is the form that calls a service; nil: there is no such service.
 func (s *Server) formOf(operation string) *web.Form {
-	op := s.operation(operation)
-	if op == nil || op.service == nil {
+	o := s.operation(operation)
+	if o == nil || o.Service == nil {
 		return nil
 	}
-	return &web.Form{Operation: op.id, Example: web.IndentJSON([]byte(op.example)), PriceUSD: usd(op.service.PriceCents)}
+	return &web.Form{Operation: o.ID, Example: web.IndentJSON([]byte(o.Example)), PriceUSD: usd(o.Service.PriceCents)}
 }
 
 // figuresOf are the pictures of a service's page, drawn when somebody asks first.
 func (s *Server) figuresOf(operation string) []plot.Figure {
-	op := s.operation(operation)
-	if op == nil || op.service == nil {
+	o := s.operation(operation)
+	if o == nil || o.Service == nil {
 		return nil
 	}
 	if drawn, done := s.figures.Load(operation); done {
 		return drawn.([]plot.Figure)
 	}
-	figures, err := plot.Figures(*op.service)
+	figures, err := plot.Figures(*o.Service)
 	if err != nil {
 		s.log.Warn("a page without its figures", "operation", operation, "error", err)
 	}
@@ -98,16 +98,16 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 // callForPage takes what was written into a form along the path of every call, paid
 // with the key that was given.
 func (s *Server) callForPage(r *http.Request, operation, key, body string) web.Answer {
-	op := s.operation(operation)
+	o := s.operation(operation)
 	call := r.Clone(r.Context())
 	call.Header = http.Header{}
 	if key != "" {
 		call.Header.Set("X-Api-Key", key)
 	}
-	answer, err := s.tool(call, op, toolCall{arguments: []byte(body)})
+	answer, err := s.tool(call, o, op.ToolCall{Arguments: []byte(body)})
 	if err != nil {
-		answer = s.refused(call, op.bareErrors, err)
-		return web.Answer{Body: answer.body, Status: answer.status, Header: answer.header}
+		answer = s.refused(call, o.BareErrors, err)
+		return web.Answer{Body: answer.Body, Status: answer.Status, Header: answer.Header}
 	}
-	return web.Answer{Body: answer.body, Status: http.StatusOK, Header: answer.header}
+	return web.Answer{Body: answer.Body, Status: http.StatusOK, Header: answer.Header}
 }

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/events"
 )
 
@@ -119,7 +118,7 @@ func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // alone: it looks 
 		n.wants(n.quick(pass, runPath, "ls"), 200)
 	}
 	decision := func(i int) answer {
-		return n.send("POST", decide.path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
+		return n.send("POST", decide.Path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
 			"Authorization", "Bearer "+token, "Content-Type", "application/json")
 	}
 	for _, path := range []struct {

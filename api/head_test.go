@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/store"
 )
 
 // longBase is a base URL of 60 characters.
@@ -78,9 +77,9 @@ func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 		return n.wireHead(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, payment, len(body), body))
 	}
 	paths := map[string]string{} // to a body that is answered
-	for _, op := range n.server.operations {
-		if op.service != nil {
-			paths[op.path] = op.example
+	for _, o := range n.server.operations {
+		if o.Service != nil {
+			paths[o.Path] = o.Example
 		}
 	}
 	for _, p := range n.app.Products {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/migrations"
@@ -20,23 +21,23 @@ type healthStatus struct {
 	Payments string `json:"payments" jsonschema:"enum=off,enum=dev,enum=facilitator"`
 }
 
-var health = &operation{
-	id: "get_health", method: http.MethodGet, path: "/api/health",
-	summary: "Whether the service works. Always 200; readiness is /readyz.",
-	output:  reflect.TypeFor[healthStatus](),
+var health = &op.Operation{
+	ID: "get_health", Method: http.MethodGet, Path: "/api/health",
+	Summary: "Whether the service works. Always 200; readiness is /readyz.",
+	Output:  reflect.TypeFor[healthStatus](), Unlimited: true,
 }
 
-func (s *Server) health(c *call) (reply, error) {
+func (s *Server) health(c *op.Call) (op.Reply, error) {
 	state := "ok"
-	if r := s.Ready(c.request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
+	if r := s.Ready(c.Request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
 		state = "degraded"
 	}
-	return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
+	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
 }
 
 // healthz says that the process runs.
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
-	s.reply(w, r, &operation{success: http.StatusOK}, reply{value: map[string]string{"status": "ok"}})
+	s.reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
 }
 
 // Readiness is what keeps a node from serving, and what is wrong without that,
@@ -67,7 +68,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.durability == "provider" {
 		said["durability"] = s.durability
 	}
-	s.reply(w, r, &operation{}, reply{status: status, value: said})
+	s.reply(w, r, &op.Operation{}, op.Reply{Status: status, Value: said})
 }
 
 const (

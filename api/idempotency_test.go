@@ -3,6 +3,8 @@ package api
 import (
 	"net/http"
 	"testing"
+
+	"github.com/countersign/countersign/api/op"
 )
 
 // repeatable are the POSTs without a charge that may be sent again, and why nothing
@@ -34,13 +36,13 @@ var repeatable = map[string]string{
 func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, op := range operations() {
-		if op.method != http.MethodPost || op.service != nil {
+	for _, o := range operations() {
+		if o.Method != http.MethodPost || o.Service != nil {
 			continue
 		}
 		seen++
-		if op.anew == (repeatable[op.id] != "") {
-			t.Errorf("%s: it creates anew (%v), or it may be sent again because %q", op.id, op.anew, repeatable[op.id])
+		if o.Anew == (repeatable[o.ID] != "") {
+			t.Errorf("%s: it creates anew (%v), or it may be sent again because %q", o.ID, o.Anew, repeatable[o.ID])
 		}
 	}
 	if seen < 20 {
@@ -57,7 +59,7 @@ func TestAnIdempotencyKeyShows(t *testing.T) {
 	for _, separator := range []string{"\u2028", "\u2029", "\u0085", "\u200b"} {
 		bad := "a" + separator + "b"
 		a := n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "X-API-Key", key, "Idempotency-Key", bad)
-		n.refused(a, 400, codeInvalidBody, "")
+		n.refused(a, 400, op.CodeInvalidBody, "")
 		n.refused(n.post(runPath, key, `{"command":"ls","idempotencyKey":"`+bad+`"}`), 400, "out_of_range", "/idempotencyKey")
 		for _, member := range []string{"runId", "agentId", "purpose"} {
 			a := n.send(http.MethodPost, "/api/assurance/decisions", `{"protocol":"mcp","idempotencyKey":"k","subject":{`+map[bool]string{true: ``, false: `"runId":"r",`}[member == "runId"]+`"`+member+`":"`+bad+`"},"intent":{"serverId":"s","toolName":"t"}}`,

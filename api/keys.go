@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/services"
-
-	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -28,28 +28,28 @@ type freeKey struct {
 	StatusURL     string `json:"statusUrl" jsonschema:"format=uri"`
 }
 
-var issueFreeKey = &operation{
-	anew: true, id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
-	cors:    true,
-	summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
-	input:   reflect.TypeFor[freeKeyRequest](), output: reflect.TypeFor[freeKey](),
-	example: `{"email":"ada@example.com"}`,
-	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
+var issueFreeKey = &op.Operation{
+	Anew: true, ID: "issue_free_key", Method: http.MethodPost, Path: "/api/keys/free",
+	CORS:    true,
+	Summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
+	Input:   reflect.TypeFor[freeKeyRequest](), Output: reflect.TypeFor[freeKey](),
+	Example: `{"email":"ada@example.com"}`,
+	Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
 }
 
-func (s *Server) issueFreeKey(c *call) (reply, error) {
-	if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
-		return reply{header: nil}, policy.Refuse(codeRateLimited, "", "too many keys were issued to this network, try again later")
+func (s *Server) issueFreeKey(c *op.Call) (op.Reply, error) {
+	if from := s.network(c.Request); !s.rates.Allow(op.ToIssueKeys, from) || !s.rates.Allow(op.ToIssueAllDay, from) {
+		return op.Reply{Header: nil}, policy.Refuse(op.CodeRateLimited, "", "too many keys were issued to this network, try again later")
 	}
 	var in freeKeyRequest
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email, s.network(c.request))
+	issued, err := s.app.IssueFreeKey(c.Request.Context(), in.Email, s.network(c.Request))
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{value: freeKey{
+	return op.Reply{Value: freeKey{
 		APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
 		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
 	}}, nil
@@ -111,26 +111,26 @@ type upgrade struct {
 	CreditCents int    `json:"creditCents"`
 }
 
-var freeKeyStatus = &operation{
-	id: "get_free_key_status", method: http.MethodGet, path: "/api/keys/free/status",
-	summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
-	access:  credential.Access{Kind: credential.KeyHolder}, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
+var freeKeyStatus = &op.Operation{
+	ID: "get_free_key_status", Method: http.MethodGet, Path: "/api/keys/free/status",
+	Summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
+	Access:  credential.Access{Kind: credential.KeyHolder}, Output: reflect.TypeFor[keyStatus](), Errors: []int{401, 503},
 }
 
-func (s *Server) freeKeyStatus(c *call) (reply, error) {
+func (s *Server) freeKeyStatus(c *op.Call) (op.Reply, error) {
 	if c.Means == credential.ByAgent {
 		return s.agentStatus(c)
 	}
-	used, err := s.app.Usage(c.request.Context(), c.Key)
+	used, err := s.app.Usage(c.Request.Context(), c.Key)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	s.resync(c.request.Context(), c.Key.CustomerID)
-	balance, err := s.app.Pass(c.request.Context(), c.Key.CustomerID)
+	s.resync(c.Request.Context(), c.Key.CustomerID)
+	balance, err := s.app.Pass(c.Request.Context(), c.Key.CustomerID)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{value: keyStatus{
+	return op.Reply{Value: keyStatus{
 		Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
 		CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: ground.Stamp(used.ResetsAt),
 		Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade(),
@@ -156,16 +156,16 @@ func (s *Server) upgradeURL() string {
 
 // agentStatus is an agent's: it has no free calls but may have credit, and then
 // the pass of who claimed it.
-func (s *Server) agentStatus(c *call) (reply, error) {
-	balance, err := s.app.Credit(c.request.Context(), c.Agent)
+func (s *Server) agentStatus(c *op.Call) (op.Reply, error) {
+	balance, err := s.app.Credit(c.Request.Context(), c.Agent)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	if balance == nil || balance.UsedCents == balance.TotalCents {
-		s.resync(c.request.Context(), c.Agent.CustomerID)
-		subscribed, err := s.app.Pass(c.request.Context(), c.Agent.CustomerID)
+		s.resync(c.Request.Context(), c.Agent.CustomerID)
+		subscribed, err := s.app.Pass(c.Request.Context(), c.Agent.CustomerID)
 		if err != nil {
-			return reply{}, err
+			return op.Reply{}, err
 		}
 		if subscribed != nil {
 			balance = subscribed
@@ -175,5 +175,5 @@ func (s *Server) agentStatus(c *call) (reply, error) {
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}
-	return reply{value: status}, nil
+	return op.Reply{Value: status}, nil
 }

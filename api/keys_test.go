@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -138,7 +138,7 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 func TestRateLimitPerNetworkAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true})
-	for range keysPerMinute {
+	for range op.KeysPerMinute {
 		n.issueKey()
 	}
 	n.unchanged(func() {

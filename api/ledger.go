@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
@@ -31,30 +31,30 @@ const checkpointHeader = "Ledger-Checkpoint"
 
 // ledgerOperations are the newest head of the ledger's tree and the proofs against
 // it. They are public and say nothing but hashes.
-func (s *Server) ledgerOperations() []*operation {
-	number := func(name, description string) parameter {
-		return parameter{name, description, object{"type": "integer", "minimum": 1}}
+func (s *Server) ledgerOperations() []*op.Operation {
+	number := func(name, description string) op.Parameter {
+		return op.Parameter{Name: name, Description: description, Schema: op.Object{"type": "integer", "minimum": 1}}
 	}
-	answer := func(of func(*http.Request) (reply, error)) func(*call) (reply, error) {
-		return func(c *call) (reply, error) { return of(c.request) }
+	answer := func(of func(*http.Request) (op.Reply, error)) func(*op.Call) (op.Reply, error) {
+		return func(c *op.Call) (op.Reply, error) { return of(c.Request) }
 	}
-	return forEveryOrigin([]*operation{
+	return op.ForEveryOrigin([]*op.Operation{
 		{
-			id: "get_checkpoint", method: http.MethodGet, path: "/api/ledger/checkpoint", media: "text/plain; charset=utf-8",
-			summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
-			output:  reflect.TypeFor[string](), errors: []int{404, 503}, run: answer(s.showCheckpoint),
+			ID: "get_checkpoint", Method: http.MethodGet, Path: "/api/ledger/checkpoint", Media: "text/plain; charset=utf-8",
+			Summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
+			Output:  reflect.TypeFor[string](), Errors: []int{404, 503}, Run: answer(s.showCheckpoint),
 		},
 		{
-			id: "prove_inclusion", method: http.MethodGet, path: "/api/ledger/proof",
-			summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
-			query:   []parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
-			needs:   []string{"position"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer(s.showProof),
+			ID: "prove_inclusion", Method: http.MethodGet, Path: "/api/ledger/proof",
+			Summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
+			Query:   []op.Parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
+			Needs:   []string{"position"}, Output: reflect.TypeFor[proofOf](), Errors: []int{400, 404, 503}, Run: answer(s.showProof),
 		},
 		{
-			id: "prove_consistency", method: http.MethodGet, path: "/api/ledger/consistency",
-			summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
-			query:   []parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
-			needs:   []string{"from"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer(s.showConsistency),
+			ID: "prove_consistency", Method: http.MethodGet, Path: "/api/ledger/consistency",
+			Summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
+			Query:   []op.Parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
+			Needs:   []string{"from"}, Output: reflect.TypeFor[proofOf](), Errors: []int{400, 404, 503}, Run: answer(s.showConsistency),
 		},
 	})
 }
@@ -63,7 +63,7 @@ func (s *Server) ledgerOperations() []*operation {
 // programs that read other transparency logs read this one. Their paths have as many
 // segments as the number needs, which no contract of ours can say.
 func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
-	for path, answer := range map[string]func(*http.Request) (reply, error){
+	for path, answer := range map[string]func(*http.Request) (op.Reply, error){
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":            s.showTile,
 		"/api/ledger/tile/entries/{n:.+}":                   s.showEntries,
 		"/api/ledger/{p:[0-9]+}/checkpoint":                 s.showCheckpoint,
@@ -72,9 +72,9 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 		"/api/ledger/{p:[0-9]+}/proof":                      s.showProof,
 		"/api/ledger/{p:[0-9]+}/consistency":                s.showConsistency,
 	} {
-		op := &operation{success: http.StatusOK}
+		o := &op.Operation{Success: http.StatusOK}
 		add(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(r.Context(), handlerTimeout)
+			ctx, cancel := context.WithTimeout(r.Context(), op.HandlerTimeout)
 			defer cancel()
 			w.Header().Set("Access-Control-Allow-Origin", "*")
 			result, err := answer(r.WithContext(ctx))
@@ -82,12 +82,12 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 				s.fail(w, r, false, err)
 				return
 			}
-			s.reply(w, r, op, result)
+			s.reply(w, r, o, result)
 		}), http.MethodGet)
 	}
 }
 
-var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
+var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
 // errCheckpointBegins is while the tree of a long ledger is made for the first time.
 var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
@@ -107,7 +107,7 @@ func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	p, err := strconv.ParseInt(text, 10, 16)
 	found := s.app.Ledger.Partition(int16(p))
 	if err != nil || found == nil || strconv.FormatInt(p, 10) != text {
-		return nil, policy.Refuse(codeNotFound, "", "the ledger has no such partition")
+		return nil, policy.Refuse(op.CodeNotFound, "", "the ledger has no such partition")
 	}
 	return found, nil
 }
@@ -130,12 +130,12 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Publis
 	return proofs, newest, nil
 }
 
-func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
+func (s *Server) showCheckpoint(r *http.Request) (op.Reply, error) {
 	_, newest, err := s.newestProofs(r)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{body: newest.Note, media: "text/plain; charset=utf-8", header: http.Header{"Cache-Control": {"no-cache"}}}, nil
+	return op.Reply{Body: newest.Note, Media: "text/plain; charset=utf-8", Header: http.Header{"Cache-Control": {"no-cache"}}}, nil
 }
 
 // proofOf is the answer of the two kinds of proof.
@@ -164,19 +164,19 @@ func positive(r *http.Request, name string, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, policy.Refuse(codeInvalidBody, "/"+name, name+" must be a positive integer")
+		return 0, policy.Refuse(op.CodeInvalidBody, "/"+name, name+" must be a positive integer")
 	}
 	return n, nil
 }
 
-func (s *Server) showProof(r *http.Request) (reply, error) {
+func (s *Server) showProof(r *http.Request) (op.Reply, error) {
 	return s.prove(r, "position", "size", "this position", func(p *tree.Proofs, position, size int64) (proofOf, []tree.Hash, error) {
 		hashes, err := p.Inclusion(size, position)
 		return proofOf{Position: position, Size: size}, hashes, err
 	})
 }
 
-func (s *Server) showConsistency(r *http.Request) (reply, error) {
+func (s *Server) showConsistency(r *http.Request) (op.Reply, error) {
 	return s.prove(r, "from", "to", "these sizes", func(p *tree.Proofs, from, to int64) (proofOf, []tree.Hash, error) {
 		hashes, err := p.Consistency(from, to)
 		return proofOf{From: from, Size: to}, hashes, err
@@ -185,84 +185,84 @@ func (s *Server) showConsistency(r *http.Request) (reply, error) {
 
 // prove answers with a proof of two numbers of the query, of which the second may
 // be absent: the newest size. wanted is what the first of them asks about, in words.
-func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (proofOf, []tree.Hash, error)) (reply, error) {
+func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (proofOf, []tree.Hash, error)) (op.Reply, error) {
 	proofs, newest, err := s.newestProofs(r)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	from, err := positive(r, first, 0)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	size, err := positive(r, second, newest.Size)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	if from > size && r.URL.Query().Has(second) {
-		return reply{}, policy.Refuse("out_of_range", "/"+first, first+" must not be greater than "+second)
+		return op.Reply{}, policy.Refuse("out_of_range", "/"+first, first+" must not be greater than "+second)
 	}
 	if from > size || size > newest.Size {
-		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers "+wanted+" yet; the newest is at /api/ledger/checkpoint")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "no checkpoint covers "+wanted+" yet; the newest is at /api/ledger/checkpoint")
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
-	return reply{value: proof, header: lasting()}, nil
+	return op.Reply{Value: proof, Header: lasting()}, nil
 }
 
-func (s *Server) showTile(r *http.Request) (reply, error) {
+func (s *Server) showTile(r *http.Request) (op.Reply, error) {
 	level, err := strconv.ParseUint(mux.Vars(r)["level"], 10, 6)
 	n, width, err2 := tree.ParseNumber(mux.Vars(r)["n"])
 	if err := errors.Join(err, err2); err != nil {
-		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/LEVEL/NUMBER as C2SP tlog-tiles writes them")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "want /api/ledger/tile/LEVEL/NUMBER as C2SP tlog-tiles writes them")
 	}
 	p, err := s.partitionOf(r)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	data, err := keeper.Tile(r.Context(), p, int(level), n, width)
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	if data == nil {
-		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint covers no such tile")
 	}
-	return reply{body: data, media: "application/octet-stream", header: lasting()}, nil
+	return op.Reply{Body: data, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
 // showEntries is a bundle of leaves: of each its length, 32, in two octets, and the
 // hash of the event.
-func (s *Server) showEntries(r *http.Request) (reply, error) {
+func (s *Server) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
 	if err != nil {
-		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
 	}
 	p, err := s.partitionOf(r)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	tile, err := keeper.Tile(r.Context(), p, 0, n, width)
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	if tile == nil {
-		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint covers no such entries")
 	}
 	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
 	var body []byte
 	for _, e := range stored {
 		body = append(binary.BigEndian.AppendUint16(body, uint16(len(e.Hash))), e.Hash[:]...)
 	}
-	return reply{body: body, media: "application/octet-stream", header: lasting()}, nil
+	return op.Reply{Body: body, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
 // include proves that the newest checkpoint holds an event; with wait it waits a

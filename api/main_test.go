@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -22,4 +23,4 @@ func TestMain(m *testing.M) {
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // operations is the table without a server: what is declared of every operation.
-func operations() []*operation { return (*Server)(nil).table() }
+func operations() []*op.Operation { return (*Server)(nil).table() }

@@ -10,17 +10,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/api/schema"
-
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-
 	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -29,11 +28,11 @@ import (
 
 // tool is an operation under the name by which a model calls it.
 type tool struct {
-	op                       *operation
+	op                       *op.Operation
 	name, title, description string
 	readOnly                 bool
 	arguments                reflect.Type // what over HTTP stands in path and query; nil: the body
-	split                    func(canonical []byte) (toolCall, error)
+	split                    func(canonical []byte) (op.ToolCall, error)
 	malformed                error // what the operation says over HTTP of a value of another form; nil: what the schema says
 }
 
@@ -72,29 +71,29 @@ type noArguments struct{}
 // operations an agent needs to use them.
 func (s *Server) tools() []tool {
 	var table []tool
-	for _, op := range s.operations {
-		if op.service != nil {
-			table = append(table, s.serviceTool(op))
+	for _, o := range s.operations {
+		if o.Service != nil {
+			table = append(table, s.serviceTool(o))
 		}
 	}
 	return append(table,
-		tool{op: s.operation(workflowStatus.id), name: workflowStatus.id, title: "Workflow status", readOnly: true,
+		tool{op: s.operation(workflowStatus.ID), name: workflowStatus.ID, title: "Workflow status", readOnly: true,
 			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: errWorkflowID},
-		tool{op: s.operation(verifyRecord.id), name: verifyRecord.id, title: "Verify a record", readOnly: true,
+		tool{op: s.operation(verifyRecord.ID), name: verifyRecord.ID, title: "Verify a record", readOnly: true,
 			description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
-		tool{op: s.operation(listProducts.id), name: listProducts.id, title: "Products", readOnly: true,
+		tool{op: s.operation(listProducts.ID), name: listProducts.ID, title: "Products", readOnly: true,
 			description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
-		tool{op: s.operation(showPricing.id), name: showPricing.id, title: "Prices", readOnly: true,
+		tool{op: s.operation(showPricing.ID), name: showPricing.ID, title: "Prices", readOnly: true,
 			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
-		tool{op: s.operation(decide.id), name: toolAuthorize, title: "Authorize a purchase",
+		tool{op: s.operation(decide.ID), name: toolAuthorize, title: "Authorize a purchase",
 			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
 				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
-		tool{op: s.operation(bindReceipt.id), name: toolRecord, title: "Record a receipt",
+		tool{op: s.operation(bindReceipt.ID), name: toolRecord, title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
-		tool{op: s.operation(assuranceHistory.id), name: toolHistory, title: "Decisions and receipts", readOnly: true,
+		tool{op: s.operation(assuranceHistory.ID), name: toolHistory, title: "Decisions and receipts", readOnly: true,
 			description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
 			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
 	)
@@ -112,12 +111,12 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 
 // serviceTool is a service as a tool. What leaves no signed receipt changes
 // nothing but the count of calls.
-func (s *Server) serviceTool(op *operation) tool {
-	description := fmt.Sprintf("%s $%s per call.", op.service.Summary, usd(op.service.PriceCents))
-	if !op.keyBeside() { // else the instructions say it once for all
+func (s *Server) serviceTool(o *op.Operation) tool {
+	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, usd(o.Service.PriceCents))
+	if !o.KeyBeside() { // else the instructions say it once for all
 		description += " " + oneKey
 	}
-	return tool{op: op, name: op.id, title: op.service.Title, description: description, readOnly: !op.service.Signed}
+	return tool{op: o, name: o.ID, title: o.Service.Title, description: description, readOnly: !o.Service.Signed}
 }
 
 // meansOfPayment is what a call may be paid with here.
@@ -134,14 +133,14 @@ func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100)
 // check is the schema of a tool's arguments.
 func (t tool) check() (*schema.Schema, error) {
 	if t.arguments == nil {
-		return t.op.schema, nil
+		return t.op.Schema, nil
 	}
 	return schema.New(t.arguments)
 }
 
 // declare is the tool as the door shows and calls it.
 func (s *Server) declare(t tool) (mcp.Tool, error) {
-	output, err := t.op.answerSchema()
+	output, err := answerSchema(t.op)
 	if err != nil {
 		return mcp.Tool{}, err
 	}
@@ -150,21 +149,21 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if err != nil {
 		return mcp.Tool{}, err
 	}
-	if t.op.service != nil {
-		declared.PriceUSD, declared.TakesNUL = usd(t.op.service.PriceCents), t.op.service.TakesNUL
+	if t.op.Service != nil {
+		declared.PriceUSD, declared.TakesNUL = usd(t.op.Service.PriceCents), t.op.Service.TakesNUL
 	}
 	input := toolInput
-	if t.op.keyBeside() {
+	if t.op.KeyBeside() {
 		input = keyedInput
 	}
 	if declared.Input, err = input(check.Type); err != nil {
 		return mcp.Tool{}, err
 	}
-	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
+	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.Priced())); err != nil {
 		return mcp.Tool{}, err
 	}
 	declared.Call = func(_ context.Context, c mcp.Call) mcp.Result {
-		order := toolCall{arguments: c.Arguments, payment: c.Payment}
+		order := op.ToolCall{Arguments: c.Arguments, Payment: c.Payment}
 		var err error
 		if t.split != nil {
 			err = s.app.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
@@ -172,7 +171,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 				return err
 			})
 		}
-		var answer reply
+		var answer op.Reply
 		if err == nil {
 			answer, err = s.tool(c.Request, t.op, order)
 		}
@@ -182,30 +181,30 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 }
 
 // split reads arguments that over HTTP would stand in path and query.
-func split(t tool, check *schema.Schema, arguments []byte) (toolCall, error) {
+func split(t tool, check *schema.Schema, arguments []byte) (op.ToolCall, error) {
 	canonical, err := canon.Canonical(arguments)
 	if err != nil {
-		return toolCall{}, err
+		return op.ToolCall{}, err
 	}
 	if err := check.Validate(arguments); err != nil {
 		var refused *policy.Error
 		if t.malformed != nil && errors.As(err, &refused) && refused.Code == "out_of_range" {
 			err = t.malformed
 		}
-		return toolCall{}, err
+		return op.ToolCall{}, err
 	}
 	return t.split(canonical)
 }
 
-func plainCall([]byte) (toolCall, error) { return toolCall{}, nil }
+func plainCall([]byte) (op.ToolCall, error) { return op.ToolCall{}, nil }
 
-func workflowCall(canonical []byte) (toolCall, error) {
+func workflowCall(canonical []byte) (op.ToolCall, error) {
 	var in workflowArguments
 	err := canon.DecodeChecked(canonical, &in)
-	return toolCall{vars: map[string]string{"workflowId": in.WorkflowID}}, err
+	return op.ToolCall{Vars: map[string]string{"workflowId": in.WorkflowID}}, err
 }
 
-func historyCall(canonical []byte) (toolCall, error) {
+func historyCall(canonical []byte) (op.ToolCall, error) {
 	var in historyArguments
 	err := canon.DecodeChecked(canonical, &in)
 	query := url.Values{}
@@ -215,23 +214,23 @@ func historyCall(canonical []byte) (toolCall, error) {
 	if in.Limit != "" {
 		query.Set("limit", string(in.Limit))
 	}
-	return toolCall{query: query}, err
+	return op.ToolCall{Query: query}, err
 }
 
 // toolResult is the answer over HTTP as a tool's result: the body of success as
 // text and structured, that of an error as text alone. Only the demand for a
 // payment is structured too, since a client reads it to pay.
-func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mcp.Result {
-	if err == nil && answer.body == nil {
-		answer.body, err = canon.Marshal(answer.value)
+func (s *Server) toolResult(r *http.Request, t tool, answer op.Reply, err error) mcp.Result {
+	if err == nil && answer.Body == nil {
+		answer.Body, err = canon.Marshal(answer.Value)
 	}
 	result := mcp.Result{Structured: true}
 	if err != nil {
-		answer = s.refused(r, t.op.bareErrors, err)
-		result.Failed, result.Structured = true, answer.status == http.StatusPaymentRequired
+		answer = s.refused(r, t.op.BareErrors, err)
+		result.Failed, result.Structured = true, answer.Status == http.StatusPaymentRequired
 	}
-	result.Body = answer.body
-	if header := answer.header.Get(x402.HeaderResponse); header != "" {
+	result.Body = answer.Body
+	if header := answer.Header.Get(x402.HeaderResponse); header != "" {
 		if ended, err := x402.ReadResponse(header); err == nil {
 			result.Meta = map[string]any{"x402/payment-response": ended}
 		}
@@ -249,8 +248,8 @@ type mcpDoor struct {
 // one purpose, so that a model reads no more tools than it needs.
 var doors = []mcpDoor{
 	{mcpPath, nil},
-	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.id, verifyRecord.id}},
-	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.id}},
+	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.ID, verifyRecord.ID}},
+	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.ID}},
 }
 
 // doorAt is the door with a path; nil for none.
@@ -263,14 +262,14 @@ func doorAt(path string) *mcpDoor {
 
 // doorDocuments are the metadata of the doors beside the whole, each where RFC 9728
 // puts it: a client takes none whose resource is another address than the one it uses.
-func (s *Server) doorDocuments() (list []*operation) {
+func (s *Server) doorDocuments() (list []*op.Operation) {
 	for _, d := range doors[1:] {
-		op := *mcpResourceDocument
-		op.id, op.path = mcpResourceDocument.id+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
-		op.run = func(c *call) (reply, error) {
-			return documentOf(c, s.protectedResource(d.path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
+		o := *mcpResourceDocument
+		o.ID, o.Path = mcpResourceDocument.ID+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
+		o.Run = func(c *op.Call) (op.Reply, error) {
+			return op.DocumentOf(c, s.protectedResource(d.path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
 		}
-		list = append(list, &op)
+		list = append(list, &o)
 	}
 	return list
 }
@@ -329,7 +328,7 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 	if status = statusOfCode(refused.Code); status == http.StatusBadRequest {
 		return status, refused.Message
 	}
-	h.Set("Retry-After", retrySoon)
+	h.Set("Retry-After", op.RetrySoon)
 	return status, refused.Message
 }
 
@@ -337,8 +336,8 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 // so a client learns that it must get another one. None is fine.
 func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	caller, err := s.checkCredential(r)
-	if !s.mayWork(r, caller, 1+int(max(0, r.ContentLength))/bodyCountsAs) {
-		err = policy.Refuse(codeRateLimited, "", "too many messages, try again in a minute")
+	if !s.mayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
+		err = policy.Refuse(op.CodeRateLimited, "", "too many messages, try again in a minute")
 	}
 	if err == nil {
 		return true
@@ -349,19 +348,19 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.app.BaseURL+"/account")
 	}
 	refused := s.refused(r, false, err)
-	refused.header.Del("Connection") // the body has been read
-	if refused.status == http.StatusUnauthorized {
+	refused.Header.Del("Connection") // the body has been read
+	if refused.Status == http.StatusUnauthorized {
 		challenge := credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
 		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
 			challenge = `ApiKey realm="countersign"`
 		}
-		refused.header.Set("WWW-Authenticate", challenge)
+		refused.Header.Set("WWW-Authenticate", challenge)
 	}
-	for name, values := range refused.header {
+	for name, values := range refused.Header {
 		w.Header()[name] = values
 	}
-	w.WriteHeader(refused.status)
-	_, _ = w.Write(refused.body)
+	w.WriteHeader(refused.Status)
+	_, _ = w.Write(refused.Body)
 	return false
 }
 
@@ -371,5 +370,5 @@ func (s *Server) checkCredential(r *http.Request) (credential.Caller, error) {
 	if err != nil || !present {
 		return credential.Caller{}, err
 	}
-	return s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
+	return s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).Access, text)
 }

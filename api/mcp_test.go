@@ -11,16 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -123,7 +122,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			found[tool.Name] = tool
 		}
 		for _, s := range Services() {
-			tool, op := found[s.Operation], n.server.operation(s.Operation)
+			tool, o := found[s.Operation], n.server.operation(s.Operation)
 			if tool == nil {
 				t.Errorf("%s is no tool", s.Operation)
 				continue
@@ -132,11 +131,11 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			if diff := cmp.Diff(map[string]any{"usd": price}, tool.Meta["x402/price"]); diff != "" || !strings.Contains(tool.Description, "$"+price) {
 				t.Errorf("%s: price (-want +got):\n%s%s", s.Operation, diff, tool.Description)
 			}
-			n.sameInput(op, tool)
+			n.sameInput(o, tool)
 			if tool.Annotations.ReadOnlyHint == s.Signed || !tool.Annotations.IdempotentHint || *tool.Annotations.DestructiveHint || *tool.Annotations.OpenWorldHint || tool.Title == "" {
 				t.Errorf("%s: %+v", s.Operation, tool.Annotations)
 			}
-			if strings.Contains(tool.Description, oneKey) == op.keyBeside() {
+			if strings.Contains(tool.Description, oneKey) == o.KeyBeside() {
 				t.Errorf("%s: its key is a member of the body, or not: %s", s.Operation, tool.Description)
 			}
 		}
@@ -684,8 +683,8 @@ func TestListsOfToolsAreShort(t *testing.T) {
 		}
 		for _, tool := range answer.Result.Tools {
 			compiled := compileJSON(t, tool.Name, tool.Input)
-			if op := n.server.operation(tool.Name); op != nil && op.example != "" {
-				instance, err := jsonschema.UnmarshalJSON(strings.NewReader(op.example))
+			if o := n.server.operation(tool.Name); o != nil && o.Example != "" {
+				instance, err := jsonschema.UnmarshalJSON(strings.NewReader(o.Example))
 				if err == nil {
 					err = compiled.Validate(instance)
 				}
@@ -699,15 +698,15 @@ func TestListsOfToolsAreShort(t *testing.T) {
 
 // sameInput holds the short schema of a tool to the one that validates: the same
 // members, at every level, and the idempotency key that over HTTP may be a header.
-func (n *node) sameInput(op *operation, tool *sdk.Tool) {
+func (n *node) sameInput(o *op.Operation, tool *sdk.Tool) {
 	n.t.Helper()
-	whole, _ := plainJSON(n.t, op.schema.Document).(map[string]any)
+	whole, _ := plainJSON(n.t, o.Schema.Document).(map[string]any)
 	short, _ := tool.InputSchema.(map[string]any)
 	definitions, _ := short["$defs"].(map[string]any)
 	members := membersOf(whole, nil)
 	members["/idempotencyKey"] = false
 	if diff := cmp.Diff(members, membersOf(short, definitions)); diff != "" {
-		n.t.Errorf("%s: members (-REST +MCP):\n%s", op.id, diff)
+		n.t.Errorf("%s: members (-REST +MCP):\n%s", o.ID, diff)
 	}
 }
 

@@ -251,8 +251,8 @@ func TestADemandFitsTheOutputSchema(t *testing.T) {
 		t.Errorf("the instructions do not say how to pay: %s", how)
 	}
 	for _, tool := range list.Tools {
-		op := n.server.operation(tool.Name)
-		if op == nil || op.service == nil {
+		o := n.server.operation(tool.Name)
+		if o == nil || o.Service == nil {
 			continue
 		}
 		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{}})
@@ -270,7 +270,7 @@ func TestADemandFitsTheOutputSchema(t *testing.T) {
 		if err := json.Unmarshal(text, &demand); err != nil {
 			t.Fatal(err)
 		}
-		want := []x402.Requirements{n.server.terms.Offer(op.service.PriceCents)}
+		want := []x402.Requirements{n.server.terms.Offer(o.Service.PriceCents)}
 		if diff := cmp.Diff(want, demand.Accepts); diff != "" {
 			t.Errorf("%s: offers (-want +got):\n%s", tool.Name, diff)
 		}

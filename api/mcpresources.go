@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -18,10 +19,10 @@ func (s *Server) resources() []mcp.Resource {
 	const media = "application/json"
 	var list []mcp.Resource
 	for _, r := range []struct{ name, title, description, id string }{
-		{"rules", "Rules", "Every rule of the action-safety services: id, level, what it is about.", listRules.id},
-		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", showPricing.id},
-		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.id},
-		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.id},
+		{"rules", "Rules", "Every rule of the action-safety services: id, level, what it is about.", listRules.ID},
+		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", showPricing.ID},
+		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.ID},
+		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.ID},
 	} {
 		list = append(list, mcp.Resource{URI: "countersign://" + r.name, Name: r.name, Title: r.title, Description: r.description,
 			Media: media, Listed: true, Public: true, Read: s.reads(s.operation(r.id), "")})
@@ -30,17 +31,17 @@ func (s *Server) resources() []mcp.Resource {
 		mcp.Resource{URI: "countersign://rules/{id}", Name: "rule", Title: "Rule", Media: "text/markdown", Public: true,
 			Description: "One rule of the action-safety services, with verdicts on its examples.", Read: s.readRule},
 		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,
-			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.id), "workflowId")},
+			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.ID), "workflowId")},
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
-			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getDecision.id), "decisionId")},
+			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getDecision.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
 			Description: "What a person said about a decision that needs a review, as it was signed; not found until somebody has. Needs an organization token.",
-			Read:        s.reads(s.operation(getApproval.id), "decisionId")},
+			Read:        s.reads(s.operation(getApproval.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "Whether a decision holds", Media: media,
 			Description: "Whether a decision, and its approval, may still be acted on: a stop ends both. Read it just before acting. Needs an organization token.",
-			Read:        s.reads(s.operation(getStanding.id), "decisionId")},
+			Read:        s.reads(s.operation(getStanding.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
-			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.id), "receiptId")},
+			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.ID), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
 			Description: "The organization's policy in force. Needs an organization token that may read policies.", Read: s.readActivePolicy},
 	)
@@ -60,10 +61,10 @@ func (s *Server) readRule(_ context.Context, _ *http.Request, id string) (string
 }
 
 // operation finds an operation by its id; nil if it is not served.
-func (s *Server) operation(id string) *operation {
-	for _, op := range s.operations {
-		if op.id == id {
-			return op
+func (s *Server) operation(id string) *op.Operation {
+	for _, o := range s.operations {
+		if o.ID == id {
+			return o
 		}
 	}
 	return nil
@@ -71,29 +72,29 @@ func (s *Server) operation(id string) *operation {
 
 // reads is a resource that an operation answers, the variable of its URI being
 // one of the operation's path.
-func (s *Server) reads(op *operation, variable string) func(context.Context, *http.Request, string) (string, error) {
+func (s *Server) reads(o *op.Operation, variable string) func(context.Context, *http.Request, string) (string, error) {
 	return func(_ context.Context, r *http.Request, value string) (string, error) {
-		body, err := s.read(r, op, map[string]string{variable: value})
+		body, err := s.read(r, o, map[string]string{variable: value})
 		return string(body), err
 	}
 }
 
-func (s *Server) read(r *http.Request, op *operation, vars map[string]string) ([]byte, error) {
-	answer, err := s.tool(r, op, toolCall{vars: vars})
+func (s *Server) read(r *http.Request, o *op.Operation, vars map[string]string) ([]byte, error) {
+	answer, err := s.tool(r, o, op.ToolCall{Vars: vars})
 	switch {
-	case err != nil && s.refused(r, false, err).status >= http.StatusInternalServerError:
+	case err != nil && s.refused(r, false, err).Status >= http.StatusInternalServerError:
 		return nil, mcp.ErrUnavailable
 	case err != nil:
 		return nil, mcp.ErrNotFound
-	case answer.body != nil:
-		return answer.body, nil
+	case answer.Body != nil:
+		return answer.Body, nil
 	}
-	return canon.Marshal(answer.value)
+	return canon.Marshal(answer.Value)
 }
 
 // readActivePolicy is the policy out of the list of all there ever were.
 func (s *Server) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
-	body, err := s.read(r, s.operation(listPolicies.id), nil)
+	body, err := s.read(r, s.operation(listPolicies.ID), nil)
 	if err != nil {
 		return "", err
 	}

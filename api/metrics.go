@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign/countersign/commands/decisions"
-
 	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/keeper"

@@ -10,15 +10,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -58,7 +58,7 @@ type oauthRefusal struct {
 func (o *oauthRefusal) Unwrap() error { return o.error }
 
 // in says the problem in OAuth's words.
-func (o *oauthRefusal) in(status int, p problem) oauthProblem {
+func (o *oauthRefusal) in(status int, p op.Problem) oauthProblem {
 	switch p.Code {
 	case accounts.CodeInvalidClient, accounts.CodeInvalidScope, codeInvalidTarget, codeGrantType, codeResponseType:
 		return oauthProblem{p.Code, p.Error}
@@ -75,12 +75,12 @@ func (o *oauthRefusal) in(status int, p problem) oauthProblem {
 // readOAuth reads the body of an OAuth endpoint as canonical JSON: a form becomes
 // an object of the members the operation knows. Members without a value are as
 // good as absent.
-func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, error) {
+func readOAuth(w http.ResponseWriter, r *http.Request, o *op.Operation) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if !op.form || err != nil || media != "application/x-www-form-urlencoded" {
-		text, err := readBody(w, r, op.limit, false)
-		if op.form && errors.Is(err, errMedia) {
-			err = policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded or application/json")
+	if !o.Form || err != nil || media != "application/x-www-form-urlencoded" {
+		text, err := readBody(w, r, o.Limit, false)
+		if o.Form && errors.Is(err, errMedia) {
+			err = policy.Refuse(op.CodeInvalidBody, "", "content type must be application/x-www-form-urlencoded or application/json")
 		}
 		if err != nil {
 			return nil, err
@@ -88,25 +88,25 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 		return canon.Canonical(text)
 	}
 	if len(r.Header.Values("Content-Encoding")) > 0 {
-		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
+		return nil, policy.Refuse(op.CodeInvalidBody, "", "content encoding is not supported")
 	}
-	form, err := web.ReadForm(w, r, op.limit)
+	form, err := web.ReadForm(w, r, o.Limit)
 	if err != nil {
 		return nil, err
 	}
 	members := map[string]string{}
-	properties, _ := op.schema.Document["properties"].(map[string]any)
+	properties, _ := o.Schema.Document["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		switch values := form[name]; {
 		case len(values) > 1:
-			return nil, policy.Refuse(codeInvalidBody, "/"+name, name+" is given twice")
+			return nil, policy.Refuse(op.CodeInvalidBody, "/"+name, name+" is given twice")
 		case len(values) == 1 && values[0] != "":
 			members[name] = values[0]
 		}
 	}
 	text, err := canon.Marshal(members)
 	if err != nil {
-		return nil, policy.Refuse(codeInvalidBody, "", "the form is not UTF-8")
+		return nil, policy.Refuse(op.CodeInvalidBody, "", "the form is not UTF-8")
 	}
 	return text, nil
 }
@@ -160,34 +160,34 @@ type registered struct {
 	metadata
 }
 
-var registerAgent = &operation{
-	anew: true, id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
-	summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
-	input:   reflect.TypeFor[registration](), output: reflect.TypeFor[registered](),
-	example: `{"client_name":"Ada's buyer"}`,
-	oauth:   codeInvalidMetadata, success: http.StatusCreated, errors: []int{400, 413, 429, 503},
+var registerAgent = &op.Operation{
+	Anew: true, ID: "register_agent", Method: http.MethodPost, Path: "/api/auth/register",
+	Summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
+	Input:   reflect.TypeFor[registration](), Output: reflect.TypeFor[registered](),
+	Example: `{"client_name":"Ada's buyer"}`,
+	OAuth:   codeInvalidMetadata, Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
 }
 
-func (s *Server) registerAgent(c *call) (reply, error) {
-	if !s.rates.allow(toRegister, s.network(c.request)) {
-		return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were registered, try again later")
+func (s *Server) registerAgent(c *op.Call) (op.Reply, error) {
+	if !s.rates.Allow(op.ToRegister, s.network(c.Request)) {
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many agents were registered, try again later")
 	}
 	var in registration
-	if err := json.Unmarshal(c.body, &in); err != nil {
-		return reply{}, err
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
 	if in.Email != "" {
-		if err := s.mayMail(c.request, in.Email); err != nil {
-			return reply{}, err
+		if err := s.mayMail(c.Request, in.Email); err != nil {
+			return op.Reply{}, err
 		}
 	}
-	made, err := s.app.RegisterAgent(c.request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+	made, err := s.app.RegisterAgent(c.Request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	if made.Address != "" {
-		if err := s.sendAgentLink(c.request, made); err != nil {
-			return reply{}, err
+		if err := s.sendAgentLink(c.Request, made); err != nil {
+			return op.Reply{}, err
 		}
 	}
 	if in.Method != methodPost {
@@ -202,9 +202,9 @@ func (s *Server) registerAgent(c *call) (reply, error) {
 
 // shownAgain is an answer that repeats what a caller said, with <, > and &
 // escaped for whoever takes it for a page.
-func shownAgain(value any) (reply, error) {
+func shownAgain(value any) (op.Reply, error) {
 	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
-	return reply{body: body}, err
+	return op.Reply{Body: body}, err
 }
 
 // sendAgentLink mails the link that verifies an agent. It says nothing that the
@@ -236,32 +236,32 @@ type accessToken struct {
 	Scope       string `json:"scope"`
 }
 
-var requestAccessToken = &operation{
-	id: "request_access_token", method: http.MethodPost, path: "/api/auth/token",
-	summary: "Get an access token with the client credentials (RFC 6749), in the body or as HTTP Basic.",
-	input:   reflect.TypeFor[tokenRequest](), output: reflect.TypeFor[accessToken](),
-	example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
-	oauth:   codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
+var requestAccessToken = &op.Operation{
+	ID: "request_access_token", Method: http.MethodPost, Path: "/api/auth/token",
+	Summary: "Get an access token with the client credentials (RFC 6749), in the body or as HTTP Basic.",
+	Input:   reflect.TypeFor[tokenRequest](), Output: reflect.TypeFor[accessToken](),
+	Example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
+	OAuth:   codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
 }
 
-func (s *Server) requestAccessToken(c *call) (reply, error) {
+func (s *Server) requestAccessToken(c *op.Call) (op.Reply, error) {
 	var in tokenRequest
-	if err := json.Unmarshal(c.body, &in); err != nil {
-		return reply{}, err
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
 	if in.GrantType != grantClientCredentials {
-		return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
+		return op.Reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
 	}
 	resource, ours := s.tokenResource(in.Resource)
 	if !ours {
-		return reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
+		return op.Reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
 	}
 	token, err := s.app.IssueAccessToken(c.Client, in.Scope, resource)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return reply{value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
-		header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
+	return op.Reply{Value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
+		Header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
 }
 
 // tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
@@ -288,32 +288,32 @@ type tokenQuery struct {
 	credential.ClientSecret
 }
 
-// token is the one that a call is about.
-func (c *call) token() (string, error) {
+// namedToken is the token that a call names, to end it or to ask about it.
+func namedToken(c *op.Call) (string, error) {
 	var in tokenQuery
-	err := json.Unmarshal(c.body, &in)
+	err := json.Unmarshal(c.Body, &in)
 	return in.Token, err
 }
 
 const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`
 
-var revokeAccessToken = &operation{
-	id: "revoke_access_token", method: http.MethodPost, path: "/api/auth/revoke",
-	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
-	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[struct{}](), example: tokenQueryExample,
-	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 429, 503},
+var revokeAccessToken = &op.Operation{
+	ID: "revoke_access_token", Method: http.MethodPost, Path: "/api/auth/revoke",
+	Summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
+	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[struct{}](), Example: tokenQueryExample,
+	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 429, 503},
 }
 
-func (s *Server) revokeAccessToken(c *call) (reply, error) {
-	token, err := c.token()
+func (s *Server) revokeAccessToken(c *op.Call) (op.Reply, error) {
+	token, err := namedToken(c)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	// A token costs nothing to get, and its end is recorded for ever.
-	if !s.rates.allow(toRevoke, c.Client.ID()) {
-		return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
+	if !s.rates.Allow(op.ToRevoke, c.Client.ID()) {
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
 	}
-	return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), c.Client, token)
+	return op.Reply{Value: struct{}{}}, s.app.RevokeAccessToken(c.Request.Context(), c.Client, token)
 }
 
 // introspection tells about a token; of one that is not live only that.
@@ -330,23 +330,23 @@ type introspection struct {
 	ExpiresAt int64  `json:"exp,omitzero"`
 }
 
-var introspectAccessToken = &operation{
-	id: "introspect_access_token", method: http.MethodPost, path: "/api/auth/introspect",
-	summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
-	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[introspection](), example: tokenQueryExample,
-	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
+var introspectAccessToken = &op.Operation{
+	ID: "introspect_access_token", Method: http.MethodPost, Path: "/api/auth/introspect",
+	Summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
+	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[introspection](), Example: tokenQueryExample,
+	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
 }
 
-func (s *Server) introspectAccessToken(c *call) (reply, error) {
-	token, err := c.token()
+func (s *Server) introspectAccessToken(c *op.Call) (op.Reply, error) {
+	token, err := namedToken(c)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	t, err := s.app.Introspect(c.request.Context(), token)
+	t, err := s.app.Introspect(c.Request.Context(), token)
 	if err != nil || !t.Active {
-		return reply{value: introspection{}}, err
+		return op.Reply{Value: introspection{}}, err
 	}
-	return reply{value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
+	return op.Reply{Value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
 		Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.app.BaseURL, TokenID: t.TokenID,
 		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 }
@@ -358,7 +358,7 @@ const authorizePath = "/api/auth/authorize"
 // by a connector, and reads what to do instead.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeResponseType, "", "only the client credentials grant is supported")
-	if weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
+	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
 		s.web.ShowError(w, r, policy.Refuse(codeResponseType, "", "connectors do not log in here: make an API key at "+s.app.BaseURL+
 			"/account and set it in the connector as the header X-API-Key, or connect without one"))
 		return
@@ -375,21 +375,21 @@ type claimed struct {
 }
 
 // claimAgent takes no body: the bearer token shows that the request is meant.
-var claimAgent = &operation{
-	id: "claim_agent", method: http.MethodPost, path: "/api/auth/claim",
-	summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
-	output:  reflect.TypeFor[claimed](),
-	tries:   &toClaim, access: credential.Access{Kind: credential.Claimant}, errors: []int{401, 403, 409, 429, 503},
+var claimAgent = &op.Operation{
+	ID: "claim_agent", Method: http.MethodPost, Path: "/api/auth/claim",
+	Summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
+	Output:  reflect.TypeFor[claimed](),
+	Tries:   &op.ToClaim, Access: credential.Access{Kind: credential.Claimant}, Errors: []int{401, 403, 409, 429, 503},
 }
 
-func (s *Server) claimAgent(c *call) (reply, error) {
-	scopes, err := s.app.ClaimAgent(c.request.Context(), c.Agent, c.Customer)
-	return reply{value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
+func (s *Server) claimAgent(c *op.Call) (op.Reply, error) {
+	scopes, err := s.app.ClaimAgent(c.Request.Context(), c.Agent, c.Customer)
+	return op.Reply{Value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
 }
 
 // describeOAuth is the security scheme of access tokens.
-func (s *Server) describeOAuth() object {
-	return object{"type": "oauth2", "flows": object{"clientCredentials": object{
+func (s *Server) describeOAuth() op.Object {
+	return op.Object{"type": "oauth2", "flows": op.Object{"clientCredentials": op.Object{
 		"tokenUrl": s.app.BaseURL + "/api/auth/token", "scopes": scopeMeanings}}}
 }
 

@@ -9,16 +9,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign/countersign/api/schema"
-
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -28,28 +27,30 @@ import (
 
 // openAPI is the contract that is read first, by agents and indexers that have only
 // the address: openAPIFull without what they do not call.
-var openAPI = &operation{
-	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
-	summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
-	output:  reflect.TypeFor[map[string]any](),
+var openAPI = &op.Operation{
+	ID: "get_openapi", Method: http.MethodGet, Path: "/openapi.json",
+	Summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
+	Output:  reflect.TypeFor[map[string]any](),
 }
 
-func (s *Server) answerOpenAPI(c *call) (reply, error) { return answerContract(s.openAPI, c) }
+func (s *Server) answerOpenAPI(c *op.Call) (op.Reply, error) { return answerContract(s.openAPI, c) }
 
-var openAPIFull = &operation{
-	id: "get_openapi_full", method: http.MethodGet, path: "/openapi-full.json",
-	summary: "The contract of every operation, also of organizations, accounts and documents.",
-	output:  reflect.TypeFor[map[string]any](),
+var openAPIFull = &op.Operation{
+	ID: "get_openapi_full", Method: http.MethodGet, Path: "/openapi-full.json",
+	Summary: "The contract of every operation, also of organizations, accounts and documents.",
+	Output:  reflect.TypeFor[map[string]any](),
 }
 
-func (s *Server) answerOpenAPIFull(c *call) (reply, error) { return answerContract(s.openAPIFull, c) }
+func (s *Server) answerOpenAPIFull(c *op.Call) (op.Reply, error) {
+	return answerContract(s.openAPIFull, c)
+}
 
-func answerContract(contract func() (document, error), c *call) (reply, error) {
+func answerContract(contract func() (op.Document, error), c *op.Call) (op.Reply, error) {
 	d, err := contract()
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return d.answer(c), nil
+	return d.Answer(c), nil
 }
 
 // agentOperations are those of /openapi.json beside the services: what the
@@ -65,75 +66,75 @@ var agentOperations = []string{
 }
 
 // forAgents says whether an operation is in /openapi.json.
-func (op *operation) forAgents() bool {
-	return op.service != nil || slices.Contains(agentOperations, op.id)
+func forAgents(o *op.Operation) bool {
+	return o.Service != nil || slices.Contains(agentOperations, o.ID)
 }
 
-func (*operation) forAll() bool { return true }
+func forAll(*op.Operation) bool { return true }
 
 // newOpenAPI writes the OpenAPI 3.1 document of the operations that are in it. It is
 // a pure function of table and configuration: the same bytes until one changes. What
 // is off is absent.
-func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
+func newOpenAPI(s *Server, in func(*op.Operation) bool) (op.Document, error) {
 	answers, err := examples(s.app.BaseURL)
 	if err != nil {
-		return document{}, fmt.Errorf("read the examples: %w", err)
+		return op.Document{}, fmt.Errorf("read the examples: %w", err)
 	}
 	d := describing{s, schema.NewComponents(), answers}
-	paths := object{}
+	paths := op.Object{}
 	shown := map[string]bool{} // tags
-	for _, op := range s.operations {
-		described, err := d.operation(op) // also where it is left out: schemas have the same names in every document
+	for _, o := range s.operations {
+		described, err := d.operation(o) // also where it is left out: schemas have the same names in every document
 		if err != nil {
-			return document{}, fmt.Errorf("describe %s: %w", op.id, err)
+			return op.Document{}, fmt.Errorf("describe %s: %w", o.ID, err)
 		}
-		if !in(op) {
+		if !in(o) {
 			continue
 		}
-		shown[op.tag()] = true
-		item, _ := paths[op.path].(object)
+		shown[tagOf(o)] = true
+		item, _ := paths[o.Path].(op.Object)
 		if item == nil {
-			item = object{}
-			paths[op.path] = item
+			item = op.Object{}
+			paths[o.Path] = item
 		}
-		item[strings.ToLower(op.method)] = described
+		item[strings.ToLower(o.Method)] = described
 	}
-	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[problem](), "BareError": reflect.TypeFor[bareProblem](),
+	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[op.Problem](), "BareError": reflect.TypeFor[op.BareProblem](),
 		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[oauthProblem]()} {
 		described, err := schema.Of(t)
 		if err != nil {
-			return document{}, err
+			return op.Document{}, err
 		}
 		d.components.Add(name, described)
 	}
 	schemas, err := d.components.Document()
 	if err != nil {
-		return document{}, err
+		return op.Document{}, err
 	}
-	body, err := canon.Marshal(object{
+	body, err := canon.Marshal(op.Object{
 		"openapi": "3.1.0",
-		"info": object{
+		"info": op.Object{
 			"title": serviceName, "version": policy.Version,
 			"summary": shortDescription,
 			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.app.BaseURL + "/docs. " +
-				"What an agent calls is in " + s.app.BaseURL + openAPI.path + ", every operation in " + s.app.BaseURL + openAPIFull.path + ".",
+				"What an agent calls is in " + s.app.BaseURL + openAPI.Path + ", every operation in " + s.app.BaseURL + openAPIFull.Path + ".",
 			"termsOfService": s.app.BaseURL + "/terms",
-			"license":        object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"contact":        object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
+			"license":        op.Object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"contact":        op.Object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
 			"x-guidance":     s.guidance(),
-			"x-rate-limits":  rateLimits(),
+			"x-rate-limits":  op.RateLimits(),
 		},
-		"servers":      []any{object{"url": s.app.BaseURL}},
+		"servers":      []any{op.Object{"url": s.app.BaseURL}},
 		"tags":         describedTags(shown),
-		"externalDocs": object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
-		"x-discovery":  object{"ownershipProofs": s.ownershipProofs()},
+		"externalDocs": op.Object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
+		"x-discovery":  op.Object{"ownershipProofs": s.ownershipProofs()},
 		"paths":        paths,
-		"components":   object{"schemas": schema.Used(schemas, paths), "securitySchemes": s.securitySchemes()},
+		"components":   op.Object{"schemas": schema.Used(schemas, paths), "securitySchemes": s.securitySchemes()},
 	})
 	if err != nil {
-		return document{}, err
+		return op.Document{}, err
 	}
-	return newDocument(body, "application/json"), nil
+	return op.NewDocument(body, "application/json"), nil
 }
 
 // guidance tells a program that has only this document how to begin.
@@ -154,16 +155,16 @@ func (s *Server) ownershipProofs() []string {
 	return s.proofs
 }
 
-func (s *Server) securitySchemes() object {
-	return object{
-		"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "svck_…, issued by POST /api/keys/free."},
-		"bearer": object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
+func (s *Server) securitySchemes() op.Object {
+	return op.Object{
+		"apiKey": op.Object{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "svck_…, issued by POST /api/keys/free."},
+		"bearer": op.Object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
 		"oauth2": s.describeOAuth(),
-		"accessToken": object{"type": "apiKey", "in": "header", "name": "Authorization",
+		"accessToken": op.Object{"type": "apiKey", "in": "header", "name": "Authorization",
 			"description": "The token of oauth2, for readers that know keys and no OAuth: Bearer, a space and an access token of POST /api/auth/token."},
-		"organizationToken": object{"type": "http", "scheme": "bearer",
+		"organizationToken": op.Object{"type": "http", "scheme": "bearer",
 			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
-		"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.Cookie(),
+		"session": op.Object{"type": "apiKey", "in": "cookie", "name": s.sessions.Cookie(),
 			"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
 	}
 }
@@ -184,20 +185,20 @@ var tags = []struct{ name, description string }{
 func describedTags(shown map[string]bool) (list []any) {
 	for _, t := range tags {
 		if shown[t.name] {
-			list = append(list, object{"name": t.name, "description": t.description})
+			list = append(list, op.Object{"name": t.name, "description": t.description})
 		}
 	}
 	return list
 }
 
-// tag is the group an operation is shown in.
-func (op *operation) tag() string {
+// tagOf is the group an operation is shown in.
+func tagOf(o *op.Operation) string {
 	starts := func(prefixes ...string) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(op.path, p) })
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(o.Path, p) })
 	}
 	switch {
-	case op.service != nil:
-		return serviceGroup(op.service.Name)
+	case o.Service != nil:
+		return serviceGroup(o.Service.Name)
 	case starts("/api/assurance/"):
 		return "assurance"
 	case starts("/api/verify", "/api/ledger/", "/api/agent-workflows/", "/.well-known/jwks.json"):
@@ -218,85 +219,85 @@ type describing struct {
 }
 
 // operation is one operation of the document.
-func (d describing) operation(op *operation) (object, error) {
-	responses, err := d.responses(op)
+func (d describing) operation(endpoint *op.Operation) (op.Object, error) {
+	responses, err := d.responses(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	o := object{"operationId": op.id, "summary": op.title(), "description": d.description(op), "tags": []any{op.tag()},
-		"responses": responses, "security": d.security(op)}
-	if op.input != nil {
-		o["requestBody"] = d.requestBody(op)
+	o := op.Object{"operationId": endpoint.ID, "summary": titleOf(endpoint), "description": d.description(endpoint), "tags": []any{tagOf(endpoint)},
+		"responses": responses, "security": d.security(endpoint)}
+	if endpoint.Input != nil {
+		o["requestBody"] = d.requestBody(endpoint)
 	}
-	if parameters := d.parameters(op); len(parameters) > 0 {
+	if parameters := d.parameters(endpoint); len(parameters) > 0 {
 		o["parameters"] = parameters
 	}
-	if op.service != nil && d.app.Settler != nil {
-		o["x-payment-info"] = object{
-			"price":     object{"mode": "fixed", "currency": "USD", "amount": usd(op.service.PriceCents)},
-			"protocols": []any{object{"x402": object{}}},
+	if endpoint.Service != nil && d.app.Settler != nil {
+		o["x-payment-info"] = op.Object{
+			"price":     op.Object{"mode": "fixed", "currency": "USD", "amount": usd(endpoint.Service.PriceCents)},
+			"protocols": []any{op.Object{"x402": op.Object{}}},
 		}
 	}
 	return o, nil
 }
 
-// title is a few words about an operation.
-func (op *operation) title() string {
-	if op.service != nil {
-		return op.service.Title + "."
+// titleOf is a few words about an operation.
+func titleOf(o *op.Operation) string {
+	if o.Service != nil {
+		return o.Service.Title + "."
 	}
-	return op.summary
+	return o.Summary
 }
 
 // description says what an operation does, what it costs, and how to call it again.
-func (d describing) description(op *operation) string {
-	text := op.summary
-	if op.service != nil {
-		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
+func (d describing) description(o *op.Operation) string {
+	text := o.Summary
+	if o.Service != nil {
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(o.Service.PriceCents), d.app.BaseURL, o.ID)
 	}
-	if len(op.reasons()) > 0 {
-		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
+	if len(reasonsOf(o)) > 0 {
+		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(reasonsOf(o), ", ") + "."
 	}
 	return text
 }
 
-func (d describing) requestBody(op *operation) object {
-	d.components.AddTypes(op.input, true)
-	media := object{"schema": d.components.Add(schema.TypeName(op.id)+"Request", op.schema.Published())}
-	if op.example != "" {
-		media["example"] = jsontext.Value(op.example)
+func (d describing) requestBody(o *op.Operation) op.Object {
+	d.components.AddTypes(o.Input, true)
+	media := op.Object{"schema": d.components.Add(schema.TypeName(o.ID)+"Request", o.Schema.Published())}
+	if o.Example != "" {
+		media["example"] = jsontext.Value(o.Example)
 	}
-	content := object{"application/json": media}
-	if op.form {
-		content["application/x-www-form-urlencoded"] = object{"schema": media["schema"]}
+	content := op.Object{"application/json": media}
+	if o.Form {
+		content["application/x-www-form-urlencoded"] = op.Object{"schema": media["schema"]}
 	}
-	return object{"required": !op.optional, "content": content}
+	return op.Object{"required": !o.Optional, "content": content}
 }
 
 // parameters are those of path, query and headers.
-func (d describing) parameters(op *operation) (list []any) {
-	for _, name := range pathParameters(op.path) {
-		schema := object{"type": "string", "minLength": 1}
+func (d describing) parameters(o *op.Operation) (list []any) {
+	for _, name := range pathParameters(o.Path) {
+		schema := op.Object{"type": "string", "minLength": 1}
 		if pattern := pathPatterns[name]; pattern != "" {
 			schema["pattern"] = pattern
 		}
 		if name == "name" {
 			schema["enum"] = []any{"authorize-purchases", "preflight-actions", "verify-receipts"}
 		}
-		list = append(list, object{"name": name, "in": "path", "required": true, "schema": schema})
+		list = append(list, op.Object{"name": name, "in": "path", "required": true, "schema": schema})
 	}
-	for _, q := range op.query {
-		list = append(list, object{"name": q.name, "in": "query", "required": slices.Contains(op.needs, q.name), "description": q.description, "schema": q.schema})
+	for _, q := range o.Query {
+		list = append(list, op.Object{"name": q.Name, "in": "query", "required": slices.Contains(o.Needs, q.Name), "description": q.Description, "schema": q.Schema})
 	}
-	if op.priced() {
-		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": false,
+	if o.Priced() {
+		list = append(list, op.Object{"name": "Idempotency-Key", "in": "header", "required": false,
 			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409. It belongs to the API key, the agent or the payer: a new payment of the same payer with the same key is not taken.",
-			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey}})
+			"schema":      op.Object{"type": "string", "minLength": 1, "maxLength": op.MaxIdempotencyKey}})
 	}
-	if op.priced() && d.app.Settler != nil {
-		list = append(list, object{"name": x402.HeaderSignature, "in": "header", "required": false,
+	if o.Priced() && d.app.Settler != nil {
+		list = append(list, op.Object{"name": x402.HeaderSignature, "in": "header", "required": false,
 			"description": "An x402 v2 payment: base64 of the signed offer of the 402. The same payment sent again gets the same answer.",
-			"schema":      object{"type": "string", "maxLength": x402.MaxHeader}})
+			"schema":      op.Object{"type": "string", "maxLength": x402.MaxHeader}})
 	}
 	return list
 }
@@ -306,93 +307,93 @@ var pathPatterns = map[string]string{"workflowId": "^asw_[0-9a-f-]{36}$"}
 
 // responses are the success, every refusal that is named, and the shape of all
 // others.
-func (d describing) responses(op *operation) (object, error) {
-	responses := object{"default": op.problemResponse("Any other refusal.")}
-	for _, status := range op.errors {
-		responses[strconv.Itoa(status)] = op.problemResponse(http.StatusText(status))
+func (d describing) responses(o *op.Operation) (op.Object, error) {
+	responses := op.Object{"default": problemResponse(o, "Any other refusal.")}
+	for _, status := range o.Errors {
+		responses[strconv.Itoa(status)] = problemResponse(o, http.StatusText(status))
 	}
-	limited, is := responses["429"].(object)
+	limited, is := responses["429"].(op.Object)
 	if is {
-		limited["headers"] = object{"Retry-After": object{"description": "Seconds to wait. A monthly quota has none: resetsAt says when it is over.", "schema": object{"type": "string"}}}
+		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. A monthly quota has none: resetsAt says when it is over.", "schema": op.Object{"type": "string"}}}
 	}
-	answer, err := d.answer(op)
+	answer, err := d.answer(o)
 	if err != nil {
 		return nil, err
 	}
-	responses[strconv.Itoa(op.success)] = answer
-	if op.replays {
+	responses[strconv.Itoa(o.Success)] = answer
+	if o.Replays {
 		again := maps.Clone(answer)
 		again["description"] = "The stored answer of the same request, again."
 		responses[strconv.Itoa(http.StatusOK)] = again
 	}
-	if !op.priced() {
+	if !o.Priced() {
 		return responses, nil
 	}
 	if d.app.Settler == nil {
 		delete(responses, strconv.Itoa(http.StatusPaymentRequired))
 	} else {
-		describePayment(op, responses)
+		describePayment(o, responses)
 	}
 	if is {
-		limited["headers"].(object)["Link"] = object{"description": "Of a quota: where to get more calls, rel=upgrade.", "schema": object{"type": "string"}}
+		limited["headers"].(op.Object)["Link"] = op.Object{"description": "Of a quota: where to get more calls, rel=upgrade.", "schema": op.Object{"type": "string"}}
 	}
-	if op.service != nil {
-		headers, _ := responses[strconv.Itoa(op.success)].(object)["headers"].(object)
+	if o.Service != nil {
+		headers, _ := responses[strconv.Itoa(o.Success)].(op.Object)["headers"].(op.Object)
 		if headers == nil {
-			headers = object{}
-			responses[strconv.Itoa(op.success)].(object)["headers"] = headers
+			headers = op.Object{}
+			responses[strconv.Itoa(o.Success)].(op.Object)["headers"] = headers
 		}
-		headers["RateLimit"] = object{"description": "Of a key: free calls left this month, and seconds until it ends.", "schema": object{"type": "string"}}
+		headers["RateLimit"] = op.Object{"description": "Of a key: free calls left this month, and seconds until it ends.", "schema": op.Object{"type": "string"}}
 	}
 	return responses, nil
 }
 
 // answer is the response of a success, for services with the answer to the
 // request's example.
-func (d describing) answer(op *operation) (object, error) {
-	shape, err := op.answerSchema()
+func (d describing) answer(o *op.Operation) (op.Object, error) {
+	shape, err := answerSchema(o)
 	if err != nil {
 		return nil, err
 	}
-	media := object{"schema": shape}
-	if shapes, is := shape["oneOf"].([]any); is && op.id == workflowStatus.id {
-		d.components.AddTypes(op.output, false)
+	media := op.Object{"schema": shape}
+	if shapes, is := shape["oneOf"].([]any); is && o.ID == workflowStatus.ID {
+		d.components.AddTypes(o.Output, false)
 		for i, one := range shapes {
-			shapes[i] = d.components.Add(shapeNames[i], one.(object))
+			shapes[i] = d.components.Add(shapeNames[i], one.(op.Object))
 		}
 	}
-	if op.output != nil && shape["properties"] != nil {
-		d.components.AddTypes(op.output, false)
-		if op.service != nil {
+	if o.Output != nil && shape["properties"] != nil {
+		d.components.AddTypes(o.Output, false)
+		if o.Service != nil {
 			d.components.AddTypes(reflect.TypeFor[seal.Envelope](), false)
 		}
-		media["schema"] = d.components.Add(schema.TypeName(op.id)+"Answer", shape)
+		media["schema"] = d.components.Add(schema.TypeName(o.ID)+"Answer", shape)
 	}
-	if op.service != nil && !op.service.Signed { // a signature would be another one each time
-		if media["example"], err = op.exampleAnswer(); err != nil {
+	if o.Service != nil && !o.Service.Signed { // a signature would be another one each time
+		if media["example"], err = exampleAnswer(o); err != nil {
 			return nil, err
 		}
 	}
-	if example, has := d.examples[op.id]; has {
+	if example, has := d.examples[o.ID]; has {
 		media["example"] = example
 	}
 	description := "The answer."
-	if op.success == http.StatusCreated {
+	if o.Success == http.StatusCreated {
 		description = "Made, and the answer."
 	}
-	return object{"description": description, "content": object{op.media: media}}, nil
+	return op.Object{"description": description, "content": op.Object{o.Media: media}}, nil
 }
 
 // security says who may call: nobody in particular is an empty list, and so is a client
 // of the token endpoints, who shows itself in the request itself (RFC 6749, 2.3.1).
-func (d describing) security(op *operation) []any {
-	byKey := []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
-	session, anybody := object{"session": []any{}}, object{}
-	agent := []any{object{"oauth2": []any{op.access.Scope}}, object{"accessToken": []any{}}}
-	switch op.access.Kind {
+func (d describing) security(o *op.Operation) []any {
+	byKey := []any{op.Object{"apiKey": []any{}}, op.Object{"bearer": []any{}}}
+	session, anybody := op.Object{"session": []any{}}, op.Object{}
+	agent := []any{op.Object{"oauth2": []any{o.Access.Scope}}, op.Object{"accessToken": []any{}}}
+	switch o.Access.Kind {
 	case credential.Payer:
 		switch {
-		case op.service == nil: // a payment alone pays, and is no scheme of this document
+		case o.Service == nil: // a payment alone pays, and is no scheme of this document
 			return []any{}
 		case d.app.Settler != nil:
 			return append([]any{anybody}, byKey...)
@@ -401,79 +402,79 @@ func (d describing) security(op *operation) []any {
 	case credential.KeyHolder:
 		return byKey
 	case credential.Member:
-		if scope := organizations.ScopeOf(op.access.Right); scope != "" {
-			return []any{object{"organizationToken": []any{scope}}, session}
+		if scope := organizations.ScopeOf(o.Access.Right); scope != "" {
+			return []any{op.Object{"organizationToken": []any{scope}}, session}
 		}
 		return []any{session}
 	case credential.Person:
 		return []any{session}
 	case credential.Customer:
-		if op.access.Scope == accounts.ScopeSupport { // which no customer has
+		if o.Access.Scope == accounts.ScopeSupport { // which no customer has
 			return agent
 		}
 		return append(agent, session)
 	case credential.AnyCustomer:
 		return append([]any{anybody, session}, agent...)
 	case credential.Claimant:
-		return []any{object{"oauth2": []any{}, "session": []any{}}}
+		return []any{op.Object{"oauth2": []any{}, "session": []any{}}}
 	}
 	return []any{}
 }
 
-func requiredHeader(description string) object {
-	return object{"description": description, "required": true, "schema": object{"type": "string"}}
+func requiredHeader(description string) op.Object {
+	return op.Object{"description": description, "required": true, "schema": op.Object{"type": "string"}}
 }
 
 // describePayment is the 402 of every call that costs something: its price stands
 // in the answer, also where it depends on what is bought.
-func describePayment(op *operation, responses object) {
-	responses["402"] = object{
+func describePayment(o *op.Operation, responses op.Object) {
+	responses["402"] = op.Object{
 		"description": "Payment required: what to sign, or why a payment was refused. freeKey says how to call without one.",
-		"headers":     object{"PAYMENT-REQUIRED": requiredHeader("Base64 of the body.")},
-		"content":     object{"application/json": object{"schema": object{"$ref": "#/components/schemas/PaymentRequired"}}},
+		"headers":     op.Object{"PAYMENT-REQUIRED": requiredHeader("Base64 of the body.")},
+		"content":     op.Object{"application/json": op.Object{"schema": op.Object{"$ref": "#/components/schemas/PaymentRequired"}}},
 	}
-	responses[strconv.Itoa(op.success)].(object)["headers"] = object{"PAYMENT-RESPONSE": object{
-		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": object{"type": "string"}}}
+	responses[strconv.Itoa(o.Success)].(op.Object)["headers"] = op.Object{"PAYMENT-RESPONSE": op.Object{
+		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": op.Object{"type": "string"}}}
 }
 
 // problemResponse is a refusal in the shape that the operation has for it.
-func (op *operation) problemResponse(description string) object {
+func problemResponse(o *op.Operation, description string) op.Object {
 	name := "Error"
 	switch {
-	case op.oauth != "":
+	case o.OAuth != "":
 		name = "OAuthError"
-	case op.bareErrors:
+	case o.BareErrors:
 		name = "BareError"
 	}
-	return object{"description": description, "content": object{"application/json": object{
-		"schema": object{"$ref": "#/components/schemas/" + name}}}}
+	return op.Object{"description": description, "content": op.Object{"application/json": op.Object{
+		"schema": op.Object{"$ref": "#/components/schemas/" + name}}}}
 }
 
 // answerSchema is the schema of a 200: the output, for an enveloped service with
 // the members that every answer carries.
-func (op *operation) answerSchema() (object, error) {
-	if op.output == nil {
-		return object{"type": "object"}, nil
+func answerSchema(o *op.Operation) (op.Object, error) {
+	if o.Output == nil {
+		return op.Object{"type": "object"}, nil
 	}
-	own, err := schema.Of(op.output)
-	if op.id == workflowStatus.id && err == nil {
+	own, err := schema.Of(o.Output)
+	if o.ID == workflowStatus.ID && err == nil {
 		return statusShapes(own), nil
 	}
-	if err != nil || op.service == nil || op.service.Bare {
+	if err != nil || o.Service == nil || o.Service.Bare {
 		return own, err
 	}
 	common, err := schema.Of(reflect.TypeFor[envelope]())
 	if err != nil {
 		return nil, err
 	}
-	properties, required := own["properties"].(object), own["required"].([]any)
-	for name, property := range common["properties"].(object) {
+	properties, required := own["properties"].(op.Object), own["required"].([]any)
+	for name, property := range common["properties"].(op.Object) {
 		if _, has := properties[name]; !has {
 			properties[name] = property
 		}
 	}
 	required = append(required, common["required"].([]any)...)
-	if op.service.Signed {
+	if o.Service.Signed {
 		receipt, err := schema.Of(reflect.TypeFor[seal.Envelope]())
 		if err != nil {
 			return nil, err
@@ -482,12 +483,12 @@ func (op *operation) answerSchema() (object, error) {
 		properties["receipt"] = receipt
 		required = append(required, "receipt")
 	}
-	if more := recordedMembers[op.id]; more != nil {
+	if more := recordedMembers[o.ID]; more != nil {
 		added, err := schema.Of(more)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(properties, added["properties"].(object))
+		maps.Copy(properties, added["properties"].(op.Object))
 		required = append(required, added["required"].([]any)...)
 	}
 	own["required"] = unique(required)
@@ -499,10 +500,10 @@ func (op *operation) answerSchema() (object, error) {
 var shapeNames = []string{"WorkflowStatus", "LegacyWorkflowStatus"}
 
 // statusShapes makes one schema for each shape of the status record.
-func statusShapes(all object) object {
-	shape := func(has []string, hasNot ...string) object {
-		made, _ := schema.Copy(all).(object)
-		properties, _ := made["properties"].(object)
+func statusShapes(all op.Object) op.Object {
+	shape := func(has []string, hasNot ...string) op.Object {
+		made, _ := schema.Copy(all).(op.Object)
+		properties, _ := made["properties"].(op.Object)
 		for _, name := range hasNot {
 			delete(properties, name)
 		}
@@ -514,7 +515,7 @@ func statusShapes(all object) object {
 		return made
 	}
 	bound, unbound := []string{"actionBindingVersion", "actionHash"}, []string{"binding"}
-	return object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
+	return op.Object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
 }
 
 // recordedMembers are what some answers carry beside the service's own part and

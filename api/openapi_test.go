@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 )
 
 // openAPIDocument is the document as a client reads it.
@@ -365,15 +365,15 @@ func TestTableAndDocumentAreTheSame(t *testing.T) {
 	for _, o := range n.openAPIDocument().operations() {
 		documented[strings.ToUpper(o.method)+" "+o.path] = true
 	}
-	for _, op := range operations() {
-		if !documented[op.method+" "+op.path] {
-			t.Errorf("%s %s is not documented", op.method, op.path)
+	for _, endpoint := range operations() {
+		if !documented[endpoint.Method+" "+endpoint.Path] {
+			t.Errorf("%s %s is not documented", endpoint.Method, endpoint.Path)
 		}
-		delete(documented, op.method+" "+op.path)
-		known := strings.NewReplacer("{name}", "preflight-actions", "/rules/{id}", "/rules/git.push.force-protected").Replace(op.path)
+		delete(documented, endpoint.Method+" "+endpoint.Path)
+		known := strings.NewReplacer("{name}", "preflight-actions", "/rules/{id}", "/rules/git.push.force-protected").Replace(endpoint.Path)
 		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(known, "x")
-		if a := n.send(op.method, path, ""); a.status == 405 || a.status == 404 && strings.Contains(string(a.body), `"not_found"`) {
-			t.Errorf("%s %s: %v", op.method, op.path, a)
+		if a := n.send(endpoint.Method, path, ""); a.status == 405 || a.status == 404 && strings.Contains(string(a.body), `"not_found"`) {
+			t.Errorf("%s %s: %v", endpoint.Method, endpoint.Path, a)
 		}
 	}
 	if len(documented) > 0 {
@@ -389,32 +389,32 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	d := n.openAPIDocument()
 	key := n.issueKey()
 	executed := map[string]bool{}
-	for _, op := range operations() {
-		if op.access.Right != "" || op.access.Kind == credential.Person || op.access.Scope != "" || op.sells != nil || op.oauth == codeInvalidRequest {
+	for _, endpoint := range operations() {
+		if endpoint.Access.Right != "" || endpoint.Access.Kind == credential.Person || endpoint.Access.Scope != "" || endpoint.Sells != nil || endpoint.OAuth == codeInvalidRequest {
 			continue // needs an organization, a customer, a payment or a client
 		}
-		o := described{strings.ToLower(op.method), op.path, d.at("paths", op.path, strings.ToLower(op.method)).(map[string]any)}
+		o := described{strings.ToLower(endpoint.Method), endpoint.Path, d.at("paths", endpoint.Path, strings.ToLower(endpoint.Method)).(map[string]any)}
 		var a answer
 		switch {
-		case op.method == http.MethodGet && !strings.Contains(op.path, "{"):
+		case endpoint.Method == http.MethodGet && !strings.Contains(endpoint.Path, "{"):
 			query := url.Values{}
-			for _, name := range op.needs {
+			for _, name := range endpoint.Needs {
 				query.Set(name, "1")
 			}
-			a = n.send(http.MethodGet, op.path+"?"+query.Encode(), "", "X-API-Key", key)
-		case op.input != nil && op.example != "":
-			example, err := json.Marshal(d.at("paths", op.path, o.method, "requestBody", "content", "application/json", "example"))
+			a = n.send(http.MethodGet, endpoint.Path+"?"+query.Encode(), "", "X-API-Key", key)
+		case endpoint.Input != nil && endpoint.Example != "":
+			example, err := json.Marshal(d.at("paths", endpoint.Path, o.method, "requestBody", "content", "application/json", "example"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			a = n.post(op.path, key, string(example))
+			a = n.post(endpoint.Path, key, string(example))
 		default:
 			continue
 		}
-		if a.status != op.success && withoutExample[op.id] == "" {
-			t.Errorf("%s: %v", op.id, a)
+		if a.status != endpoint.Success && withoutExample[endpoint.ID] == "" {
+			t.Errorf("%s: %v", endpoint.ID, a)
 		}
-		executed[op.id] = true
+		executed[endpoint.ID] = true
 		d.valid(t, o, a)
 	}
 	for _, s := range Services() {
@@ -534,7 +534,7 @@ func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 		t.Errorf("the whole contract has %d operations of %d", len(whole), len(n.server.operations))
 	}
 	for _, id := range agentOperations {
-		if !slices.ContainsFunc(n.server.operations, func(op *operation) bool { return op.id == id }) {
+		if !slices.ContainsFunc(n.server.operations, func(endpoint *op.Operation) bool { return endpoint.ID == id }) {
 			t.Errorf("no operation is called %s", id)
 		}
 	}
@@ -560,11 +560,11 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	n := startNode(t, setup{})
 	first := n.get("/openapi.json")
 	for range 3 {
-		again, err := newOpenAPI(n.server, (*operation).forAgents)
+		again, err := newOpenAPI(n.server, forAgents)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(again.body, first.body) {
+		if !bytes.Equal(again.Body, first.body) {
 			t.Fatal("two builds differ")
 		}
 	}
@@ -572,7 +572,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := other.openAPI(); err != nil || !bytes.Equal(again.body, first.body) {
+	if again, err := other.openAPI(); err != nil || !bytes.Equal(again.Body, first.body) {
 		t.Errorf("two servers of one configuration differ, %v", err)
 	}
 	for _, path := range []string{"/openapi.json", "/openapi-full.json", "/.well-known/jwks.json"} {
@@ -630,7 +630,7 @@ func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := (&operation{id: s.Operation, service: &s, output: s.Output()}).answerSchema()
+		answer, err := answerSchema(&op.Operation{ID: s.Operation, Service: &s, Output: s.Output()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -17,56 +17,56 @@ import (
 
 // organizationOperations are what members do with their organization, beside
 // decisions and receipts.
-func (s *Server) organizationOperations() []*operation {
-	table := []*operation{
-		getOrganization.does(s.getOrganization), chooseOrganization.does(s.chooseOrganization), renameOrganization.does(s.renameOrganization), listMembers.does(s.listMembers), addMember.does(s.addMember), removeMember.does(s.removeMember), listTokens.does(s.listTokens), issueToken.does(s.issueToken), revokeToken.does(s.revokeToken),
-		listPolicies.does(s.listPolicies), draftPolicy.does(s.draftPolicy), previewPolicy.does(s.previewPolicy), activatePolicy.does(s.activatePolicy), freezePolicy.does(s.freezePolicy),
-		requestSignIn.does(s.requestSignIn), getSession.does(s.getSession), signOut.does(s.signOut), createExport.does(s.createExport), getExport.does(s.getExport), getEvent.does(s.getEvent), reportGuard.does(s.reportGuard), listGuard.does(s.listGuard),
+func (s *Server) organizationOperations() []*op.Operation {
+	table := []*op.Operation{
+		getOrganization.Does(s.getOrganization), chooseOrganization.Does(s.chooseOrganization), renameOrganization.Does(s.renameOrganization), listMembers.Does(s.listMembers), addMember.Does(s.addMember), removeMember.Does(s.removeMember), listTokens.Does(s.listTokens), issueToken.Does(s.issueToken), revokeToken.Does(s.revokeToken),
+		listPolicies.Does(s.listPolicies), draftPolicy.Does(s.draftPolicy), previewPolicy.Does(s.previewPolicy), activatePolicy.Does(s.activatePolicy), freezePolicy.Does(s.freezePolicy),
+		requestSignIn.Does(s.requestSignIn), getSession.Does(s.getSession), signOut.Does(s.signOut), createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent), reportGuard.Does(s.reportGuard), listGuard.Does(s.listGuard),
 	}
 	table = append(table, s.webhookOperations()...)
-	for _, op := range table {
-		op.bareErrors = strings.HasPrefix(op.path, "/api/assurance/")
+	for _, o := range table {
+		o.BareErrors = strings.HasPrefix(o.Path, "/api/assurance/")
 	}
 	return table
 }
 
-var getOrganization = &operation{
-	id: "get_organization", method: http.MethodGet, path: "/api/assurance/organization",
-	summary: "The organization the credential acts for: plan, state, number of members.",
-	access:  credential.WithRight(organizations.RightPolicies), output: reflect.TypeFor[organizations.OrganizationInfo](), errors: []int{401, 403, 503},
+var getOrganization = &op.Operation{
+	ID: "get_organization", Method: http.MethodGet, Path: "/api/assurance/organization",
+	Summary: "The organization the credential acts for: plan, state, number of members.",
+	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[organizations.OrganizationInfo](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) getOrganization(c *call) (reply, error) {
-	o, err := s.app.Organization(c.request.Context(), c.Principal.OrgID)
-	return reply{value: o}, err
+func (s *Server) getOrganization(c *op.Call) (op.Reply, error) {
+	o, err := s.app.Organization(c.Request.Context(), c.Principal.OrgID)
+	return op.Reply{Value: o}, err
 }
 
 type organizationChoice struct {
 	OrgID string `json:"orgId" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One of the member's organizations."`
 }
 
-var chooseOrganization = &operation{
-	id: "choose_organization", method: http.MethodPost, path: "/api/assurance/organization",
-	summary: "Choose the organization a session acts for; members of one organization need not.",
-	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[organizationChoice](), output: reflect.TypeFor[projections.Membership](),
-	example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, errors: []int{400, 401, 403, 413, 503},
+var chooseOrganization = &op.Operation{
+	ID: "choose_organization", Method: http.MethodPost, Path: "/api/assurance/organization",
+	Summary: "Choose the organization a session acts for; members of one organization need not.",
+	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[organizationChoice](), Output: reflect.TypeFor[projections.Membership](),
+	Example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) chooseOrganization(c *call) (reply, error) {
+func (s *Server) chooseOrganization(c *op.Call) (op.Reply, error) {
 	var in organizationChoice
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	list, err := s.projections.Memberships(c.request.Context(), c.Session.Customer)
+	list, err := s.projections.Memberships(c.Request.Context(), c.Session.Customer)
 	if err != nil {
-		return reply{}, web.HistoryError(err)
+		return op.Reply{}, web.HistoryError(err)
 	}
 	i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 	if i < 0 { // unknown or somebody else's: one answer
-		return reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
+		return op.Reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 	}
 	c.Session.Choose(in.OrgID)
-	return reply{value: list[i]}, nil
+	return op.Reply{Value: list[i]}, nil
 }
 
 type newName struct {
@@ -74,40 +74,40 @@ type newName struct {
 	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
 }
 
-var renameOrganization = &operation{
-	id: "rename_organization", method: http.MethodPatch, path: "/api/assurance/organization",
-	summary: "Rename the organization. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[newName](), output: reflect.TypeFor[organizations.OrganizationInfo](),
-	example: `{"name":"Acme","reason":"merger"}`, errors: []int{400, 401, 403, 413, 503},
+var renameOrganization = &op.Operation{
+	ID: "rename_organization", Method: http.MethodPatch, Path: "/api/assurance/organization",
+	Summary: "Rename the organization. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newName](), Output: reflect.TypeFor[organizations.OrganizationInfo](),
+	Example: `{"name":"Acme","reason":"merger"}`, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) renameOrganization(c *call) (reply, error) {
+func (s *Server) renameOrganization(c *op.Call) (op.Reply, error) {
 	var in newName
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	o, err := s.app.RenameOrganization(c.request.Context(), c.Principal, in.Name, in.Reason)
-	return reply{value: o}, err
+	o, err := s.app.RenameOrganization(c.Request.Context(), c.Principal, in.Name, in.Reason)
+	return op.Reply{Value: o}, err
 }
 
 type memberList struct {
 	Members []organizations.MemberInfo `json:"members"`
-	paged
+	op.Paged
 }
 
-var listMembers = &operation{
-	id: "list_members", method: http.MethodGet, path: "/api/assurance/members",
-	summary: "The organization's members and their roles." + pagedBy,
-	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
+var listMembers = &op.Operation{
+	ID: "list_members", Method: http.MethodGet, Path: "/api/assurance/members",
+	Summary: "The organization's members and their roles." + op.PagedBy,
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[memberList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listMembers(c *call) (reply, error) {
-	list, err := s.app.Members(c.request.Context(), c.Principal)
+func (s *Server) listMembers(c *op.Call) (op.Reply, error) {
+	list, err := s.app.Members(c.Request.Context(), c.Principal)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	list, page, err := pageOf(c.request.URL.RawQuery, list, func(m organizations.MemberInfo) string { return m.MemberID })
-	return reply{value: memberList{list, page}}, err
+	list, page, err := op.Page(c.Request.URL.RawQuery, list, func(m organizations.MemberInfo) string { return m.MemberID })
+	return op.Reply{Value: memberList{list, page}}, err
 }
 
 type newMember struct {
@@ -115,21 +115,21 @@ type newMember struct {
 	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
 }
 
-var addMember = &operation{
-	id: "add_member", method: http.MethodPost, path: "/api/assurance/members",
-	summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[newMember](), output: reflect.TypeFor[organizations.MemberInfo](),
-	example: `{"email":"bob@example.com","role":"admin"}`,
-	success: http.StatusCreated, errors: []int{400, 401, 403, 409, 413, 503},
+var addMember = &op.Operation{
+	ID: "add_member", Method: http.MethodPost, Path: "/api/assurance/members",
+	Summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newMember](), Output: reflect.TypeFor[organizations.MemberInfo](),
+	Example: `{"email":"bob@example.com","role":"admin"}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
 }
 
-func (s *Server) addMember(c *call) (reply, error) {
+func (s *Server) addMember(c *op.Call) (op.Reply, error) {
 	var in newMember
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	member, err := s.app.AddMember(c.request.Context(), c.Principal, in.Email, in.Role)
-	return reply{value: member}, err
+	member, err := s.app.AddMember(c.Request.Context(), c.Principal, in.Email, in.Role)
+	return op.Reply{Value: member}, err
 }
 
 // state is the answer to what ends something.
@@ -138,35 +138,35 @@ type state struct {
 	State string `json:"state"`
 }
 
-var removeMember = &operation{
-	id: "remove_member", method: http.MethodDelete, path: "/api/assurance/members/{id}",
-	summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 409, 503},
+var removeMember = &op.Operation{
+	ID: "remove_member", Method: http.MethodDelete, Path: "/api/assurance/members/{id}",
+	Summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 409, 503},
 }
 
-func (s *Server) removeMember(c *call) (reply, error) {
-	err := s.app.RemoveMember(c.request.Context(), c.Principal, c.vars["id"])
-	return reply{value: state{c.vars["id"], "removed"}}, err
+func (s *Server) removeMember(c *op.Call) (op.Reply, error) {
+	err := s.app.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"])
+	return op.Reply{Value: state{c.Vars["id"], "removed"}}, err
 }
 
 type tokenList struct {
 	Tokens []organizations.TokenInfo `json:"tokens"`
-	paged
+	op.Paged
 }
 
-var listTokens = &operation{
-	id: "list_organization_tokens", method: http.MethodGet, path: "/api/assurance/tokens",
-	summary: "The organization's bearer tokens, without their secrets." + pagedBy,
-	access:  credential.WithRight(organizations.RightMembers), output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
+var listTokens = &op.Operation{
+	ID: "list_organization_tokens", Method: http.MethodGet, Path: "/api/assurance/tokens",
+	Summary: "The organization's bearer tokens, without their secrets." + op.PagedBy,
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[tokenList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listTokens(c *call) (reply, error) {
-	list, err := s.app.Tokens(c.request.Context(), c.Principal)
+func (s *Server) listTokens(c *op.Call) (op.Reply, error) {
+	list, err := s.app.Tokens(c.Request.Context(), c.Principal)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	list, page, err := pageOf(c.request.URL.RawQuery, list, func(t organizations.TokenInfo) string { return t.TokenID })
-	return reply{value: tokenList{list, page}}, err
+	list, page, err := op.Page(c.Request.URL.RawQuery, list, func(t organizations.TokenInfo) string { return t.TokenID })
+	return op.Reply{Value: tokenList{list, page}}, err
 }
 
 type tokenOrder struct {
@@ -181,31 +181,31 @@ type tokenOrder struct {
 // RefusesNull marks what grants rights: null would mean the usual scopes, or any network.
 func (tokenOrder) RefusesNull() {}
 
-var issueToken = &operation{
-	anew: true, id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",
-	summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightManage), input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[organizations.IssuedToken](),
-	example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
-	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503},
+var issueToken = &op.Operation{
+	Anew: true, ID: "issue_organization_token", Method: http.MethodPost, Path: "/api/assurance/tokens",
+	Summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[tokenOrder](), Output: reflect.TypeFor[organizations.IssuedToken](),
+	Example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) issueToken(c *call) (reply, error) {
+func (s *Server) issueToken(c *op.Call) (op.Reply, error) {
 	var in tokenOrder
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	issued, err := s.app.IssueToken(c.request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
+	issued, err := s.app.IssueToken(c.Request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
 		Days: in.ExpiresInDays, Addresses: in.Addresses, Member: in.MemberID, Rotates: in.Rotates})
-	return reply{value: issued}, err
+	return op.Reply{Value: issued}, err
 }
 
-var revokeToken = &operation{
-	id: "revoke_organization_token", method: http.MethodDelete, path: "/api/assurance/tokens/{id}",
-	summary: "End a token at once. Needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+var revokeToken = &op.Operation{
+	ID: "revoke_organization_token", Method: http.MethodDelete, Path: "/api/assurance/tokens/{id}",
+	Summary: "End a token at once. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) revokeToken(c *call) (reply, error) {
-	err := s.app.RevokeToken(c.request.Context(), c.Principal, c.vars["id"], "")
-	return reply{value: state{c.vars["id"], "revoked"}}, err
+func (s *Server) revokeToken(c *op.Call) (op.Reply, error) {
+	err := s.app.RevokeToken(c.Request.Context(), c.Principal, c.Vars["id"], "")
+	return op.Reply{Value: state{c.Vars["id"], "revoked"}}, err
 }

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/audit"
 )
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/webhooks"
-
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/webhooks"
 )
 
 // pagesOf is a console in use and the places of every kind in it.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger/events"
 )
 

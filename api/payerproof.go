@@ -8,15 +8,15 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -39,7 +39,7 @@ func (s *Server) downloadAsPayer(w http.ResponseWriter, r *http.Request, id stri
 	var product store.Product
 	u, err := s.app.FindUnboundPurchase(r.Context(), id)
 	if err == nil && !s.mayWork(r, credential.Caller{}, 1) {
-		err = policy.Refuse(codeRateLimited, "", "too many requests from this network, try again in a minute")
+		err = policy.Refuse(op.CodeRateLimited, "", "too many requests from this network, try again in a minute")
 	}
 	if err != nil {
 		s.failShown(w, r, browser, err)
@@ -92,14 +92,14 @@ func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof
 	if !s.sessions.SameOrigin(r) {
 		return p, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limitOther))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.LimitOther))
 	if err != nil {
-		return p, tooLarge(limitOther)
+		return p, tooLarge(op.LimitOther)
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == "application/x-www-form-urlencoded" {
 		form, err := url.ParseQuery(string(text))
 		if err != nil {
-			return p, policy.Refuse(codeInvalidBody, "", "the form cannot be read")
+			return p, policy.Refuse(op.CodeInvalidBody, "", "the form cannot be read")
 		}
 		return payerProof{form.Get("claimSecret"), form.Get("refund") != ""}, nil
 	}
@@ -107,7 +107,7 @@ func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof
 		return p, nil
 	}
 	if canon.Check(text) != nil || json.Unmarshal(text, &p) != nil {
-		return p, policy.Refuse(codeInvalidBody, "", "the body must be an object with claimSecret (text) or refund (true)")
+		return p, policy.Refuse(op.CodeInvalidBody, "", "the body must be an object with claimSecret (text) or refund (true)")
 	}
 	return p, nil
 }
@@ -120,7 +120,7 @@ func (s *Server) refundAsPayer(w http.ResponseWriter, r *http.Request, u store.U
 	case browser:
 		s.web.ShowPurchase(w, r, web.Purchase{ID: u.PurchaseID, Product: u.Product, Refund: &made})
 	default:
-		s.reply(w, r, &operation{success: http.StatusOK}, reply{value: map[string]refund{"refund": refund(made)}})
+		s.reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]refund{"refund": refund(made)}})
 	}
 }
 

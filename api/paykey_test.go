@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger/events"
 )
 

@@ -9,16 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -38,14 +38,14 @@ var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not con
 
 // servePayment reads the payment of a call, if it brings one, and holds it against
 // the terms of the call; one that is known already is held against itself.
-func (s *Server) servePayment(c *call) (present bool, err error) {
+func (s *Server) servePayment(c *op.Call) (present bool, err error) {
 	var sent *x402.Payment
-	switch values := c.request.Header[x402.HeaderSignature]; {
-	case c.tool != nil:
-		if c.tool.payment == nil {
+	switch values := c.Request.Header[x402.HeaderSignature]; {
+	case c.Tool != nil:
+		if c.Tool.Payment == nil {
 			return false, nil
 		}
-		sent, err = x402.Read(c.tool.payment)
+		sent, err = x402.Read(c.Tool.Payment)
 	case len(values) == 0:
 		return false, nil
 	case len(values) > 1:
@@ -59,20 +59,20 @@ func (s *Server) servePayment(c *call) (present bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	known, err := s.app.KnownPayment(c.request.Context(), sent.Payment)
+	known, err := s.app.KnownPayment(c.Request.Context(), sent.Payment)
 	if err == nil && !known {
 		contracts := s.paymentMode() == payments.ModeFacilitator // there is a chain that judges their signatures
-		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock(), contracts)
+		err = sent.Verify(s.terms.Offer(c.Sale.Cents), s.resource(c).URL, s.app.Clock(), contracts)
 	}
 	c.Means, c.Payment = credential.ByPayment, sent.Payment
 	return true, err
 }
 
 // resource names what a call buys. Its address is ours, never the Host header's.
-func (s *Server) resource(c *call) x402.Resource {
-	r := x402.Resource{URL: s.app.BaseURL + c.request.URL.Path, Description: c.sale.description, MimeType: "application/json"}
-	if c.tool != nil {
-		r.URL = "mcp://tool/" + c.op.id
+func (s *Server) resource(c *op.Call) x402.Resource {
+	r := x402.Resource{URL: s.app.BaseURL + c.Request.URL.Path, Description: c.Sale.Description, MimeType: "application/json"}
+	if c.Tool != nil {
+		r.URL = "mcp://tool/" + c.Op.ID
 	}
 	return r
 }
@@ -89,7 +89,7 @@ func (d *demand) Error() string { return d.required.Error }
 
 // reply is the 402: header and body are the same object, since many agents read
 // the body first. Extensions that do not fit into the head are in the body alone.
-func (d *demand) reply() reply {
+func (d *demand) reply() op.Reply {
 	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}}
 	room := x402.MaxChallenge
 	if d.response != nil {
@@ -98,7 +98,7 @@ func (d *demand) reply() reply {
 		room -= len(x402.HeaderResponse+": \r\n") + len(response)
 	}
 	h.Set(x402.HeaderRequired, d.required.HeaderWithin(room))
-	return reply{status: http.StatusPaymentRequired, header: h, body: d.required.JSON()}
+	return op.Reply{Status: http.StatusPaymentRequired, Header: h, Body: d.required.JSON()}
 }
 
 // pending is the answer 503 to a payment whose end is not known: a 402 would make
@@ -114,7 +114,7 @@ type pending struct {
 func (p *pending) Error() string { return x402.ReasonPending }
 
 // asDemand makes the refusals of payments answers to a call.
-func (s *Server) asDemand(c *call, err error) error {
+func (s *Server) asDemand(c *op.Call, err error) error {
 	var refused *payments.PaymentRefused
 	var required *payments.PaymentRequired
 	var open *payments.SettlementPending
@@ -136,7 +136,7 @@ func (s *Server) asDemand(c *call, err error) error {
 		return errNotConfigured
 	}
 	d := &demand{required: s.demanded(c)}
-	if len(c.request.Header[x402.HeaderV1]) > 0 && c.Means == credential.Nothing {
+	if len(c.Request.Header[x402.HeaderV1]) > 0 && c.Means == credential.Nothing {
 		d.required = d.required.WithError(x402.VersionIsRequired)
 	}
 	return d
@@ -144,11 +144,11 @@ func (s *Server) asDemand(c *call, err error) error {
 
 // demanded is what a call costs. That of a service over HTTP, which tells indexers
 // how to call it, was made at the start.
-func (s *Server) demanded(c *call) x402.PaymentRequired {
-	if made, ok := s.demands[c.op.id]; ok && c.tool == nil {
+func (s *Server) demanded(c *op.Call) x402.PaymentRequired {
+	if made, ok := s.demands[c.Op.ID]; ok && c.Tool == nil {
 		return made
 	}
-	return s.terms.Challenge(s.resource(c), c.sale.cents, nil)
+	return s.terms.Challenge(s.resource(c), c.Sale.Cents, nil)
 }
 
 // makeDemands makes the 402 of every service.
@@ -157,25 +157,25 @@ func (s *Server) makeDemands() error {
 	if s.app.Settler == nil {
 		return nil
 	}
-	for _, op := range s.operations {
-		if op.service == nil {
+	for _, o := range s.operations {
+		if o.Service == nil {
 			continue
 		}
-		answer, err := op.exampleAnswer()
+		answer, err := exampleAnswer(o)
 		if err != nil {
 			return err
 		}
-		output, err := op.answerSchema()
+		output, err := answerSchema(o)
 		if err != nil {
 			return err
 		}
-		example, err := canon.Canonical([]byte(op.example))
+		example, err := canon.Canonical([]byte(o.Example))
 		if err != nil {
 			return err
 		}
-		resource := s.sold(op.path, op.service.Summary, serviceGroup(op.service.Name))
-		s.demands[op.id] = s.terms.Challenge(resource, op.service.PriceCents, &x402.Discovery{
-			Example: jsontext.Value(example), Answer: answer, Input: op.schema.Document, Output: output})
+		resource := s.sold(o.Path, o.Service.Summary, serviceGroup(o.Service.Name))
+		s.demands[o.ID] = s.terms.Challenge(resource, o.Service.PriceCents, &x402.Discovery{
+			Example: jsontext.Value(example), Answer: answer, Input: o.Schema.Document, Output: output})
 	}
 	return nil
 }
@@ -196,32 +196,16 @@ func paid(r payments.Receipt) http.Header {
 	return h
 }
 
-// Headers that let a page of another origin call what needs no cookie.
-const (
-	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, EXTENSION-RESPONSES, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
-	allowedHeaders = "PAYMENT-SIGNATURE, X-PAYMENT, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, MCP-Protocol-Version, Access-Control-Expose-Headers"
-)
-
-// anyOrigin says whether pages of every origin may call an operation.
-func (op *operation) anyOrigin() bool {
-	return op.priced() || op.access.Kind == credential.KeyHolder || op.cors
-}
-
 // preflight answers a browser that asks before such a call.
 func preflight(methods []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", "*")
 		h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
-		h.Set("Access-Control-Allow-Headers", allowedHeaders)
+		h.Set("Access-Control-Allow-Headers", op.AllowedHeaders)
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 	}
-}
-
-func expose(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", exposedHeaders)
 }
 
 // offered is one line of the manifest.
@@ -251,11 +235,11 @@ type manifest struct {
 	Introductory introductory `json:"introductoryCredit"`
 }
 
-func manifestAt(id, path string) *operation {
-	return &operation{
-		id: id, method: http.MethodGet, path: path,
-		summary: "What can be paid for over x402, and on what terms. Disabled unless configured is true.",
-		output:  reflect.TypeFor[manifest](),
+func manifestAt(id, path string) *op.Operation {
+	return &op.Operation{
+		ID: id, Method: http.MethodGet, Path: path,
+		Summary: "What can be paid for over x402, and on what terms. Disabled unless configured is true.",
+		Output:  reflect.TypeFor[manifest](),
 	}
 }
 
@@ -264,22 +248,22 @@ var (
 	x402ManifestJSON = manifestAt("get_x402_manifest_json", "/.well-known/x402.json")
 )
 
-func (s *Server) showManifest(c *call) (reply, error) {
-	return s.manifests[s.takesPayments()].answer(c), nil
+func (s *Server) showManifest(c *op.Call) (op.Reply, error) {
+	return s.manifests[s.takesPayments()].Answer(c), nil
 }
 
 // makeManifests makes both, since a facilitator may come and go, and the prices.
 func (s *Server) makeManifests() error {
-	s.manifests = map[bool]document{}
+	s.manifests = map[bool]op.Document{}
 	for _, configured := range []bool{false, s.app.Settler != nil} {
 		body, err := canon.Marshal(s.manifest(configured))
 		if err != nil {
 			return err
 		}
-		s.manifests[configured] = newDocument(body, "application/json")
+		s.manifests[configured] = op.NewDocument(body, "application/json")
 	}
 	body, err := canon.Marshal(s.pricing())
-	s.prices = newDocument(body, "application/json")
+	s.prices = op.NewDocument(body, "application/json")
 	return err
 }
 
@@ -296,12 +280,12 @@ func (s *Server) manifest(configured bool) manifest {
 	if m.Settlement == payments.ModeDev {
 		m.Instructions = "Development: signatures are checked and no money moves. " + m.Instructions
 	}
-	for _, op := range s.operations {
-		if op.service == nil {
+	for _, o := range s.operations {
+		if o.Service == nil {
 			continue
 		}
-		d := s.demands[op.id]
-		m.add(offered{Resource: d.Resource, Type: "http", Method: op.method, Accepts: d.Accepts, Input: op.schema.Document})
+		d := s.demands[o.ID]
+		m.add(offered{Resource: d.Resource, Type: "http", Method: o.Method, Accepts: d.Accepts, Input: o.Schema.Document})
 	}
 	for _, p := range s.app.Products {
 		if p.Kind != store.OneTime {
@@ -364,24 +348,24 @@ type pricedPass struct {
 	CreditCents int64  `json:"creditCents"`
 }
 
-var showPricing = &operation{
-	id: "get_pricing", method: http.MethodGet, path: "/api/pricing",
-	summary: "What every service costs, the free calls of a key and the monthly pass.",
-	output:  reflect.TypeFor[pricing](),
+var showPricing = &op.Operation{
+	ID: "get_pricing", Method: http.MethodGet, Path: "/api/pricing",
+	Summary: "What every service costs, the free calls of a key and the monthly pass.",
+	Output:  reflect.TypeFor[pricing](),
 }
 
-func (s *Server) showPricing(c *call) (reply, error) {
-	return s.prices.answer(c), nil
+func (s *Server) showPricing(c *op.Call) (op.Reply, error) {
+	return s.prices.Answer(c), nil
 }
 
 func (s *Server) pricing() pricing {
 	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: accounts.FreeCallsPerMonth, Introductory: s.introductory()}
-	for _, op := range s.operations {
-		if op.service == nil {
+	for _, o := range s.operations {
+		if o.Service == nil {
 			continue
 		}
-		p.Services = append(p.Services, pricedService{OperationID: op.id, Path: op.path, MCPTool: op.id,
-			PriceCents: op.service.PriceCents, PriceUSD: usd(op.service.PriceCents), PassCredits: op.service.PriceCents})
+		p.Services = append(p.Services, pricedService{OperationID: o.ID, Path: o.Path, MCPTool: o.ID,
+			PriceCents: o.Service.PriceCents, PriceUSD: usd(o.Service.PriceCents), PassCredits: o.Service.PriceCents})
 	}
 	for _, product := range s.app.Products {
 		if product.Kind == store.Subscription && product.CreditCents > 0 {

@@ -19,17 +19,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/payments"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -68,7 +68,7 @@ func (n *node) demands(a answer, reason string) {
 	if got := a.members(n.t)["error"]; got != reason {
 		n.t.Errorf("error %q, want %q", got, reason)
 	}
-	want := map[string]string{"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": exposedHeaders}
+	want := map[string]string{"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": op.ExposedHeaders}
 	for name, value := range want {
 		if a.header.Get(name) != value {
 			n.t.Errorf("%s is %q", name, a.header.Get(name))
@@ -247,7 +247,7 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 			} `json:"result"`
 		}
 		a.decode(n.t, &message)
-		var refused problem
+		var refused op.Problem
 		switch {
 		case !message.Result.IsError:
 			return 200
@@ -916,7 +916,7 @@ func TestPreflight(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	for _, path := range []string{quickPath, "/api/keys/free", "/api/keys/free/status", "/api/verify", "/api/checkout"} {
 		a := n.send(http.MethodOptions, path, "", "Origin", "https://shop.example", "Access-Control-Request-Method", "POST")
-		if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Headers") != allowedHeaders ||
+		if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Headers") != op.AllowedHeaders ||
 			a.header.Get("Access-Control-Max-Age") != "600" || a.header.Get("Access-Control-Allow-Methods") == "" || a.header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: %v %v", path, a, a.header)
 		}
@@ -926,8 +926,8 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s: %v", path, a.header)
 		}
 	}
-	if !strings.Contains(allowedHeaders, "X-PAYMENT,") { // a client of x402 v1 is to read the answer that sends it to v2
-		t.Errorf("the preflight allows %s", allowedHeaders)
+	if !strings.Contains(op.AllowedHeaders, "X-PAYMENT,") { // a client of x402 v1 is to read the answer that sends it to v2
+		t.Errorf("the preflight allows %s", op.AllowedHeaders)
 	}
 	if a := n.send(http.MethodGet, quickPath, "", "Origin", "https://shop.example"); a.status != 405 || a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("a 405: %v %v", a, a.header)

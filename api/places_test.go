@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/ground"
 )
 
@@ -77,7 +78,7 @@ func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n.server.rates.allow(toVerify, "127.0.0.1") || n.server.rates.allow(toTry, "127.0.0.1") || n.server.rates.allow(toCall, caller.KeyID) {
+	for n.server.rates.Allow(op.ToVerify, "127.0.0.1") || n.server.rates.Allow(op.ToTry, "127.0.0.1") || n.server.rates.Allow(op.ToCall, caller.KeyID) {
 	}
 	refused("a limited check", form("/verify", "record", `{"what":"was pasted"}`), 429, "was pasted")
 	refused("a limited verdict", form("/", "command", "rm -rf /srv"), 429, "rm -rf /srv")

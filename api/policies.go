@@ -5,12 +5,12 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -56,7 +56,7 @@ type policyList struct {
 	Active      *policyActivation  `json:"active" jsonschema:"nullable"`
 	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"Of this page, the oldest first."`
 	Activations []policyActivation `json:"activations" jsonschema_description:"Of this page, the oldest first."`
-	paged
+	op.Paged
 }
 
 // policyStep is a draft or an activation: both lists are paged as one.
@@ -78,22 +78,22 @@ func policySteps(drafts []decisions.Draft, activations []decisions.Activation) (
 	return steps
 }
 
-var listPolicies = &operation{
-	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
-	summary: "The policy in force, every draft there ever was, and then every activation." + pagedBy,
-	access:  credential.WithRight(organizations.RightPolicies), output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
+var listPolicies = &op.Operation{
+	ID: "list_policies", Method: http.MethodGet, Path: "/api/assurance/policies",
+	Summary: "The policy in force, every draft there ever was, and then every activation." + op.PagedBy,
+	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[policyList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listPolicies(c *call) (reply, error) {
-	drafts, activations, err := s.app.Policies(c.request.Context(), c.Principal)
+func (s *Server) listPolicies(c *op.Call) (op.Reply, error) {
+	drafts, activations, err := s.app.Policies(c.Request.Context(), c.Principal)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	steps, page, err := pageOf(c.request.URL.RawQuery, policySteps(drafts, activations), func(p policyStep) string { return p.id })
+	steps, page, err := op.Page(c.Request.URL.RawQuery, policySteps(drafts, activations), func(p policyStep) string { return p.id })
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}, paged: page}
+	list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}, Paged: page}
 	for _, step := range steps {
 		if step.draft != nil {
 			list.Drafts = append(list.Drafts, *step.draft)
@@ -105,67 +105,67 @@ func (s *Server) listPolicies(c *call) (reply, error) {
 		active := showActivation(activations[n-1])
 		list.Active = &active
 	}
-	return reply{value: list}, nil
+	return op.Reply{Value: list}, nil
 }
 
-var draftPolicy = &operation{
-	anew: true, id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
-	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
-	access:  credential.WithRight(organizations.RightDraft), input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
-	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
-	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
+var draftPolicy = &op.Operation{
+	Anew: true, ID: "draft_policy", Method: http.MethodPost, Path: "/api/assurance/policies",
+	Summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
+	Access:  credential.WithRight(organizations.RightDraft), Input: reflect.TypeFor[jsontext.Value](), Parses: true, Output: reflect.TypeFor[policyDraft](),
+	Example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
+	Success: http.StatusCreated, Limit: op.LimitPolicy, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) draftPolicy(c *call) (reply, error) {
-	d, err := s.app.DraftPolicy(c.request.Context(), c.Principal, c.text)
-	return reply{value: showDraft(d)}, err
+func (s *Server) draftPolicy(c *op.Call) (op.Reply, error) {
+	d, err := s.app.DraftPolicy(c.Request.Context(), c.Principal, c.Text)
+	return op.Reply{Value: showDraft(d)}, err
 }
 
 type activationOrder struct {
 	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
 }
 
-var activatePolicy = &operation{
-	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftId}/activate",
-	summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
-	example: `{"reason":"lower the limit, ticket 4711"}`,
-	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
+var activatePolicy = &op.Operation{
+	ID: "activate_policy", Method: http.MethodPost, Path: "/api/assurance/policies/{draftId}/activate",
+	Summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
+	Example: `{"reason":"lower the limit, ticket 4711"}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 }
 
-func (s *Server) activatePolicy(c *call) (reply, error) {
+func (s *Server) activatePolicy(c *op.Call) (op.Reply, error) {
 	var in activationOrder
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	v, err := s.app.ActivatePolicy(c.request.Context(), c.Principal, c.vars["draftId"], in.Reason)
-	return reply{value: showActivation(v)}, err
+	v, err := s.app.ActivatePolicy(c.Request.Context(), c.Principal, c.Vars["draftId"], in.Reason)
+	return op.Reply{Value: showActivation(v)}, err
 }
 
-var freezePolicy = &operation{
-	id: "freeze_policies", method: http.MethodPost, path: "/api/assurance/policies/freeze",
-	summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
-	access:  credential.WithRight(organizations.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
-	example: `{"reason":"an agent runs wild, incident 17"}`,
-	success: http.StatusCreated, errors: []int{400, 401, 403, 413, 503},
+var freezePolicy = &op.Operation{
+	ID: "freeze_policies", Method: http.MethodPost, Path: "/api/assurance/policies/freeze",
+	Summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
+	Example: `{"reason":"an agent runs wild, incident 17"}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) freezePolicy(c *call) (reply, error) {
+func (s *Server) freezePolicy(c *op.Call) (op.Reply, error) {
 	var in activationOrder
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	v, err := s.app.FreezePolicy(c.request.Context(), c.Principal, in.Reason)
-	return reply{value: showActivation(v)}, err
+	v, err := s.app.FreezePolicy(c.Request.Context(), c.Principal, in.Reason)
+	return op.Reply{Value: showActivation(v)}, err
 }
 
-var previewPolicy = &operation{
-	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
-	summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
-	access:  credential.WithRight(organizations.RightDraft), output: reflect.TypeFor[decisions.Preview](), errors: []int{401, 403, 404, 503},
+var previewPolicy = &op.Operation{
+	ID: "preview_policy", Method: http.MethodGet, Path: "/api/assurance/policies/{draftId}/preview",
+	Summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
+	Access:  credential.WithRight(organizations.RightDraft), Output: reflect.TypeFor[decisions.Preview](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) previewPolicy(c *call) (reply, error) {
-	preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])
-	return reply{value: preview}, err
+func (s *Server) previewPolicy(c *op.Call) (op.Reply, error) {
+	preview, err := s.app.PreviewDraft(c.Request.Context(), c.Principal, c.Vars["draftId"])
+	return op.Reply{Value: preview}, err
 }

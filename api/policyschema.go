@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
-
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -13,18 +13,18 @@ import (
 // PolicySchemaPath is where the JSON Schema of a policy is published.
 const PolicySchemaPath = "/schemas/policy.json"
 
-var policySchema = &operation{
-	id: "get_policy_schema", method: http.MethodGet, path: PolicySchemaPath,
-	summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", media: "application/schema+json",
-	output: reflect.TypeFor[map[string]any](),
+var policySchema = &op.Operation{
+	ID: "get_policy_schema", Method: http.MethodGet, Path: PolicySchemaPath,
+	Summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", Media: "application/schema+json",
+	Output: reflect.TypeFor[map[string]any](),
 }
 
-func (s *Server) policySchema(c *call) (reply, error) {
+func (s *Server) policySchema(c *op.Call) (op.Reply, error) {
 	text, err := PolicySchema(s.app.BaseURL)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
-	return newDocument(text, c.op.media).answer(c), nil
+	return op.NewDocument(text, c.Op.Media).Answer(c), nil
 }
 
 // PolicySchema is the JSON Schema 2020-12 of a policy as its author writes it: without

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -67,11 +66,11 @@ func TestNullOpensNothing(t *testing.T) {
 	grants := regexp.MustCompile(`^(allowed|blocked|require|max[A-Z].*Transaction|daily|monthly|scopes$|addresses$|topics$|noPersonal$|messageId$)`)
 	n := startNode(t, setup{})
 	schemas := 0
-	for _, op := range n.server.operations {
-		if op.input == nil {
+	for _, o := range n.server.operations {
+		if o.Input == nil {
 			continue
 		}
-		document, err := schema.OfRequest(op.input)
+		document, err := schema.OfRequest(o.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +83,7 @@ func TestNullOpensNothing(t *testing.T) {
 			for name, property := range properties {
 				p, _ := property.(map[string]any)
 				if branches, is := p["anyOf"].([]any); is && slices.ContainsFunc(branches, schema.IsNull) {
-					t.Errorf("%s: %s may be null", op.id, name)
+					t.Errorf("%s: %s may be null", o.ID, name)
 				}
 			}
 		})

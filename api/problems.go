@@ -4,15 +4,15 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -81,8 +81,8 @@ var problems = []explained{
 
 	{ground.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi-full.json."},
 	{codeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
-	{codeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
-	{codeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
+	{op.CodeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
+	{op.CodeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
 	{accounts.CodeGone, http.StatusGone, "The link was used, or is too old.", uncharged, never, "A new link."},
 
 	{ground.CodeKeyReused, http.StatusConflict, "The idempotency key was used for another content.", uncharged, never, "A new key for a new purpose; the same content for a retry."},
@@ -100,14 +100,14 @@ var problems = []explained{
 
 	{ground.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "A pass: upgradeUrl leads there. Where payPerCall is true, the same call paid over x402."},
 	{ground.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
-	{codeRateLimited, http.StatusTooManyRequests, "Too many requests with this credential or, without a good one, from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
+	{op.CodeRateLimited, http.StatusTooManyRequests, "Too many requests with this credential or, without a good one, from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
 
 	{ground.CodeUnavailable, http.StatusServiceUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
 	{ground.CodeNoSigner, http.StatusServiceUnavailable, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},
 	{ground.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
 	{payments.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
 	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
-	{codeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
+	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
 	{codeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
 	{codeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
 	{codeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -27,49 +27,49 @@ type fulfilment struct {
 	downloadLink
 }
 
-var purchaseProduct = &operation{
-	id: "purchase_product", method: http.MethodPost, path: "/api/purchase/{slug}",
-	summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
-	access:  credential.Access{Kind: credential.Payer},
-	input:   reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
-	example: `{"email":"ada@example.com"}`, errors: []int{400, 401, 402, 404, 409, 413, 503},
+var purchaseProduct = &op.Operation{
+	ID: "purchase_product", Method: http.MethodPost, Path: "/api/purchase/{slug}",
+	Summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
+	Access:  credential.Access{Kind: credential.Payer},
+	Input:   reflect.TypeFor[purchaseRequest](), Optional: true, Output: reflect.TypeFor[fulfilment](),
+	Example: `{"email":"ada@example.com"}`, Errors: []int{400, 401, 402, 404, 409, 413, 503},
 }
 
-func (s *Server) purchaseProduct(c *call) (reply, error) {
+func (s *Server) purchaseProduct(c *op.Call) (op.Reply, error) {
 	var in purchaseRequest
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
 	return s.purchase(c, in.Email, in.ClaimSecret)
 }
 
-var probePurchase = &operation{
-	id: "probe_purchase", method: http.MethodGet, path: "/api/purchase/{slug}",
-	summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
-	access:  credential.Access{Kind: credential.Payer},
-	output:  reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
+var probePurchase = &op.Operation{
+	ID: "probe_purchase", Method: http.MethodGet, Path: "/api/purchase/{slug}",
+	Summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
+	Access:  credential.Access{Kind: credential.Payer},
+	Output:  reflect.TypeFor[fulfilment](), Errors: []int{400, 401, 402, 404, 409, 503},
 }
 
-func (s *Server) probePurchase(c *call) (reply, error) { return s.purchase(c, "", "") }
+func (s *Server) probePurchase(c *op.Call) (op.Reply, error) { return s.purchase(c, "", "") }
 
 // sellProduct finds what a purchase is of.
-func (s *Server) sellProduct(c *call) (sale, error) {
-	product, known := s.app.Product(c.vars["slug"])
+func (s *Server) sellProduct(c *op.Call) (op.Sale, error) {
+	product, known := s.app.Product(c.Vars["slug"])
 	switch {
 	case !known:
-		return sale{}, policy.Refuse(codeNoProduct, "", "product not found")
+		return op.Sale{}, policy.Refuse(codeNoProduct, "", "product not found")
 	case product.Kind != store.OneTime:
-		return sale{}, policy.Refuse("subscription_product", "/slug", "slug: a subscription cannot be bought over x402, use the checkout")
+		return op.Sale{}, policy.Refuse("subscription_product", "/slug", "slug: a subscription cannot be bought over x402, use the checkout")
 	}
-	return sale{int(product.PriceCents), product.Description}, nil
+	return op.Sale{Cents: int(product.PriceCents), Description: product.Description}, nil
 }
 
-func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
-	product, _ := s.app.Product(c.vars["slug"])
-	done, err := s.app.PurchaseProduct(c.request.Context(), store.Order{Product: product, Email: email, ClaimSecret: claimSecret,
-		IdempotencyKey: c.idempotencyKey}, c.Payment)
+func (s *Server) purchase(c *op.Call, email, claimSecret string) (op.Reply, error) {
+	product, _ := s.app.Product(c.Vars["slug"])
+	done, err := s.app.PurchaseProduct(c.Request.Context(), store.Order{Product: product, Email: email, ClaimSecret: claimSecret,
+		IdempotencyKey: c.IdempotencyKey}, c.Payment)
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	h := paid(done.Payment)
 	h.Set("Cache-Control", "no-store")
@@ -77,5 +77,5 @@ func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	if done.Link.Token == "" { // sent again by who has not shown to be the payer
 		link.DownloadURL = s.payerPage(done.PurchaseID)
 	}
-	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, link}}, nil
+	return op.Reply{Header: h, Value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, link}}, nil
 }

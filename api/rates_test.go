@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/api/op"
 )
 
 func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
@@ -30,39 +30,15 @@ func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 	}
 }
 
-// A flood from many networks makes room for itself; it does not set everybody free.
-func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
-	t.Parallel()
-	clock := ledgertest.NewClock(ledgertest.Present())
-	r := newRates(true, clock.Now)
-	once := limit{"do it", time.Hour, 1}
-	if !r.allow(once, "ada") || r.allow(once, "ada") {
-		t.Fatal("once is not once")
-	}
-	for i := range rateLimitEntries - 1 {
-		r.allow(once, fmt.Sprint(i))
-	}
-	if r.allow(once, "ada") {
-		t.Error("the flood freed who was seen just now")
-	}
-	r.allow(once, "one more")
-	if r.allow(once, "ada") {
-		t.Error("the flood freed who was seen just now")
-	}
-	if len(r.limiters) > rateLimitEntries {
-		t.Errorf("%d are remembered", len(r.limiters))
-	}
-}
-
 func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true})
 	body := `{"paymentId":"pay_00000000000000000000000000000000","operation":"action_safety_quick_gate","request":{"command":"ls"}}`
-	for range refundsPerMinute {
+	for range op.RefundsPerMinute {
 		n.refused(n.post("/api/refunds", "", body), 404, "not_found", "")
 	}
 	a := n.post("/api/refunds", "", body)
-	n.refused(a, 429, codeRateLimited, "")
+	n.refused(a, 429, op.CodeRateLimited, "")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("429 without Retry-After")
 	}
@@ -77,7 +53,7 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	const quick = "/api/agent-services/action-safety/quick"
 	n.wants(n.post(quick, "", `{"command":"ls"}`), 402)
 	n.refused(n.post(quick, "svc_bad", `{"command":"ls"}`), 401, "unauthorized", "")
-	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
 	for name, a := range map[string]answer{
 		"nobody":           n.post(quick, "", `{"command":"ls"}`),
@@ -99,9 +75,9 @@ func TestPagesAreLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	paths := []string{"/search?q=git", "/docs", "/docs.md", "/page.css", "/nothing-here", "/api/ledger/checkpoint", "/api/ledger/0/checkpoint", "/sign-in", "/api/auth/authorize", "/api/downloads/x"}
-	for n.server.rates.allow(toRead, "127.0.0.1") {
+	for n.server.rates.Allow(op.ToRead, "127.0.0.1") {
 	}
-	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
 	for _, path := range paths {
 		a := n.get(path)
@@ -130,10 +106,10 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := n.used(key)
-	for n.server.rates.allow(toCall, caller.KeyID) {
+	for n.server.rates.Allow(op.ToCall, caller.KeyID) {
 	}
 	a := n.post("/api/agent-services/mcp-risk/score", key, `{"manifest":{"command":"npx","description":"`+strings.Repeat("a ", 400_000)+`"}}`)
-	n.refused(a, 429, codeRateLimited, "")
+	n.refused(a, 429, op.CodeRateLimited, "")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("429 without Retry-After")
 	}
@@ -155,20 +131,20 @@ func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
 		responses, _ := o.operation["responses"].(map[string]any)
 		published[fmt.Sprint(o.operation["operationId"])] = sortedKeys(responses)
 	}
-	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
-	for _, op := range n.server.operations {
-		path := strings.NewReplacer("{", "", "}", "").Replace(op.path)
-		a := n.send(op.method, path, "")
-		if op.id == health.id {
+	for _, endpoint := range n.server.operations {
+		path := strings.NewReplacer("{", "", "}", "").Replace(endpoint.Path)
+		a := n.send(endpoint.Method, path, "")
+		if endpoint.ID == health.ID {
 			n.wants(a, 200)
 			continue
 		}
-		if known := published[op.id]; known != nil && !slices.Contains(known, fmt.Sprint(a.status)) {
-			t.Errorf("%s answered %d, and publishes %v", op.id, a.status, known)
+		if known := published[endpoint.ID]; known != nil && !slices.Contains(known, fmt.Sprint(a.status)) {
+			t.Errorf("%s answered %d, and publishes %v", endpoint.ID, a.status, known)
 		}
-		if a.status != 429 && (a.status != 503 || op.knows429()) || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s: %d, Retry-After %q", op.id, a.status, a.header.Get("Retry-After"))
+		if a.status != 429 && (a.status != 503 || endpoint.Knows429()) || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d, Retry-After %q", endpoint.ID, a.status, a.header.Get("Retry-After"))
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -39,32 +39,32 @@ type refund struct {
 	Transaction string `json:"transaction,omitempty"`
 }
 
-var requestRefund = &operation{
-	id: "request_refund", method: http.MethodPost, path: "/api/refunds",
-	summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded. Purchases are refunded by the operator.",
-	input:   reflect.TypeFor[refundRequest](), output: reflect.TypeFor[reproduction](),
-	example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
-	limit:   limitRefund, errors: []int{400, 404, 409, 413, 429, 503},
+var requestRefund = &op.Operation{
+	ID: "request_refund", Method: http.MethodPost, Path: "/api/refunds",
+	Summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded. Purchases are refunded by the operator.",
+	Input:   reflect.TypeFor[refundRequest](), Output: reflect.TypeFor[reproduction](),
+	Example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
+	Limit:   op.LimitRefund, Errors: []int{400, 404, 409, 413, 429, 503},
 }
 
-func (s *Server) requestRefund(c *call) (reply, error) {
-	if err := s.mayAsk(toAskForRefund, c); err != nil {
-		return reply{}, err
+func (s *Server) requestRefund(c *op.Call) (op.Reply, error) {
+	if err := s.mayAsk(op.ToAskForRefund, c); err != nil {
+		return op.Reply{}, err
 	}
 	var in refundRequest
-	if err := canon.DecodeChecked(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.DecodeChecked(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	op := s.operation(in.Operation)
+	o := s.operation(in.Operation)
 	switch {
-	case op != nil && op.sells != nil: // a file is what it is: there is nothing to compute again
-		return reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
-	case op == nil || op.service == nil:
-		return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
+	case o != nil && o.Sells != nil: // a file is what it is: there is nothing to compute again
+		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
+	case o == nil || o.Service == nil:
+		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
 	}
-	shown, err := s.app.RequestRefund(c.request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
+	shown, err := s.app.RequestRefund(c.Request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *o.Service, Request: in.Request})
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	r := reproduction{PaymentID: shown.PaymentID, Reproduced: shown.Reproduced, RecordedOutputHash: shown.RecordedOutputHash, EngineVersion: shown.EngineVersion}
 	if shown.RecomputedOutputHash != "" {
@@ -74,5 +74,5 @@ func (s *Server) requestRefund(c *call) (reply, error) {
 		back := refund(*shown.Refund)
 		r.Refund = &back
 	}
-	return reply{value: r}, nil
+	return op.Reply{Value: r}, nil
 }

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -78,7 +77,7 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	}
 	changed := policy.Declare(policy.Service{Name: "changed", Operation: "action_safety_quick_gate", Bare: true},
 		func(in input) (output, error) { return output(in), nil })
-	n.server.operation(changed.Operation).service = &changed
+	n.server.operation(changed.Operation).Service = &changed
 	if n.reconciler.Sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
@@ -99,5 +98,5 @@ func TestARefundIsDocumentedByExample(t *testing.T) {
 	if example := d.at("paths", "/api/refunds", "post", "requestBody", "content", "application/json", "example"); example == nil {
 		t.Error("the contract has no example")
 	}
-	n.refused(n.post("/api/refunds", "", requestRefund.example), http.StatusNotFound, "not_found", "")
+	n.refused(n.post("/api/refunds", "", requestRefund.Example), http.StatusNotFound, "not_found", "")
 }

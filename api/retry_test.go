@@ -22,8 +22,8 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 		if first.isError || again.text != first.text || n.used(key) != before+1 {
 			t.Errorf("%s: %+v\nand again %+v; %d calls counted", s.Operation, first, again, n.used(key)-before)
 		}
-		op := n.server.operation(s.Operation)
-		if !op.keyBeside() {
+		o := n.server.operation(s.Operation)
+		if !o.KeyBeside() {
 			continue // the key is a member of the body, and the answer's hash is about it
 		}
 		rest := n.post(servicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -17,32 +17,27 @@ type ruleCatalogue struct {
 	Rules          []actionrisk.Summary `json:"rules"`
 }
 
-var listRules = &operation{
-	id: "list_rules", method: http.MethodGet, path: "/api/rules",
-	summary: "Every rule of the action-safety services: id, level, what it is about. Each has a page of its own.",
-	output:  reflect.TypeFor[ruleCatalogue](),
+var listRules = &op.Operation{
+	ID: "list_rules", Method: http.MethodGet, Path: "/api/rules",
+	Summary: "Every rule of the action-safety services: id, level, what it is about. Each has a page of its own.",
+	Output:  reflect.TypeFor[ruleCatalogue](),
 }
 
-func (*Server) listRules(_ *call) (reply, error) {
+func (*Server) listRules(_ *op.Call) (op.Reply, error) {
 	version, hash := actionrisk.Ruleset()
-	return reply{value: ruleCatalogue{version, hash, actionrisk.Summaries()}, header: public()}, nil
+	return op.Reply{Value: ruleCatalogue{version, hash, actionrisk.Summaries()}, Header: op.Public()}, nil
 }
 
-var getRule = &operation{
-	id: "get_rule", method: http.MethodGet, path: "/api/rules/{id}",
-	summary: "One rule: what it catches and what not, why, the safer way, and examples, judged when asked.",
-	output:  reflect.TypeFor[actionrisk.Record](), errors: []int{http.StatusNotFound},
+var getRule = &op.Operation{
+	ID: "get_rule", Method: http.MethodGet, Path: "/api/rules/{id}",
+	Summary: "One rule: what it catches and what not, why, the safer way, and examples, judged when asked.",
+	Output:  reflect.TypeFor[actionrisk.Record](), Errors: []int{http.StatusNotFound},
 }
 
-func (*Server) getRule(c *call) (reply, error) {
-	record, known := actionrisk.RecordOf(c.vars["id"])
+func (*Server) getRule(c *op.Call) (op.Reply, error) {
+	record, known := actionrisk.RecordOf(c.Vars["id"])
 	if !known {
-		return reply{}, policy.Refuse(ground.CodeNotFound, "", "rule not found; GET /api/rules lists them")
+		return op.Reply{}, policy.Refuse(ground.CodeNotFound, "", "rule not found; GET /api/rules lists them")
 	}
-	return reply{value: record, header: public()}, nil
-}
-
-// public are the headers of documents that anybody may keep for a while.
-func public() http.Header {
-	return http.Header{"Cache-Control": {"public, max-age=300"}, "Access-Control-Allow-Origin": {"*"}}
+	return op.Reply{Value: record, Header: op.Public()}, nil
 }

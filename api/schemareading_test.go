@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"pgregory.net/rapid"
 
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -37,16 +36,16 @@ func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
 			agree(t, s, by, drawInstance(t, document, 4))
 		}
 	}))
-	for _, op := range operations() {
-		if op.input == nil {
+	for _, o := range operations() {
+		if o.Input == nil {
 			continue
 		}
-		s, err := schema.New(op.input)
+		s, err := schema.New(o.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
 		by := newLibrary(t, s.Document)
-		t.Run(op.id, rapid.MakeCheck(func(t *rapid.T) {
+		t.Run(o.ID, rapid.MakeCheck(func(t *rapid.T) {
 			agree(t, s, by, drawInstance(t, s.Document, 6))
 		}))
 	}

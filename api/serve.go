@@ -11,87 +11,77 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/countersign/countersign/api/schema"
-
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/payments"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
 // handle is the path of a request through one operation.
-func (s *Server) handle(op *operation) http.HandlerFunc {
+func (s *Server) handle(o *op.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// An append once begun is finished whatever becomes of the client.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout(len(r.Header[x402.HeaderSignature]) > 0))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(len(r.Header[x402.HeaderSignature]) > 0))
 		defer cancel()
-		c := &call{op: op, request: r.WithContext(ctx), vars: mux.Vars(r)}
-		if op.anyOrigin() {
-			expose(w.Header())
+		c := &op.Call{Op: o, Request: r.WithContext(ctx), Vars: mux.Vars(r)}
+		if o.AnyOrigin() {
+			op.Expose(w.Header())
 		}
 		result, err := s.pass(w, c)
 		if kept := s.sessions.Keep(w, c.Session); err == nil {
 			err = kept
 		}
 		if err != nil {
-			if challenge := credential.ChallengeOf(s.app.BaseURL, r, op.access, err); challenge != "" {
+			if challenge := credential.ChallengeOf(s.app.BaseURL, r, o.Access, err); challenge != "" {
 				w.Header().Set("WWW-Authenticate", challenge)
 			}
-			if op.oauth != "" {
-				err = &oauthRefusal{err, op.oauth}
+			if o.OAuth != "" {
+				err = &oauthRefusal{err, o.OAuth}
 			}
-			s.fail(w, r, op.bareErrors, err)
+			s.fail(w, r, o.BareErrors, err)
 			return
 		}
-		s.reply(w, r, op, result)
+		s.reply(w, r, o, result)
 	}
-}
-
-// toolCall is what an MCP tool call brings instead of a path and a body.
-type toolCall struct {
-	vars      map[string]string // of the operation's path
-	query     url.Values
-	arguments []byte         // as sent, for an operation that takes a body
-	payment   jsontext.Value // of _meta["x402/payment"]; nil for none
 }
 
 // tool takes an MCP tool call through the steps of its operation, the same as
 // over HTTP. The request is the one that carried the message: its credential, its
 // Idempotency-Key and its address count; its cookies, PAYMENT-SIGNATURE and
 // If-None-Match, which name no tool, do not. What an error becomes, refused says.
-func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout(t.payment != nil))
+func (s *Server) tool(r *http.Request, o *op.Operation, t op.ToolCall) (op.Reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(t.Payment != nil))
 	defer cancel()
 	inner := r.Clone(ctx)
-	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
-	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
+	inner.Method, inner.Body, inner.ContentLength = o.Method, http.NoBody, 0
+	inner.URL = &url.URL{Path: o.Path, RawQuery: t.Query.Encode()}
 	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
 		inner.Header.Del(name)
 	}
-	if t.vars == nil {
-		t.vars = map[string]string{}
+	if t.Vars == nil {
+		t.Vars = map[string]string{}
 	}
-	return s.pass(nil, &call{op: op, request: inner, tool: &t, vars: t.vars})
+	return s.pass(nil, &op.Call{Op: o, Request: inner, Tool: &t, Vars: t.Vars})
 }
 
 // pass takes a call through its steps; the first refusal is the answer.
-func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
+func (s *Server) pass(w http.ResponseWriter, c *op.Call) (op.Reply, error) {
 	end := s.step(c, "serve")
 	err := s.serve(c)
 	end()
 	if limited := s.mayCall(c, 1); limited != nil {
-		return reply{}, limited
+		return op.Reply{}, limited
 	}
 	if err == nil {
 		end = s.step(c, "admit")
@@ -103,81 +93,81 @@ func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 		err = s.decode(w, c)
 		end()
 	}
-	if err == nil && c.op.access.Kind == credential.Client {
+	if err == nil && c.Op.Access.Kind == credential.Client {
 		err = s.serveClient(c)
 	}
-	var answer reply
+	var answer op.Reply
 	if err == nil {
 		end = s.step(c, "run")
-		answer, err = c.op.run(c)
+		answer, err = c.Op.Run(c)
 		end()
 	}
 	if err != nil {
-		return reply{}, s.asDemand(c, err)
+		return op.Reply{}, s.asDemand(c, err)
 	}
 	return answer, nil
 }
 
 // serve finds out who is calling. Where something is sold, a payment comes before
 // all other credentials.
-func (s *Server) serve(c *call) error {
-	if c.op.tries != nil && !s.rates.allow(*c.op.tries, s.network(c.request)) {
-		return policy.Refuse(codeRateLimited, "", "too many tries from this network, try again in a minute")
+func (s *Server) serve(c *op.Call) error {
+	if c.Op.Tries != nil && !s.rates.Allow(*c.Op.Tries, s.network(c.Request)) {
+		return policy.Refuse(op.CodeRateLimited, "", "too many tries from this network, try again in a minute")
 	}
 	if err := s.servePrice(c); err != nil {
 		return err
 	}
-	if c.op.priced() {
+	if c.Op.Priced() {
 		if paying, err := s.servePayment(c); paying || err != nil {
 			return err
 		}
 	}
 	var err error
-	c.Caller, err = s.credentials.Read(c.request, c.op.access)
+	c.Caller, err = s.credentials.Read(c.Request, c.Op.Access)
 	return err
 }
 
 // serveClient finds out which OAuth client is calling. It is the one credential that
 // may stand in the body (RFC 6749, section 2.3.1), and so is read behind it.
-func (s *Server) serveClient(c *call) error {
+func (s *Server) serveClient(c *op.Call) error {
 	var body credential.ClientSecret
-	err := json.Unmarshal(c.body, &body)
+	err := json.Unmarshal(c.Body, &body)
 	if err == nil {
-		c.Client, err = s.credentials.ReadClient(c.request, body)
+		c.Client, err = s.credentials.ReadClient(c.Request, body)
 	}
 	return err
 }
 
 // servePrice finds out what is for sale.
-func (s *Server) servePrice(c *call) error {
+func (s *Server) servePrice(c *op.Call) error {
 	switch {
-	case c.op.service != nil:
-		c.sale = sale{c.op.service.PriceCents, c.op.service.Summary}
-	case c.op.sells != nil:
+	case c.Op.Service != nil:
+		c.Sale = op.Sale{Cents: c.Op.Service.PriceCents, Description: c.Op.Service.Summary}
+	case c.Op.Sells != nil:
 		var err error
-		c.sale, err = c.op.sells(c)
+		c.Sale, err = c.Op.Sells(c)
 		return err
 	}
 	return nil
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *call) (err error) {
+func (s *Server) admit(c *op.Call) (err error) {
 	switch {
-	case c.op.access.Kind == credential.Member:
-		c.Principal, err = s.app.Permit(c.request.Context(), c.Principal, c.op.access.Right)
+	case c.Op.Access.Kind == credential.Member:
+		c.Principal, err = s.app.Permit(c.Request.Context(), c.Principal, c.Op.Access.Right)
 		return err
-	case c.op.priced():
+	case c.Op.Priced():
 		return s.admitPaying(c)
-	case c.op.access.Kind == credential.KeyHolder && c.Means != credential.ByKey && c.Means != credential.ByAgent:
+	case c.Op.Access.Kind == credential.KeyHolder && c.Means != credential.ByKey && c.Means != credential.ByAgent:
 		return policy.Refuse(ground.CodeUnauthorized, "", "an API key is required")
 	}
 	return nil
 }
 
 // admitPaying answers who has nothing to pay with, before the body is read.
-func (s *Server) admitPaying(c *call) error {
-	able := c.op.service != nil
+func (s *Server) admitPaying(c *op.Call) error {
+	able := c.Op.Service != nil
 	switch c.Means {
 	case credential.ByPayment:
 		return nil
@@ -185,7 +175,7 @@ func (s *Server) admitPaying(c *call) error {
 	case credential.ByAgent:
 		if able {
 			var err error
-			if able, err = s.app.CanPay(c.request.Context(), c.Agent); err != nil {
+			if able, err = s.app.CanPay(c.Request.Context(), c.Agent); err != nil {
 				return err
 			}
 		}
@@ -198,136 +188,110 @@ func (s *Server) admitPaying(c *call) error {
 	return &payments.PaymentRequired{}
 }
 
-// priced says whether a call costs anything.
-func (op *operation) priced() bool { return op.service != nil || op.sells != nil }
-
-// timeout of a call: one that may have to wait for a settlement has longer.
-func (op *operation) timeout(paying bool) time.Duration {
-	if op.priced() && paying {
-		return paidTimeout
-	}
-	return handlerTimeout
-}
-
 // decode reads the body of an operation that takes one.
-func (s *Server) decode(w http.ResponseWriter, c *call) error {
+func (s *Server) decode(w http.ResponseWriter, c *op.Call) error {
 	var err error
-	if c.idempotencyKey, err = idempotencyKey(c.request.Header); err != nil {
+	if c.IdempotencyKey, err = idempotencyKey(c.Request.Header); err != nil {
 		return err
 	}
-	if c.op.anew && c.idempotencyKey != "" {
-		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
+	if c.Op.Anew && c.IdempotencyKey != "" {
+		return policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
-	if c.op.input == nil {
+	if c.Op.Input == nil {
 		return nil
 	}
-	if c.op.oauth != "" {
-		if c.body, err = readOAuth(w, c.request, c.op); err == nil {
-			err = c.op.schema.Validate(c.body)
+	if c.Op.OAuth != "" {
+		if c.Body, err = readOAuth(w, c.Request, c.Op); err == nil {
+			err = c.Op.Schema.Validate(c.Body)
 		}
 		return err
 	}
-	text, err := c.readBody(w)
+	text, err := bodyOf(c, w)
 	if err != nil {
 		return err
 	}
-	if large := len(text) / bodyCountsAs; large > 0 {
+	if large := len(text) / op.BodyCountsAs; large > 0 {
 		if err := s.mayCall(c, large); err != nil {
 			return err
 		}
 	}
-	if c.op.parses {
-		c.text = text
+	if c.Op.Parses {
+		c.Text = text
 		return nil
 	}
 	if err := s.check(c, text); err != nil {
 		return err
 	}
-	return c.sameKey(c.body)
+	return sameKey(c, c.Body)
 }
 
 // check is the strict parse and the schema.
-func (s *Server) check(c *call, text []byte) error {
-	return s.app.Within(c.request.Context(), len(text), func() (err error) {
-		if c.op.service != nil {
-			text = c.op.service.WithoutNUL(text)
+func (s *Server) check(c *op.Call, text []byte) error {
+	return s.app.Within(c.Request.Context(), len(text), func() (err error) {
+		if c.Op.Service != nil {
+			text = c.Op.Service.WithoutNUL(text)
 		}
-		if c.body, err = canon.Canonical(text); err != nil {
+		if c.Body, err = canon.Canonical(text); err != nil {
 			return err
 		}
-		if c.tool != nil && c.op.keyBeside() {
-			if text, err = c.takeKey(text); err != nil {
+		if c.Tool != nil && c.Op.KeyBeside() {
+			if text, err = takeKey(c, text); err != nil {
 				return err
 			}
 		}
-		return c.op.schema.Validate(text)
+		return c.Op.Schema.Validate(text)
 	})
-}
-
-// keyBeside says whether an operation takes its idempotency key beside the body: in a
-// header over HTTP, and among its arguments over MCP, where a model sets no header.
-func (op *operation) keyBeside() bool {
-	if op.service == nil {
-		return false
-	}
-	properties, _ := op.schema.Document["properties"].(object)
-	return properties["idempotencyKey"] == nil
-}
-
-// keyArgument is the idempotency key of a tool call whose operation takes it in a header.
-type keyArgument struct {
-	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }
 
 // takeKey takes the idempotency key out of a tool's arguments. What is left is the
 // body, and what it is hashed as, like over HTTP.
-func (c *call) takeKey(text []byte) (rest []byte, err error) {
+func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	const name = "idempotencyKey"
-	if !bytes.Contains(c.body, []byte(`"`+name+`"`)) {
+	if !bytes.Contains(c.Body, []byte(`"`+name+`"`)) {
 		return text, nil
 	}
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(c.body, &members); err != nil || members[name] == nil {
+	if err := json.Unmarshal(c.Body, &members); err != nil || members[name] == nil {
 		return text, nil // the schema says what is wrong, or it stands deeper
 	}
-	key, err := canon.Marshal(object{name: members[name]})
+	key, err := canon.Marshal(op.Object{name: members[name]})
 	if err != nil {
 		return nil, err
 	}
-	check, err := schema.New(reflect.TypeFor[keyArgument]())
+	check, err := schema.New(reflect.TypeFor[op.KeyArgument]())
 	if err != nil {
 		return nil, err
 	}
 	if err := check.Validate(key); err != nil {
 		return nil, err
 	}
-	if err := c.sameKey(key); err != nil {
+	if err := sameKey(c, key); err != nil {
 		return nil, err
 	}
 	delete(members, name)
-	c.body, err = canon.Marshal(members)
-	return c.body, err
+	c.Body, err = canon.Marshal(members)
+	return c.Body, err
 }
 
-// readBody is the body as it was sent: of a tool call, its arguments.
-func (c *call) readBody(w http.ResponseWriter) ([]byte, error) {
-	if c.tool == nil {
-		return readBody(w, c.request, c.op.limit, c.op.optional)
+// bodyOf reads the body of a call as it was sent: of a tool call, its arguments.
+func bodyOf(c *op.Call, w http.ResponseWriter) ([]byte, error) {
+	if c.Tool == nil {
+		return readBody(w, c.Request, c.Op.Limit, c.Op.Optional)
 	}
-	if c.op.optional && len(c.tool.arguments) == 0 {
+	if c.Op.Optional && len(c.Tool.Arguments) == 0 {
 		return []byte("{}"), nil
 	}
-	if int64(len(c.tool.arguments)) > c.op.limit {
-		return nil, tooLarge(c.op.limit)
+	if int64(len(c.Tool.Arguments)) > c.Op.Limit {
+		return nil, tooLarge(c.Op.Limit)
 	}
-	return c.tool.arguments, nil
+	return c.Tool.Arguments, nil
 }
 
 func tooLarge(limit int64) error {
-	return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
+	return policy.Refuse(op.CodeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 }
 
-var errMedia = policy.Refuse(codeInvalidBody, "", "content type must be application/json")
+var errMedia = policy.Refuse(op.CodeInvalidBody, "", "content type must be application/json")
 
 // readBody checks size before form, as the contract orders them: what is too large
 // is refused whatever it claims to be.
@@ -350,7 +314,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool
 		return nil, errMedia
 	}
 	if len(r.Header.Values("Content-Encoding")) > 0 {
-		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
+		return nil, policy.Refuse(op.CodeInvalidBody, "", "content encoding is not supported")
 	}
 	return text, nil
 }
@@ -360,14 +324,14 @@ func idempotencyKey(h http.Header) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > maxIdempotencyKey || normal.Text(values[0], false) != nil {
-		return "", policy.Refuse(codeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 characters that show")
+	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > op.MaxIdempotencyKey || normal.Text(values[0], false) != nil {
+		return "", policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 characters that show")
 	}
 	return values[0], nil
 }
 
 // sameKey makes the header Idempotency-Key and the member idempotencyKey of an object one.
-func (c *call) sameKey(of []byte) error {
+func sameKey(c *op.Call, of []byte) error {
 	if !bytes.Contains(of, []byte(`"idempotencyKey"`)) {
 		return nil
 	}
@@ -380,25 +344,25 @@ func (c *call) sameKey(of []byte) error {
 	if normal.Text(member.Key, false) != nil {
 		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an edge or characters that do not show")
 	}
-	if c.idempotencyKey != "" && c.idempotencyKey != member.Key {
+	if c.IdempotencyKey != "" && c.IdempotencyKey != member.Key {
 		return policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 	}
-	c.idempotencyKey = member.Key
+	c.IdempotencyKey = member.Key
 	return nil
 }
 
 // reply writes every answer that is not an error.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, op *operation, result reply) {
-	body := result.body
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, o *op.Operation, result op.Reply) {
+	body := result.Body
 	if body == nil {
 		var err error
-		if body, err = canon.Marshal(result.value); err != nil {
-			s.fail(w, r, op.bareErrors, err)
+		if body, err = canon.Marshal(result.Value); err != nil {
+			s.fail(w, r, o.BareErrors, err)
 			return
 		}
 	}
 	h := w.Header()
-	for name, values := range result.header {
+	for name, values := range result.Header {
 		if name == "Vary" { // each part of the answer says what it depends on
 			values = append(h[name], values...)
 		}
@@ -407,15 +371,15 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, op *operation, re
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
-	media := result.media
+	media := result.Media
 	if media == "" {
 		media = "application/json"
 	}
 	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.Itoa(len(body))) // without it what is longer than 2 KB would be sent in chunks
-	status := result.status
+	status := result.Status
 	if status == 0 {
-		status = op.success
+		status = o.Success
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {

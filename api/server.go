@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
@@ -29,6 +27,8 @@ import (
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
@@ -36,6 +36,10 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
+
+// NoContact is the contact of a service that only its own machine can reach. The address
+// does not exist.
+const NoContact = "operator@countersign.invalid"
 
 // Config is what a server is told.
 type Config struct {
@@ -64,7 +68,7 @@ type Server struct {
 	log         *slog.Logger
 	proxies     []netip.Prefix
 	contact     string
-	rates       *rates
+	rates       *op.Rates
 	sessions    *credential.Sessions
 	credentials credential.Reader
 	mail        web.Mailer
@@ -78,14 +82,14 @@ type Server struct {
 	noHeads     bool
 	metrics     *metrics
 	tracer      trace.Tracer
-	operations  []*operation
-	openAPI     func() (document, error) // made when it is first asked for; so is the next
-	openAPIFull func() (document, error)
+	operations  []*op.Operation
+	openAPI     func() (op.Document, error) // made when it is first asked for; so is the next
+	openAPIFull func() (op.Document, error)
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
-	manifests   map[bool]document               // of x402, by whether it is configured
+	manifests   map[bool]op.Document            // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
-	prices      document
+	prices      op.Document
 	figures     sync.Map // []plot.Figure by operation
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
@@ -99,29 +103,29 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	s := &Server{
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, NoContact),
-		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
+		rates: op.NewRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
 		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
-		seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
+		seats: make(chan struct{}, op.MaxInFlight), bodies: newBodies(),
 	}
 	s.operations = s.table()
 	if c.Traces == nil {
 		c.Traces = noop.NewTracerProvider()
 	}
 	s.tracer = c.Traces.Tracer(ledger.TracerName)
-	for _, op := range s.operations {
-		if op.input == nil {
+	for _, o := range s.operations {
+		if o.Input == nil {
 			continue
 		}
 		var err error
-		if op.schema, err = schema.New(op.input); err != nil {
+		if o.Schema, err = schema.New(o.Input); err != nil {
 			return nil, err
 		}
-		op.schema.Rules = conditions()[op.id]
+		o.Schema.Rules = conditions()[o.ID]
 	}
 	s.proofs = c.Proofs
 	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints
 	s.metrics.checkpointKey(s.noHeads)
-	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key", Credit: introductoryText}
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.Path, Header: "X-API-Key", Credit: introductoryText}
 	s.reviews = web.NewReviewMail(c.App, c.Projections, c.Mail, c.Log)
 	var err error
 	if s.assets, err = web.Assets(); err != nil {
@@ -139,8 +143,8 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s, (*operation).forAgents) })
-	s.openAPIFull = sync.OnceValues(func() (document, error) { return newOpenAPI(s, (*operation).forAll) })
+	s.openAPI = sync.OnceValues(func() (op.Document, error) { return newOpenAPI(s, forAgents) })
+	s.openAPIFull = sync.OnceValues(func() (op.Document, error) { return newOpenAPI(s, forAll) })
 	s.doors, err = newDoors(s, c)
 	return s, err
 }
@@ -161,10 +165,10 @@ func (s *Server) Handler() http.Handler {
 		router.Handle(path, routed(path, handler)).Methods(methods...)
 	}
 	preflights := map[string][]string{}
-	for _, op := range s.operations {
-		add(op.path, s.handle(op), op.method)
-		if op.anyOrigin() {
-			preflights[op.path] = append(preflights[op.path], op.method)
+	for _, o := range s.operations {
+		add(o.Path, s.handle(o), o.Method)
+		if o.AnyOrigin() {
+			preflights[o.Path] = append(preflights[o.Path], o.Method)
 		}
 	}
 	for path, methods := range preflights {
@@ -199,10 +203,10 @@ func (s *Server) Handler() http.Handler {
 			at := match.Route.GetName()
 			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
 			if preflights[at] != nil { // else a page could not read the answer that its preflight promised
-				expose(w.Header())
+				op.Expose(w.Header())
 			}
 		}
-		err := policy.Refuse(codeMethod, "", "method not allowed")
+		err := policy.Refuse(op.CodeMethod, "", "method not allowed")
 		if forPeople(r) {
 			s.web.ShowError(w, r, err)
 			return
@@ -225,7 +229,7 @@ func routed(path string, handler http.Handler) http.Handler {
 // notFound answers browsers with a page where people look for one, and everybody
 // else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	err := policy.Refuse(codeNotFound, "", "not found")
+	err := policy.Refuse(op.CodeNotFound, "", "not found")
 	if forPeople(r) {
 		s.web.ShowError(w, r, err)
 		return
@@ -238,7 +242,7 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 func forPeople(r *http.Request) bool {
 	at := r.URL.Path
 	return !strings.HasPrefix(at, "/api") && !strings.HasPrefix(at, "/.well-known") && path.Ext(at) == "" && plainPath(r.URL.EscapedPath()) &&
-		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") != 0
+		op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") != 0
 }
 
 // bareErrors says whether a request that reached no operation is for a part of
@@ -337,7 +341,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		if r.URL.IsAbs() || r.URL.Host != "" {
 			if !s.isOwnAddress(r.URL) { // a request to a proxy: we are none
 				h.Set("Connection", "close")
-				s.fail(rec, r, false, policy.Refuse(codeInvalidBody, "", "the request target must be a path, or an address of this service"))
+				s.fail(rec, r, false, policy.Refuse(op.CodeInvalidBody, "", "the request target must be a path, or an address of this service"))
 				return
 			}
 			r.URL.Scheme, r.URL.Host, r.URL.User = "", "", nil
@@ -371,7 +375,7 @@ func (s *Server) isOwnAddress(target *url.URL) bool {
 // isHealth says whether a path is one by which others find out how the service is:
 // it is answered however much there is to do.
 func isHealth(path string) bool {
-	return path == health.path || path == "/healthz" || path == "/readyz"
+	return path == health.Path || path == "/healthz" || path == "/readyz"
 }
 
 // methodForLog is the method if it is one of HTTP's; a caller may send any word.
@@ -429,15 +433,15 @@ func (s *Server) clientAddress(r *http.Request) string {
 // HTTP wraps a handler with the time-outs and sizes of every listener.
 func HTTP(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: handler, ReadHeaderTimeout: op.ReadHeaderTimeout, ReadTimeout: op.ReadTimeout,
+		WriteTimeout: op.WriteTimeout, IdleTimeout: op.IdleTimeout, MaxHeaderBytes: op.MaxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
 // Bounded is a listener with a bound on its open connections.
 func Bounded(l net.Listener) net.Listener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, maxConnections)}
+	return &boundedListener{Listener: l, slots: make(chan struct{}, op.MaxConnections)}
 }
 
 type boundedListener struct {
@@ -492,8 +496,8 @@ func (s *Server) Drain() { s.draining.Store(true) }
 
 // Service is what an operation sells, if it is one that sells a service.
 func (s *Server) Service(id string) (policy.Service, bool) {
-	if op := s.operation(id); op != nil && op.service != nil {
-		return *op.service, true
+	if o := s.operation(id); o != nil && o.Service != nil {
+		return *o.Service, true
 	}
 	return policy.Service{}, false
 }

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/api/op"
 )
 
 // What net/http refuses before any handler is an error like every other.
@@ -23,7 +25,7 @@ func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
 	for name, request := range map[string]string{
 		"no HTTP":           "hello\r\n\r\n",
 		"two lengths":       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-		"headers too large": "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 2*maxHeaderBytes) + "\r\n\r\n",
+		"headers too large": "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 2*op.MaxHeaderBytes) + "\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {

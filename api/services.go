@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/services"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"
@@ -62,10 +62,10 @@ func Services() []policy.Service {
 
 // exampleAnswer is what an operation of a service answers to its example, before
 // anything is signed.
-func (op *operation) exampleAnswer() (jsontext.Value, error) {
-	answer, err := op.service.Evaluate([]byte(op.example))
+func exampleAnswer(o *op.Operation) (jsontext.Value, error) {
+	answer, err := o.Service.Evaluate([]byte(o.Example))
 	if err != nil {
-		return nil, fmt.Errorf("example of %s: %w", op.id, err)
+		return nil, fmt.Errorf("example of %s: %w", o.ID, err)
 	}
 	return jsontext.Value(answer.Body), nil
 }
@@ -73,14 +73,14 @@ func (op *operation) exampleAnswer() (jsontext.Value, error) {
 // servicePath is where a service is called.
 func servicePath(s policy.Service) string { return "/api/agent-services/" + s.Name }
 
-func (s *Server) serviceOperations() []*operation {
-	var table []*operation
+func (s *Server) serviceOperations() []*op.Operation {
+	var table []*op.Operation
 	for _, of := range Services() {
-		table = append(table, &operation{
-			id: of.Operation, method: http.MethodPost, path: servicePath(of), summary: of.Summary,
-			service: &of, access: credential.Access{Kind: credential.Payer}, input: of.Input(), output: of.Output(), example: of.Example,
-			limit: serviceLimit(of), errors: []int{400, 401, 402, 409, 413, 429, 503},
-			run: s.runService,
+		table = append(table, &op.Operation{
+			ID: of.Operation, Method: http.MethodPost, Path: servicePath(of), Summary: of.Summary,
+			Service: &of, Access: credential.Access{Kind: credential.Payer}, Input: of.Input(), Output: of.Output(), Example: of.Example,
+			Limit: serviceLimit(of), Errors: []int{400, 401, 402, 409, 413, 429, 503},
+			Run: s.runService,
 		})
 	}
 	return table
@@ -90,17 +90,17 @@ func serviceLimit(s policy.Service) int64 {
 	family, _, _ := strings.Cut(s.Name, "/")
 	switch family {
 	case "action-safety", "command-risk", "review-triage":
-		return limitActionSafety
+		return op.LimitActionSafety
 	}
-	return limitComponent
+	return op.LimitComponent
 }
 
-func (s *Server) runService(c *call) (reply, error) {
-	order := services.Call{Service: *c.op.service, Caller: c.Key, Body: c.body, IdempotencyKey: c.idempotencyKey}
+func (s *Server) runService(c *op.Call) (op.Reply, error) {
+	order := services.Call{Service: *c.Op.Service, Caller: c.Key, Body: c.Body, IdempotencyKey: c.IdempotencyKey}
 	if c.Means == credential.ByAgent {
 		order.Agent = &c.Agent
 	}
-	ctx := c.request.Context()
+	ctx := c.Request.Context()
 	var answer services.Reply
 	var err error
 	if c.Means == credential.ByPayment {
@@ -109,24 +109,24 @@ func (s *Server) runService(c *call) (reply, error) {
 		answer, err = s.app.RunService(ctx, order)
 	}
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	if !answer.Replayed {
-		s.metrics.answered(c.op.service.Name, answer.Body)
+		s.metrics.answered(c.Op.Service.Name, answer.Body)
 	}
-	r := reply{body: answer.Body, header: http.Header{"Cache-Control": {"private, no-store"}}}
+	r := op.Reply{Body: answer.Body, Header: http.Header{"Cache-Control": {"private, no-store"}}}
 	switch c.Means {
 	case credential.ByPayment:
-		r.header = paid(*answer.Payment)
+		r.Header = paid(*answer.Payment)
 	case credential.ByKey:
-		r.header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
+		r.Header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
 	}
-	if c.op.service.Ruleset != nil {
-		version, _ := c.op.service.Ruleset()
-		r.header.Set("Ruleset-Version", version)
+	if c.Op.Service.Ruleset != nil {
+		version, _ := c.Op.Service.Ruleset()
+		r.Header.Set("Ruleset-Version", version)
 	}
 	if answer.Replayed {
-		r.header.Set("Idempotent-Replayed", "true")
+		r.Header.Set("Idempotent-Replayed", "true")
 	}
 	return r, nil
 }

@@ -5,10 +5,10 @@ import (
 	"net/url"
 	"reflect"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -25,21 +25,21 @@ type signInAnswer struct {
 // linkSent is the one answer, whether anybody knows the address or not.
 const linkSent = "if the address can receive mail, a sign-in link is on its way; it works once, for 10 minutes"
 
-var requestSignIn = &operation{
-	id: "request_sign_in", method: http.MethodPost, path: "/api/auth/sign-in",
-	summary: "Mail a sign-in link. The answer does not tell whether the address is known.",
-	input:   reflect.TypeFor[signInRequest](), output: reflect.TypeFor[signInAnswer](),
-	example: `{"email":"ada@example.com"}`,
-	success: http.StatusAccepted, errors: []int{400, 413, 429, 503},
+var requestSignIn = &op.Operation{
+	ID: "request_sign_in", Method: http.MethodPost, Path: "/api/auth/sign-in",
+	Summary: "Mail a sign-in link. The answer does not tell whether the address is known.",
+	Input:   reflect.TypeFor[signInRequest](), Output: reflect.TypeFor[signInAnswer](),
+	Example: `{"email":"ada@example.com"}`,
+	Success: http.StatusAccepted, Errors: []int{400, 413, 429, 503},
 }
 
-func (s *Server) requestSignIn(c *call) (reply, error) {
+func (s *Server) requestSignIn(c *op.Call) (op.Reply, error) {
 	var in signInRequest
-	if err := canon.Decode(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
-	err := s.sendLink(c.request, in.Email, in.Next)
-	return reply{value: signInAnswer{linkSent}}, err
+	err := s.sendLink(c.Request, in.Email, in.Next)
+	return op.Reply{Value: signInAnswer{linkSent}}, err
 }
 
 // sendLink makes a link and mails it.
@@ -61,10 +61,10 @@ func (s *Server) sendLink(r *http.Request, email, next string) error {
 // nobody fills another's mailbox with our letters.
 func (s *Server) mayMail(r *http.Request, email string) error {
 	if s.mail == nil {
-		return policy.Refuse(codeNoMail, "", "mail is not configured")
+		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
 	}
-	if !s.rates.allow(toMailFrom, s.network(r)) || !s.rates.allow(toMailTo, ground.Mailbox(email)) {
-		return policy.Refuse(codeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
+	if !s.rates.Allow(op.ToMailFrom, s.network(r)) || !s.rates.Allow(op.ToMailTo, ground.Mailbox(email)) {
+		return policy.Refuse(op.CodeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
 	}
 	return nil
 }
@@ -78,15 +78,15 @@ func (s *Server) post(r *http.Request, l web.Letter) error {
 	return nil
 }
 
-var getSession = &operation{
-	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
-	summary: "Who is signed in, and the organizations the session can act for.",
-	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[credential.SignedIn](), errors: []int{401, 403, 503},
+var getSession = &op.Operation{
+	ID: "get_session", Method: http.MethodGet, Path: "/api/auth/session",
+	Summary: "Who is signed in, and the organizations the session can act for.",
+	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[credential.SignedIn](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) getSession(c *call) (reply, error) {
-	as, err := s.credentials.Describe(c.request.Context(), c.Session)
-	return reply{value: as}, err
+func (s *Server) getSession(c *op.Call) (op.Reply, error) {
+	as, err := s.credentials.Describe(c.Request.Context(), c.Session)
+	return op.Reply{Value: as}, err
 }
 
 // signOutRequest says how far signing out goes.
@@ -94,25 +94,25 @@ type signOutRequest struct {
 	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
 }
 
-var signOut = &operation{
-	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
-	summary: "End the session, or every session of whoever is signed in.",
-	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
-	example: `{}`, errors: []int{400, 401, 403, 413, 503},
+var signOut = &op.Operation{
+	ID: "sign_out", Method: http.MethodPost, Path: "/api/auth/sign-out",
+	Summary: "End the session, or every session of whoever is signed in.",
+	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[signOutRequest](), Output: reflect.TypeFor[state](),
+	Example: `{}`, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) signOut(c *call) (reply, error) {
+func (s *Server) signOut(c *op.Call) (op.Reply, error) {
 	var in signOutRequest
-	if err := canon.DecodeChecked(c.body, &in); err != nil {
-		return reply{}, err
+	if err := canon.DecodeChecked(c.Body, &in); err != nil {
+		return op.Reply{}, err
 	}
 	if in.Everywhere {
-		if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
-			return reply{}, ground.Unreadable(err)
+		if err := s.sessions.EndAll(c.Request.Context(), c.Session.Customer); err != nil {
+			return op.Reply{}, ground.Unreadable(err)
 		}
 	}
 	if err := c.Session.End(); err != nil {
-		return reply{}, ground.Unreadable(err)
+		return op.Reply{}, ground.Unreadable(err)
 	}
-	return reply{value: state{c.Session.Customer, "signed out"}}, nil
+	return op.Reply{Value: state{c.Session.Customer, "signed out"}}, nil
 }

@@ -20,14 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"

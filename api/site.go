@@ -8,12 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
-
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -23,7 +22,7 @@ import (
 type kept struct {
 	mu        sync.Mutex
 	sites     map[bool]*site.Site
-	documents map[string]document
+	documents map[string]op.Document
 }
 
 // site is every page in the present state of the service.
@@ -50,10 +49,10 @@ func (s *Server) site() (*site.Site, error) {
 }
 
 // made is a document that is made once for each state of the service.
-func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error)) (document, error) {
+func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
 	from, err := s.site()
 	if err != nil {
-		return document{}, err
+		return op.Document{}, err
 	}
 	name = fmt.Sprintf("%s %t", name, from.Facts.X402)
 	s.kept.mu.Lock()
@@ -63,12 +62,12 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 	}
 	body, err := make(from)
 	if err != nil {
-		return document{}, fmt.Errorf("make %s: %w", name, err)
+		return op.Document{}, fmt.Errorf("make %s: %w", name, err)
 	}
 	if s.kept.documents == nil {
-		s.kept.documents = map[string]document{}
+		s.kept.documents = map[string]op.Document{}
 	}
-	d := newDocument(body, media)
+	d := op.NewDocument(body, media)
 	s.kept.documents[name] = d
 	return d, nil
 }
@@ -78,7 +77,7 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
 		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: accounts.FreeCallsPerMonth,
-		Limits:         site.Limits{Calls: callsPerMinute, Strangers: strangersPerMinute, Pages: pagesPerMinute, Keys: keysPerMinute, KeysADay: keysPerDay, Verifies: verifiesPerMinute, Refunds: refundsPerMinute},
+		Limits:         site.Limits{Calls: op.CallsPerMinute, Strangers: op.StrangersPerMinute, Pages: op.PagesPerMinute, Keys: op.KeysPerMinute, KeysADay: op.KeysPerDay, Verifies: op.VerifiesPerMinute, Refunds: op.RefundsPerMinute},
 		RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
 	findings, err := findingsShown()
@@ -86,11 +85,11 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 		return f, err
 	}
 	f.Findings = findings
-	for _, op := range s.operations {
-		if op.service == nil {
+	for _, o := range s.operations {
+		if o.Service == nil {
 			continue
 		}
-		service, err := serviceShown(op)
+		service, err := serviceShown(o)
 		if err != nil {
 			return f, err
 		}
@@ -125,23 +124,23 @@ func serviceGroup(name string) string {
 	return site.GroupPayments
 }
 
-func serviceShown(op *operation) (site.Service, error) {
-	answer, err := op.exampleAnswer()
+func serviceShown(o *op.Operation) (site.Service, error) {
+	answer, err := exampleAnswer(o)
 	if err != nil {
 		return site.Service{}, err
 	}
-	shown := site.Service{Operation: op.id, Name: op.service.Name, Path: op.path, Title: op.service.Title, Summary: op.service.Summary,
-		PriceUSD: usd(op.service.PriceCents), Group: serviceGroup(op.service.Name), Example: web.IndentJSON([]byte(op.example)),
-		Answer: web.IndentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.Document)}
+	shown := site.Service{Operation: o.ID, Name: o.Service.Name, Path: o.Path, Title: o.Service.Title, Summary: o.Service.Summary,
+		PriceUSD: usd(o.Service.PriceCents), Group: serviceGroup(o.Service.Name), Example: web.IndentJSON([]byte(o.Example)),
+		Answer: web.IndentJSON(answer), Signed: o.Service.Signed, Input: membersShown(o.Schema.Document)}
 	return shown, nil
 }
 
 // membersShown are the members at the top of a request, the required ones first.
 func membersShown(schema map[string]any) (list []site.Member) {
-	properties, _ := schema["properties"].(object)
+	properties, _ := schema["properties"].(op.Object)
 	required, _ := schema["required"].([]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		property, _ := properties[name].(object)
+		property, _ := properties[name].(op.Object)
 		meaning, _ := property["description"].(string)
 		meaning = strings.TrimSpace(meaning + " " + allowedShown(property))
 		list = append(list, site.Member{Name: name, Type: typeShown(property), Meaning: meaning, Required: slices.Contains(required, any(name))})
@@ -159,10 +158,10 @@ func membersShown(schema map[string]any) (list []site.Member) {
 }
 
 // allowedShown says which values a member may have, and which it has if it is left out.
-func allowedShown(property object) (text string) {
+func allowedShown(property op.Object) (text string) {
 	value := property
 	if branches, _ := property["anyOf"].([]any); len(branches) > 0 {
-		value, _ = branches[0].(object)
+		value, _ = branches[0].(op.Object)
 	}
 	allowed := strings.TrimPrefix(schema.Numbers(value, false), "must be ")
 	length := func(keyword string) int {
@@ -188,7 +187,7 @@ func allowedShown(property object) (text string) {
 }
 
 // typeShown is the type of a member in a word or two.
-func typeShown(s object) string {
+func typeShown(s op.Object) string {
 	if values, is := s["enum"].([]any); is {
 		words := make([]string, len(values))
 		for i, v := range values {
@@ -197,7 +196,7 @@ func typeShown(s object) string {
 		return "one of " + strings.Join(words, ", ")
 	}
 	if name, is := s["type"].(string); is {
-		if items, has := s["items"].(object); has {
+		if items, has := s["items"].(op.Object); has {
 			return "array of " + typeShown(items)
 		}
 		return name
@@ -205,7 +204,7 @@ func typeShown(s object) string {
 	alternatives, _ := s["anyOf"].([]any)
 	var words []string
 	for _, a := range alternatives {
-		if alternative, is := a.(object); is && alternative["type"] != "null" {
+		if alternative, is := a.(op.Object); is && alternative["type"] != "null" {
 			words = append(words, typeShown(alternative))
 		}
 	}
@@ -245,12 +244,12 @@ func (s *Server) showContent(w http.ResponseWriter, r *http.Request) {
 		s.notFound(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		s.fail(w, r, false, policy.Refuse(codeMethod, "", "method not allowed"))
+		s.fail(w, r, false, policy.Refuse(op.CodeMethod, "", "method not allowed"))
 	default:
 		if rec, ok := w.(*recorder); ok {
 			rec.route = "/" + p.Type
 		}
-		s.showPage(w, r, p, asMarkdown || prefersMarkdown(r))
+		s.showPage(w, r, p, asMarkdown || op.PrefersMarkdown(r))
 	}
 }
 
@@ -266,11 +265,11 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, 
 
 // showMarkdown writes the Markdown twin of a page.
 func (s *Server) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.Page) {
-	d := newDocument([]byte(p.Markdown), "text/markdown; charset=utf-8")
-	answer := d.answer(&call{request: r})
+	d := op.NewDocument([]byte(p.Markdown), "text/markdown; charset=utf-8")
+	answer := d.Answer(&op.Call{Request: r})
 	w.Header().Add("Vary", "Accept")
 	s.linkHome(w.Header(), p.Path)
-	s.reply(w, r, &operation{success: http.StatusOK}, answer)
+	s.reply(w, r, &op.Operation{Success: http.StatusOK}, answer)
 }
 
 // twin answers with the Markdown twin of a page that is made otherwise, if it has
@@ -285,7 +284,7 @@ func (s *Server) twin(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	w.Header().Add("Vary", "Accept")
-	if prefersMarkdown(r) {
+	if op.PrefersMarkdown(r) {
 		s.showMarkdown(w, r, p)
 		return true
 	}

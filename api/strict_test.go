@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/api/schema"
 )
 
 // OpenAI's strict mode takes a subset of JSON Schema: every object closed, every
@@ -80,11 +80,11 @@ func TestToolsAreStrictForOpenAI(t *testing.T) {
 // strict mode must: the service takes that for absent.
 func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	t.Helper()
-	op := n.server.operation(name)
-	if op == nil || op.example == "" {
+	o := n.server.operation(name)
+	if o == nil || o.Example == "" {
 		return
 	}
-	example, err := jsonschema.UnmarshalJSON(strings.NewReader(op.example))
+	example, err := jsonschema.UnmarshalJSON(strings.NewReader(o.Example))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +92,11 @@ func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	if err := compileJSON(t, name, strict).Validate(filled); err != nil {
 		t.Errorf("%s: its strict schema refuses its example: %v", name, err)
 	}
-	own, err := schema.New(op.input)
+	own, err := schema.New(o.Input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if members, is := filled.(map[string]any); is && op.keyBeside() {
+	if members, is := filled.(map[string]any); is && o.KeyBeside() {
 		delete(members, "idempotencyKey") // it is taken out before the schema reads the rest
 	}
 	if err := newLibrary(t, own.Document).compiled.Validate(filled); err != nil {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -43,19 +43,19 @@ var keyedInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := schema.New(reflect.TypeFor[keyArgument]())
+	key, err := schema.New(reflect.TypeFor[op.KeyArgument]())
 	if err != nil {
 		return nil, err
 	}
-	whole, _ := schema.Copy(s.Document).(object)
-	properties, _ := whole["properties"].(object)
-	beside, _ := key.Document["properties"].(object)
+	whole, _ := schema.Copy(s.Document).(op.Object)
+	properties, _ := whole["properties"].(op.Object)
+	beside, _ := key.Document["properties"].(op.Object)
 	maps.Copy(properties, beside)
 	return shortInput(whole)
 })
 
-func shortInput(document object) (jsontext.Value, error) {
-	short, _ := shorten(document, 0).(object)
+func shortInput(document op.Object) (jsontext.Value, error) {
+	short, _ := shorten(document, 0).(op.Object)
 	return canon.Marshal(short)
 }
 

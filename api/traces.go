@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign/countersign/api/op"
 )
 
 // beginTrace begins the span of a request. Where the caller traces, ours is a part of
@@ -40,17 +42,17 @@ func endTrace(span trace.Span, method string, rec *recorder) {
 
 // step begins a step of a call's path, measured and as a span of its own; what it
 // returns ends it.
-func (s *Server) step(c *call, name string) (end func()) {
+func (s *Server) step(c *op.Call, name string) (end func()) {
 	began := time.Now()
-	request := c.request
+	request := c.Request
 	ctx, span := s.tracer.Start(request.Context(), name)
 	if span.IsRecording() {
-		c.request = request.WithContext(ctx)
+		c.Request = request.WithContext(ctx)
 	}
 	return func() {
 		s.metrics.stage(name, time.Since(began))
 		if span.IsRecording() {
-			c.request = request
+			c.Request = request
 			span.End()
 		}
 	}

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/schema"
-
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -67,26 +66,26 @@ func withStranger(t *testing.T, example string, try func(place, text string)) {
 func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
 	t.Parallel()
 	tried := 0
-	for _, op := range operations() {
-		if op.input == nil || op.parses || op.form { // what parses its text itself, and forms, have tests of their own
+	for _, o := range operations() {
+		if o.Input == nil || o.Parses || o.Form { // what parses its text itself, and forms, have tests of their own
 			continue
 		}
-		example := op.example
-		if op.service != nil {
-			example = op.service.Example
+		example := o.Example
+		if o.Service != nil {
+			example = o.Service.Example
 		}
 		if example == "" {
 			example = "{}"
 		}
-		known, err := schema.New(op.input)
+		known, err := schema.New(o.Input)
 		if err != nil {
 			t.Fatal(err)
 		}
 		withStranger(t, example, func(place, text string) {
 			tried++
 			err := known.Validate([]byte(text))
-			if refused := err != nil && strings.Contains(err.Error(), "unknown member"); refused == isFreeForm(op.id+" "+place) {
-				t.Errorf("%s %s: %v", op.id, place, err)
+			if refused := err != nil && strings.Contains(err.Error(), "unknown member"); refused == isFreeForm(o.ID+" "+place) {
+				t.Errorf("%s %s: %v", o.ID, place, err)
 			}
 		})
 	}

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json/jsontext"
 	invopop "github.com/invopop/jsonschema"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -53,22 +53,22 @@ const maxVerified = 200
 // maxUnsigned members are looked at beside the records: each is a line of the answer.
 const maxUnsigned = 10_000
 
-var verifyRecord = &operation{
-	id: "verify_record", method: http.MethodPost, path: "/api/verify",
-	cors:    true,
-	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
-	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
-	query: []parameter{{"wait", "proof: wait up to 2 s for a checkpoint that covers the record.", object{"type": "string", "enum": []any{"proof"}}}},
-	limit: limitVerify, errors: []int{400, 413, 429, 503},
+var verifyRecord = &op.Operation{
+	ID: "verify_record", Method: http.MethodPost, Path: "/api/verify",
+	CORS:    true,
+	Summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
+	Input:   reflect.TypeFor[signedDocument](), Parses: true, Output: reflect.TypeFor[verification](),
+	Query: []op.Parameter{{Name: "wait", Description: "proof: wait up to 2 s for a checkpoint that covers the record.", Schema: op.Object{"type": "string", "enum": []any{"proof"}}}},
+	Limit: op.LimitVerify, Errors: []int{400, 413, 429, 503},
 }
 
-func (s *Server) verifyRecord(c *call) (reply, error) {
-	if err := s.mayAsk(toVerify, c); err != nil {
-		return reply{}, err
+func (s *Server) verifyRecord(c *op.Call) (op.Reply, error) {
+	if err := s.mayAsk(op.ToVerify, c); err != nil {
+		return op.Reply{}, err
 	}
-	ctx := c.request.Context()
+	ctx := c.Request.Context()
 	var place *seal.Place // of the first record that stands in the ledger
-	found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
+	found, err := s.examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
 		check := audit.Locate(ctx, s.app.Ledger, e)
 		if check.Result == seal.Pass && place == nil {
 			place = e.Ledger
@@ -76,16 +76,16 @@ func (s *Server) verifyRecord(c *call) (reply, error) {
 		return check
 	})
 	if err != nil {
-		return reply{}, err
+		return op.Reply{}, err
 	}
 	result := verification{Examination: found}
 	if place != nil {
-		if result.Inclusion, err = s.include(ctx, *place, c.request.URL.Query().Get("wait") == "proof"); err != nil {
-			return reply{}, ground.Unreadable(err)
+		if result.Inclusion, err = s.include(ctx, *place, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
+			return op.Reply{}, ground.Unreadable(err)
 		}
 	}
-	return reply{value: result,
-		header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
+	return op.Reply{Value: result,
+		Header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 }
 
 // examine checks a document that somebody was handed, with the ledger's own keys.

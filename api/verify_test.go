@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -583,8 +584,8 @@ func TestDatabaseGone(t *testing.T) {
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	n.server.operations = append(n.server.operations, &operation{id: "panic", method: http.MethodGet, path: "/api/panic", success: 200,
-		run: func(*call) (reply, error) { panic("broken") }})
+	n.server.operations = append(n.server.operations, &op.Operation{ID: "panic", Method: http.MethodGet, Path: "/api/panic", Success: 200,
+		Run: func(*op.Call) (op.Reply, error) { panic("broken") }})
 	handler := n.server.Handler()
 	answerTo := func(path string) answer {
 		w := httptest.NewRecorder()
@@ -602,7 +603,7 @@ func TestPanicAndOverload(t *testing.T) {
 	}
 	n.wants(answerTo("/healthz"), 200)
 
-	for range maxInFlight {
+	for range op.MaxInFlight {
 		n.server.seats <- struct{}{}
 	}
 	n.wants(answerTo("/api/health"), 200) // which needs no seat
@@ -611,7 +612,7 @@ func TestPanicAndOverload(t *testing.T) {
 	if full.header.Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
-	for range maxInFlight {
+	for range op.MaxInFlight {
 		<-n.server.seats
 	}
 	n.wants(answerTo("/api/pricing"), 200)

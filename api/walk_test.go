@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/organizations"
 )
 
 // TestWalkTryACommand: somebody who knows nothing yet.

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -24,18 +24,18 @@ func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, false, err)
 		return
 	}
-	s.reply(w, r, &operation{success: http.StatusOK}, reply{value: map[string]bool{"received": true}})
+	s.reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]bool{"received": true}})
 }
 
 func (s *Server) readWebhook(w http.ResponseWriter, r *http.Request) error {
 	if s.checkout == nil {
 		return errNoCheckout
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limitWebhook))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.LimitWebhook))
 	var overLimit *http.MaxBytesError
 	switch {
 	case errors.As(err, &overLimit):
-		return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.Itoa(limitWebhook)+" bytes")
+		return policy.Refuse(op.CodeTooLarge, "", "request body is larger than "+strconv.Itoa(op.LimitWebhook)+" bytes")
 	case err != nil:
 		return unreadBecause(err)
 	}
@@ -50,7 +50,7 @@ func (s *Server) readWebhook(w http.ResponseWriter, r *http.Request) error {
 // and forgotten.
 func (s *Server) recordNotice(r *http.Request, n checkout.Notice) error {
 	// What is begun is finished, whatever becomes of the connection.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.HandlerTimeout)
 	defer cancel()
 	switch {
 	case n.Checkout != nil:

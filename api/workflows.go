@@ -4,24 +4,25 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
 
-var workflowStatus = &operation{
-	id: "get_action_safety_workflow_status", method: http.MethodGet, path: "/api/agent-workflows/action-safety/status/{workflowId}",
-	cors:    true,
-	summary: "The status record of a workflow, kept for 30 days. Free.",
-	output:  reflect.TypeFor[projections.StatusRecord](), errors: []int{400, 404, 503}, bareErrors: true,
+var workflowStatus = &op.Operation{
+	ID: "get_action_safety_workflow_status", Method: http.MethodGet, Path: "/api/agent-workflows/action-safety/status/{workflowId}",
+	CORS:    true,
+	Summary: "The status record of a workflow, kept for 30 days. Free.",
+	Output:  reflect.TypeFor[projections.StatusRecord](), Errors: []int{400, 404, 503}, BareErrors: true,
 }
 
-func (s *Server) workflowStatus(c *call) (reply, error) {
-	id := c.vars["workflowId"]
+func (s *Server) workflowStatus(c *op.Call) (op.Reply, error) {
+	id := c.Vars["workflowId"]
 	if !isWorkflowID(id) {
-		return reply{}, errWorkflowID
+		return op.Reply{}, errWorkflowID
 	}
-	record, err := s.projections.Status(c.request.Context(), id)
-	return reply{body: record, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	record, err := s.projections.Status(c.Request.Context(), id)
+	return op.Reply{Body: record, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
 // errWorkflowID is the specification's, over HTTP and over MCP.

@@ -42,6 +42,7 @@ var rooms = map[string][]string{
 	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
 	// The rooms of the API, in their order: each may use those above it.
 	"api/schema": {"policy"},
+	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
 	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":        {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},

@@ -97,7 +97,7 @@ const (
 // tooLarge are packages that are larger, and how large they may be until they get rooms (lines
 // rounded up to hundreds). The numbers only go down.
 var tooLarge = map[string]struct{ files, lines int }{
-	"api":                   {56, 9_400},
+	"api":                   {52, 8_800},
 	"api/web":               {30, 4_800},
 	"cmd/bench":             {25, 4_500},
 	"cmd/countersign/guard": {32, 5_400},

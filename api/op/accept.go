@@ -1,4 +1,4 @@
-package api
+package op
 
 import (
 	"net/http"
@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// prefersMarkdown says whether a request would rather have Markdown than HTML.
-// Who takes everything gets HTML.
-func prefersMarkdown(r *http.Request) bool {
+// PrefersMarkdown reports whether a request prefers Markdown to HTML. A caller that accepts
+// everything gets HTML.
+func PrefersMarkdown(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
-	markdown := weight(accept, "text/markdown")
-	return markdown > 0 && markdown >= weight(accept, "text/html", "text/*", "*/*") && strings.Contains(strings.ToLower(accept), "text/markdown")
+	markdown := Weight(accept, "text/markdown")
+	return markdown > 0 && markdown >= Weight(accept, "text/html", "text/*", "*/*") && strings.Contains(strings.ToLower(accept), "text/markdown")
 }
 
-// weight is the q-value of the first of the names that a list of what is accepted
-// holds (RFC 9110, 12.4.2); 0 for none. An empty list has none.
-func weight(list string, names ...string) float64 {
+// Weight returns the q-value of the first of the names that is in the list of an Accept
+// header (RFC 9110, section 12.4.2), and 0 if none is.
+func Weight(list string, names ...string) float64 {
 	for _, name := range names {
 		for part := range strings.SplitSeq(list, ",") {
 			media, parameters, _ := strings.Cut(part, ";")

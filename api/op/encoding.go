@@ -1,4 +1,4 @@
-package api
+package op
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ var encodings = []string{"zstd", "gzip"}
 func encodingFor(accept string) string {
 	best, most := "", 0.0
 	for _, name := range encodings {
-		if q := weight(accept, name); q > most {
+		if q := Weight(accept, name); q > most {
 			best, most = name, q
 		}
 	}
@@ -71,35 +71,35 @@ func (p *packed) in(name string, body []byte) ([]byte, error) {
 
 // encoded is an answer with a document in the form that the request takes. Its tag
 // is another one, since its octets are.
-func (d document) encoded(r reply, accept string) reply {
-	if len(d.body) < worthPacking {
+func (d Document) encoded(r Reply, accept string) Reply {
+	if len(d.Body) < worthPacking {
 		return r
 	}
-	r.header.Add("Vary", "Accept-Encoding")
+	r.Header.Add("Vary", "Accept-Encoding")
 	name := encodingFor(accept)
 	if name == "" {
 		return r
 	}
-	r.header.Set("ETag", d.tagIn(name))
-	if r.status != 0 { // 304
+	r.Header.Set("ETag", d.tagIn(name))
+	if r.Status != 0 { // 304
 		return r
 	}
-	body, err := d.packed.in(name, d.body)
+	body, err := d.packed.in(name, d.Body)
 	if err != nil {
 		return r // as it is, it is right, too
 	}
-	r.body = body
-	r.header.Set("Content-Encoding", name)
+	r.Body = body
+	r.Header.Set("Content-Encoding", name)
 	return r
 }
 
 // tagIn is the entity tag of the document in an encoding.
-func (d document) tagIn(name string) string {
+func (d Document) tagIn(name string) string {
 	return strings.TrimSuffix(d.etag, `"`) + "-" + name + `"`
 }
 
 // isTag says whether a tag is one of the document's.
-func (d document) isTag(tag string) bool {
+func (d Document) isTag(tag string) bool {
 	if tag == d.etag || tag == "*" {
 		return true
 	}

@@ -1,0 +1,76 @@
+package op
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Document is a text that changes rarely, with its strong entity tag. It is sent compressed
+// to callers that accept it.
+type Document struct {
+	Body   []byte
+	etag   string
+	media  string
+	packed *packed
+}
+
+// NewDocument makes a document of a text and its media type.
+func NewDocument(body []byte, media string) Document {
+	sum := sha256.Sum256(body)
+	return Document{body, `"` + hex.EncodeToString(sum[:8]) + `"`, media, &packed{}}
+}
+
+// Answer replies with the document, or with 304 if the caller has it already.
+func (d Document) Answer(c *Call) Reply {
+	r := Reply{Body: d.Body, Media: d.media, Header: Public()}
+	r.Header.Set("Access-Control-Expose-Headers", ExposedHeaders)
+	if d.media == CatalogMedia {
+		r.Header.Set("Link", "<"+CatalogPath+`>; rel="api-catalog"`)
+	}
+	r.Header.Set("ETag", d.etag)
+	for tag := range strings.SplitSeq(c.Request.Header.Get("If-None-Match"), ",") {
+		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); d.isTag(tag) {
+			r.Status, r.Body = http.StatusNotModified, []byte{}
+		}
+	}
+	return d.encoded(r, strings.Join(c.Request.Header.Values("Accept-Encoding"), ","))
+}
+
+// DocumentOf replies with a value as a JSON document. Use it for values that depend on the
+// configuration alone.
+func DocumentOf(c *Call, value any) (Reply, error) {
+	body, err := canon.Marshal(value)
+	if err != nil {
+		return Reply{}, err
+	}
+	return NewDocument(body, c.Op.Media).Answer(c), nil
+}
+
+// Public returns the headers of a document that every cache may keep for five minutes and
+// pages of every origin may read.
+func Public() http.Header {
+	return http.Header{"Cache-Control": {"public, max-age=300"}, "Access-Control-Allow-Origin": {"*"}}
+}
+
+// Headers that a page of another origin may read (ExposedHeaders) and send
+// (AllowedHeaders).
+const (
+	ExposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, EXTENSION-RESPONSES, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
+	AllowedHeaders = "PAYMENT-SIGNATURE, X-PAYMENT, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, MCP-Protocol-Version, Access-Control-Expose-Headers"
+)
+
+// Expose lets pages of every origin read an answer and its headers.
+func Expose(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", ExposedHeaders)
+}
+
+// The catalogue of the APIs (RFC 9727). Its document links to its own address.
+const (
+	CatalogPath  = "/.well-known/api-catalog"
+	CatalogMedia = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
+)

@@ -1,0 +1,107 @@
+package op
+
+import (
+	"encoding/base64"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// PagedBy ends the summary of an operation that answers with a page of a list. All lists
+// are paged alike; nextCursor is null on the last page.
+const PagedBy = " Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before)."
+
+// Paged has the members that every page of a list has besides its items.
+type Paged struct {
+	NextCursor *string  `json:"nextCursor" jsonschema:"nullable"`
+	Warnings   []string `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
+}
+
+// Page returns the page of a list that a query asks for. It refuses a cursor that no page
+// gave, or whose item is gone: to begin again or to skip items would mislead the caller.
+func Page[T any](rawQuery string, list []T, id func(T) string) ([]T, Paged, error) {
+	query, warnings := Understood(rawQuery, "limit", "cursor")
+	limit, page := PageLimit(query.Get("limit")), Paged{Warnings: warnings}
+	from, err := startOf(query, list, id)
+	if err != nil {
+		return nil, Paged{}, err
+	}
+	items := list[from:]
+	if len(items) > limit {
+		items = items[:limit]
+		next := base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + id(items[limit-1])))
+		page.NextCursor = &next
+	}
+	return append([]T{}, items...), page, nil
+}
+
+const cursorPrefix = "after:"
+
+func startOf[T any](query url.Values, list []T, id func(T) string) (int, error) {
+	cursor := query.Get("cursor")
+	if cursor == "" {
+		return 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	last, ok := strings.CutPrefix(string(text), cursorPrefix)
+	i := slices.IndexFunc(list, func(item T) bool { return id(item) == last })
+	if err != nil || !ok || i < 0 {
+		return 0, policy.Refuse("invalid_cursor", "/cursor", "cursor is not one that a page gave, or its item is gone: begin again without it")
+	}
+	return i + 1, nil
+}
+
+const maxWarnings = 20 // in one answer
+
+// Understood reads a query of which nothing is refused, and names what is not one of
+// the known parameters, or is there twice: a reader must not take an answer for
+// filtered that is not.
+func Understood(raw string, known ...string) (query url.Values, warnings []string) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		warnings = append(warnings, "a part of the query could not be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name):
+			shown := "a parameter"
+			if name != "" && canon.SafePointer("/"+name) == "/"+name {
+				shown = name
+			}
+			warnings = append(warnings, shown+" is not a parameter of this list and filters nothing"+canon.Meant(name, known))
+		case len(query[name]) > 1:
+			warnings = append(warnings, name+" is given more than once: the first counts")
+		}
+	}
+	return query, warnings[:min(len(warnings), maxWarnings)]
+}
+
+// PageLimit reads a limit for a list: 25 if it is not an integer, and never below 1 or
+// above 100. It refuses nothing.
+func PageLimit(text string) int {
+	n, _ := ReadLimit(text)
+	return n
+}
+
+// ReadLimit is PageLimit, and reports whether the text was an integer. A number that is out
+// of range becomes the nearest bound, however many digits it has.
+func ReadLimit(text string) (n int, ok bool) {
+	const standard, least, most = 25, 1, 100
+	digits := strings.TrimLeft(text, "+-")
+	if len(text)-len(digits) > 1 || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return standard, false
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil && text[0] == '-':
+		return least, true
+	case err != nil:
+		return most, true
+	}
+	return min(max(n, least), most), true
+}

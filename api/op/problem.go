@@ -1,0 +1,37 @@
+package op
+
+import (
+	"github.com/countersign/countersign/commands/ground"
+)
+
+// Codes of errors that the API makes itself, before a command runs.
+const (
+	CodeTooLarge    = "too_large"
+	CodeMethod      = "method_not_allowed"
+	CodeNotFound    = ground.CodeNotFound
+	CodeInvalidBody = "invalid_request"
+	CodeRateLimited = "rate_limited"
+	CodeNoMail      = "mail_not_configured"
+)
+
+// Problem is the body of every error. On operations with bare errors only the
+// first member is there.
+type Problem struct {
+	Error       string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+	Code        string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
+	Path        string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
+	UpgradeURL  string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
+	ResetsAt    string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
+	PayPerCall  bool   `json:"payPerCall,omitzero" jsonschema_description:"The same call can be paid over x402."`
+	PaymentID   string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
+	Retry       string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
+	ValidBefore string `json:"validBefore,omitempty" jsonschema:"format=date-time" jsonschema_description:"Until when that payment can settle: it is called expired only afterwards."`
+	RequestID   string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
+	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
+}
+
+// BareProblem is the body of an error of an operation with bare errors: the contract
+// promises exactly this member.
+type BareProblem struct {
+	Error string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+}

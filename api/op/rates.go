@@ -1,0 +1,100 @@
+package op
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limit is how often one address, client or mailbox may do something: burst times
+// at once, and once more after every so long.
+type Limit struct {
+	what  string
+	every time.Duration
+	burst int
+}
+
+// What is limited: everything that costs us, charged calls included. Whoever shows a
+// credential that is found good is counted under that credential alone, whatever
+// strangers behind the same address do. All others (no credential, a bad one, a payment
+// that nobody has verified yet) are counted under their network. A request counts
+// once, and once more for every 16 KiB of its body; a message to the MCP door that
+// calls a tool counts for both. What is refused says when to come back.
+var (
+	ToCall         = Limit{"call", time.Minute / CallsPerMinute, CallsPerMinute}
+	ToCallUnknown  = Limit{"call unknown", time.Minute / StrangersPerMinute, StrangersPerMinute}
+	ToRead         = Limit{"read", time.Minute / PagesPerMinute, PagesPerMinute}
+	ToIssueKeys    = Limit{"issue keys", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToIssueAllDay  = Limit{"issue keys all day", 24 * time.Hour / KeysPerDay, KeysPerDay}
+	ToMailFrom     = Limit{"mail from", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToMailTo       = Limit{"mail to", lettersPeriod / lettersPerAddress, lettersPerAddress}
+	ToRegister     = Limit{"register", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToRevoke       = Limit{"revoke", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToClaim        = Limit{"claim", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToResync       = Limit{"resync", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToEnterCode    = Limit{"enter code", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToVerify       = Limit{"verify", time.Minute / VerifiesPerMinute, VerifiesPerMinute}
+	ToTry          = Limit{"try", time.Minute / KeysPerMinute, KeysPerMinute}
+	ToAskForRefund = Limit{"refund", time.Minute / RefundsPerMinute, RefundsPerMinute}
+)
+
+// RateLimits returns the limits as the OpenAPI document declares them.
+func RateLimits() []any {
+	of := func(l Limit, per, what string) Object {
+		return Object{"what": what, "per": per, "requests": l.burst, "seconds": int(l.every * time.Duration(l.burst) / time.Second)}
+	}
+	return []any{
+		of(ToCall, "credential", "requests"), of(ToCallUnknown, "network", "requests without a good credential"),
+		of(ToIssueKeys, "network", "free keys"), of(ToIssueAllDay, "network", "free keys"), of(ToRegister, "network", "registrations of agents"),
+		of(ToVerify, "network", "records verified"), of(ToAskForRefund, "network", "refunds asked for"),
+	}
+}
+
+// Rates counts what callers do against the limits. The counts are in memory and of this
+// process only, since they are there to slow a flood down; quotas are facts of the ledger.
+// When it is full, it forgets the caller that it has not seen for the longest time.
+type Rates struct {
+	on    bool
+	clock func() time.Time
+
+	mu       sync.Mutex // guards what follows
+	limiters map[string]*list.Element
+	recent   list.List // of *limited, the most recent first
+}
+
+type limited struct {
+	key     string
+	limiter *rate.Limiter
+}
+
+// NewRates makes rates with the clock that they count by. If on is false, nothing is limited.
+func NewRates(on bool, clock func() time.Time) *Rates {
+	return &Rates{on: on, clock: clock, limiters: map[string]*list.Element{}}
+}
+
+// Allow counts one more time that somebody does something, and reports whether the limit
+// allows it.
+func (r *Rates) Allow(l Limit, who string) bool { return r.AllowN(l, who, 1) }
+
+// AllowN is Allow for what counts n times.
+func (r *Rates) AllowN(l Limit, who string, n int) bool {
+	if !r.on {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := l.what + " " + who
+	e := r.limiters[key]
+	if e == nil {
+		if len(r.limiters) >= RateLimitEntries {
+			oldest := r.recent.Back()
+			delete(r.limiters, r.recent.Remove(oldest).(*limited).key)
+		}
+		e = r.recent.PushFront(&limited{key, rate.NewLimiter(rate.Every(l.every), l.burst)})
+		r.limiters[key] = e
+	}
+	r.recent.MoveToFront(e)
+	return e.Value.(*limited).limiter.AllowN(r.clock(), min(n, l.burst))
+}

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/services"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/mcprisk"

@@ -6,12 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/services"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/canon"

@@ -9,15 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/evidence"
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/evidence"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/vault"

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands/evidence"
-
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/actionrisk"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )

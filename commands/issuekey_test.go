@@ -10,11 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/services"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

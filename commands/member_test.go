@@ -5,9 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

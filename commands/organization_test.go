@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"

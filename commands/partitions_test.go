@@ -13,13 +13,12 @@ import (
 	"testing/cryptotest"
 	"time"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/evidence"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -7,11 +7,10 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"

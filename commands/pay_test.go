@@ -13,17 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/go-json-experiment/json/jsontext"
-	"pgregory.net/rapid"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"

@@ -5,13 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/payments"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )

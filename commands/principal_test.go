@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

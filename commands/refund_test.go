@@ -8,7 +8,6 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"

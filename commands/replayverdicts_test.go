@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands/evidence"
-
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"

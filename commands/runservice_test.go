@@ -13,14 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/services"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
 )

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/evidence"
-
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/events"

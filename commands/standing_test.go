@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
 )

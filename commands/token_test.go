@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/commands/webhooks"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 

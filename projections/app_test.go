@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"

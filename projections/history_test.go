@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/projections"

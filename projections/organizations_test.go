@@ -3,10 +3,9 @@ package projections_test
 import (
 	"testing"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/projections"
 )
 

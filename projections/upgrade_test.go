@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	orgs "github.com/countersign/countersign/commands/organizations"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	orgs "github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"

@@ -32,7 +32,6 @@ import (
 
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )

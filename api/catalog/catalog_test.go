@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"

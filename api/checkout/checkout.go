@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/ledger/events"
 )
 

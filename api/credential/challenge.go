@@ -7,7 +7,6 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/policy"
 )
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/policy"
 )
 

@@ -7,11 +7,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )

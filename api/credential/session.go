@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/alexedwards/scs/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/projections"
 )
 

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"

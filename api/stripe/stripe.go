@@ -16,12 +16,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/stripe/stripe-go/v85"
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 )

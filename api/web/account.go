@@ -4,12 +4,11 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
-
-	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/policy"
 )
 

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"

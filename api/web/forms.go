@@ -9,11 +9,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 )
 

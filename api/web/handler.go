@@ -5,17 +5,16 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/commands/payments"
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"

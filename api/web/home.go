@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/policy"
 )
 

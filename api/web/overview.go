@@ -5,12 +5,11 @@ import (
 	"html/template"
 	"time"
 
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
-	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/keeper"
 )

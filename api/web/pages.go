@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 )
 

@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )

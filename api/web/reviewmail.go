@@ -7,11 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )

@@ -10,7 +10,6 @@ import (
 
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/projections"

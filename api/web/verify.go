@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"

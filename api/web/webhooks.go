@@ -9,7 +9,6 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // Topics of the events by which an EIP-3009 token says what became of an

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // A lost answer is found on the chain, and no second transfer is asked for.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/policy"
 )
 

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // FacilitatorConfig is who settles for us.

@@ -15,13 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // market is a facilitator of ours between a buyer, a server and a chain that are

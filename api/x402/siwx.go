@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/policy/canon"
 )
 

@@ -12,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/evidence"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/ledger/events"
 )
 

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	watermillsql "github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
-
 	"github.com/ThreeDotsLabs/watermill"
+	watermillsql "github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"

@@ -15,13 +15,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/services"
-	"github.com/countersign/countersign/ledger/vault"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/services"
+	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"

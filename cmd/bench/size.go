@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands/accounts"
 )
 
 // sizeCmd measures what calls take up in the ledger: their rows by type, and what the

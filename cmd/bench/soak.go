@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands/accounts"
 )
 
 // soakCmd calls the quick gate for long at half of what saturates it, and looks at

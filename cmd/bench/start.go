@@ -18,13 +18,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/cmd/bench/faults"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/localpg"

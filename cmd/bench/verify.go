@@ -13,11 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"

@@ -16,12 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/largebody"
+	"github.com/countersign/countersign/commands/accounts"
 )
 
 // What a body may cost, in processor time for each MB of it.

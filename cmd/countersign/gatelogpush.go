@@ -12,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )

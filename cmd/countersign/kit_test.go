@@ -18,9 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/commands/store"
 )
 
 // audited is a service that an auditor reviews with the kit that is sold, the kit

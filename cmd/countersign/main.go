@@ -42,15 +42,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/countersign/countersign/cmd/countersign/manage"
-	"github.com/countersign/countersign/cmd/countersign/operate"
-	"github.com/countersign/countersign/cmd/countersign/proof"
-	"github.com/countersign/countersign/cmd/countersign/serve"
-
 	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/manage"
+	"github.com/countersign/countersign/cmd/countersign/operate"
+	"github.com/countersign/countersign/cmd/countersign/proof"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/serve"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
 )

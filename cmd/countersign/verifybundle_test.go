@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"

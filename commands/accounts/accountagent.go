@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"

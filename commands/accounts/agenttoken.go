@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"

@@ -12,11 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"

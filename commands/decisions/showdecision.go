@@ -5,11 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"

@@ -17,7 +17,6 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/services"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"

@@ -6,11 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"

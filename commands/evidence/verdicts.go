@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign/countersign/commands/decisions"
-
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"

@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands/cache"
-
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/commands/cache"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"

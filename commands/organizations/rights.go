@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/policy"
 )
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"

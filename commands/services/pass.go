@@ -7,7 +7,6 @@ import (
 
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/ledger"
 )
 

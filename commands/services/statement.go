@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 )

@@ -3,11 +3,10 @@ package services
 import (
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 )

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // Kinds of faults. Those that begin with SettleThen move the money first.

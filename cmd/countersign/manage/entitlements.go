@@ -5,12 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/countersign/countersign/commands/store"
-
 	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/store"
 )
 
 // Entitlements is what the operator sees and changes about access to

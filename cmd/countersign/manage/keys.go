@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
-	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
 // Key issues and revokes API keys.

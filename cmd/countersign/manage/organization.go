@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 )
 
 // ofOrganization is what commands about one organization have.

@@ -10,13 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 )
 
 // Org is what the operator does about organizations. It acts as "operator",

@@ -7,14 +7,12 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
-	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/projections"
 )
 

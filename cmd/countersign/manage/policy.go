@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign/countersign/commands/decisions"
-	"github.com/countersign/countersign/commands/organizations"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 )

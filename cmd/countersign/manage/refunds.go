@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/projections"
 )
 

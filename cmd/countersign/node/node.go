@@ -11,14 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/audit"

@@ -9,11 +9,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/migrations"

@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/commands/payments"
-
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // Config prints the settings.

@@ -15,18 +15,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/manage"
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/ledger/audit"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/manage"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 )

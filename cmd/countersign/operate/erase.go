@@ -8,13 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/countersign/countersign/commands/evidence"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 )
 

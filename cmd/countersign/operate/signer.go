@@ -8,13 +8,12 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 )
 

@@ -9,15 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"

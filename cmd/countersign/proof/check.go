@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/cmd/countersign/guard"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"

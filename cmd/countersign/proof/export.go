@@ -11,14 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign/countersign/commands/evidence"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 )

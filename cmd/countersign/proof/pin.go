@@ -15,12 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"

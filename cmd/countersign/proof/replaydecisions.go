@@ -11,13 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/evidence"
-
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/projections"
 )
 

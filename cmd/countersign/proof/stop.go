@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/decisions"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/policy/assurance"
 )
 

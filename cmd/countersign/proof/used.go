@@ -8,12 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/commands/ground"
 )
 
 // usedDecisions is a file with the ids of the decisions that this user executed on this

@@ -10,13 +10,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/countersign/countersign/cmd/countersign/proof"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/proof"
 	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"

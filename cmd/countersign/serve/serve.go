@@ -16,10 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/cmd/countersign/node"
-	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/ledger/audit"
-
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/countersign/countersign/api"
@@ -28,8 +24,11 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )

@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/countersign/countersign/cmd/countersign/setting"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"

@@ -9,10 +9,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/cmd/countersign/setting"
-
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/ledger/seal"
 )
 

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/commands/accounts"
-
 	"github.com/countersign/countersign/cmd/countersign/setting"
-
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/ledger/seal"
 )
 

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
@@ -14,11 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/countersign/countersign/commands/store"
-
-	"crypto/ed25519"
-
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"

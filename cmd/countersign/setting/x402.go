@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/payments"
 )
 
 // X402 are on what terms payments are taken, and who settles them.

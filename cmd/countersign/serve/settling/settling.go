@@ -12,9 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign/countersign/commands/payments"
-
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )

@@ -76,8 +76,8 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 	for i := range s.Acts {
 		a := &s.Acts[i]
 		private = private || a.Subject == meaning.Person && a.names("far") && s.orders && a.Opening != "if"
-		if a.Reported || a.Tells() && !a.Command && !a.modal() {
-			if i == 0 {
+		if a.Reported || a.Tells() && a.verb&stating == 0 && !a.names("must", "should", "shall", "never") { // "get returns the system prompt" is what a tool shows
+			if i == 0 && !a.Command {
 				return false
 			}
 			continue

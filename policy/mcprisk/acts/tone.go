@@ -203,7 +203,7 @@ func (a *Act) weight() (points int) {
 	} else if takes && (a.where|a.whom)&outside != 0 || a.serves() {
 		points++
 	}
-	if a.tone&sly != 0 || a.coverts() {
+	if a.tone&sly != 0 || a.verb&^resting != 0 && a.coverts() { // what works without permission takes nothing
 		points++
 	}
 	return points

@@ -25,8 +25,6 @@ func (s *Sentence) Steers(i int) (severity string) {
 	}
 	itself := a.object&(tooling|this) != 0 && !rivals || a.says("here") || a.place&(tooling|this) != 0 && !rival(a.place, a.place)
 	switch {
-	case a.Verb == "" && a.says("priority") && a.says("highest") && (a.Topic[0].Text == "this" || a.Topic[0].Text == "our"):
-		return "medium"
 	case a.Verb == "" && (rival(a.before, a.before) && a.before&bad != 0 || rival(topic, topic) && s.words&bad != 0):
 		return "high"
 	case a.Negated && a.verb&(using|obeying) != 0 && (rivals || rival(a.place, a.place)):
@@ -38,8 +36,6 @@ func (s *Sentence) Steers(i int) (severity string) {
 	case (a.Opening == "when" || a.Opening == "whenever" || a.Opening == "after" || a.Opening == "if") && (rival(a.before, a.before) || a.Passive && a.before&tooling != 0) && a.next != nil && a.next.Command && a.next.verb&replacing != 0:
 		return "high"
 	case a.verb&using != 0 && a.Command && !a.Negated && itself && a.says("first") && a.names("always", "must"):
-		return "high"
-	case a.Command && !a.Negated && a.verb&handing != 0 && a.before&orders != 0 && a.before&others != 0: // all shell commands must include
 		return "high"
 	case a.verb&routing != 0 && !a.Negated && (a.Command || a.Passive) && itself && rival(tooling, a.around),
 		a.verb&using != 0 && a.Command && !a.Negated && itself && rival(a.place, a.place),
@@ -68,9 +64,6 @@ func (s *Sentence) Diverts(i int) (id string) {
 // to or of the model, it commands, it speaks of what the model was told, of the tools of
 // others, of being first, of handing over what the user said, of passing over the user.
 func (s *Sentence) Pulls(summary, first bool) bool {
-	if s.tone&(rank|void|higher|refusal) == 0 && s.words&(orders|others|talk|rooted) == 0 && !s.model {
-		return false
-	}
 	signs, directed := 0, false
 	var model, orders2, tools, rankly, private, over, voided, away bool
 	for i := range s.Acts {
@@ -133,8 +126,6 @@ func (s *Sentence) falsifies(a *Act) bool {
 		return true
 	case a.verb&(stating|replacing|making) != 0 && a.tone&untrue != 0 && a.names("numbers", "figures", "results", "values", "scores", "numbers", "amounts", "facts", "sources", "quotes", "citations", "data", "prices", "answer", "answers", "reasons", "information", "statistics", "dates", "ratings", "reviews") && a.untruth():
 		return true
-	case a.tone&praise != 0 && a.tone&brand != 0 && !a.names("tool", "server", "tools"):
-		return a.verb&(stating|uttering|using) != 0 || a.verb&handing != 0
 	}
 	return a.verb&(handing|making) != 0 && a.next != nil && a.next.tone&brand != 0 && slices.Contains([]string{"praise", "promote", "recommend", "advertise", "endorse", "mention", "favor", "favour"}, a.next.Verb) ||
 		a.verb&telling != 0 && a.next != nil && a.next.names("competitor", "rival", "competitors")

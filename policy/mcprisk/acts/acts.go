@@ -32,7 +32,6 @@ type Act struct {
 	named  concept // of the words of its subject
 	tone   tone    // of all its words
 	topic  tone    // of what it is about: its object, what it is for
-	head   bool    // it is the first of its sentence
 	points int     // how much its words sound like an attack
 }
 
@@ -55,7 +54,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if c.Verb == "" {
 			c.Rest = c.Topic
 		}
-		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), rest: anyOf(c.Rest), named: anyOf(c.Topic), head: i == 0}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), rest: anyOf(c.Rest), named: anyOf(c.Topic)}
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}

@@ -124,14 +124,11 @@ func (s *Sentence) Sounds(summary bool) bool {
 	points, told := 0, false
 	for i := range s.Acts {
 		a := &s.Acts[i]
-		switch {
-		case a.Verb == "":
+		if a.Verb == "" {
 			if summary && !a.Negated && !a.Reported && !a.Tells() && (a.topic|a.tone)&tame == 0 {
 				points += a.points
 			}
 			continue
-		case i > 0 && points > 0 && a.blinds():
-			points++
 		}
 		told = told || i == 0 && (a.Tells() || a.verb&guarding != 0)
 		if a.asserts() && !(told && (a.Opening != "" && a.Opening != "to" && a.Opening != "so" || a.Gerund && !a.by())) {

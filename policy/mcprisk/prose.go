@@ -387,7 +387,6 @@ func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 		{"data_exfiltration", a.Leaks()},
 		{"malicious_capability", a.Attacks(t.summary)},
 		{"concealment", a.Conceals() || s.sentence.Keeps(i)},
-		{"instruction_override", a.Overrides()},
 		{"private_data_request", a.Asks(parameter, first && i == 0 && !parameter) || parameter && (t.member == "description" || t.member == "title") && s.sentence.Wants(i, t.owner.subject)},
 		{"tool_shadowing", shadows == "high"},
 		{diverts, diverts != ""},

@@ -49,7 +49,7 @@ func (u unseen) right(out mcprisk.Output) bool {
 // alarm. The fifth file speaks of attacks as security tools do; the last two speak around
 // what they mean, and of them fewer are caught.
 func TestUnseenTexts(t *testing.T) {
-	for file, percent := range map[string]int{"unseen.txt": 90, "unseen2.txt": 90, "unseen3.txt": 90, "unseen4.txt": 90, "unseen5.txt": 90, "unseen6.txt": 85, "unseen7.txt": 60} {
+	for file, percent := range map[string]int{"unseen.txt": 90, "unseen2.txt": 90, "unseen3.txt": 90, "unseen4.txt": 90, "unseen5.txt": 90, "unseen6.txt": 80, "unseen7.txt": 60} {
 		t.Run(file, func(t *testing.T) {
 			all, right := map[string]int{}, map[string]int{}
 			for _, line := range lines(t, file) {

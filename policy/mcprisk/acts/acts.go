@@ -32,20 +32,16 @@ type Act struct {
 	named  concept // of the words of its subject
 	tone   tone    // of all its words
 	topic  tone    // of what it is about: its object, what it is for
-	head   bool    // it is the first of its sentence
 	points int     // how much its words sound like an attack
 }
 
 // Sentence is the clauses of one sentence. Its memory is used again for the next one.
 type Sentence struct {
-	Acts    []Act
-	words   concept // of all its words
-	tone    tone    // of all its words
-	rivalry bool    // something is set before, over or instead of the tools of others
-	orders  bool    // somebody is told to do something
-	model   bool    // the model does something
-	already bool    // something is done beforehand
-	general bool    // it speaks of all questions, answers or sessions
+	Acts   []Act
+	words  concept // of all its words
+	tone   tone    // of all its words
+	orders bool    // somebody is told to do something
+	model  bool    // the model does something
 }
 
 // Read gives the clauses of a sentence their meaning. A pronoun stands for the object
@@ -58,7 +54,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if c.Verb == "" {
 			c.Rest = c.Topic
 		}
-		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), rest: anyOf(c.Rest), named: anyOf(c.Topic), head: i == 0}
+		a := Act{Clause: c, verb: meant(c.Verb), before: anyOf(c.Before), rest: anyOf(c.Rest), named: anyOf(c.Topic)}
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
@@ -92,11 +88,8 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		a.sounds()
 		s.words |= a.before | a.rest
 		s.tone |= a.tone
-		s.rivalry = s.rivalry || a.versus()
 		s.orders = s.orders || a.Command
 		s.model = s.model || a.Subject == meaning.Model
-		s.already = s.already || a.names("already")
-		s.general = s.general || general(a.Topic) || general(a.Rest)
 		s.Acts[i] = a
 	}
 }

@@ -29,7 +29,7 @@ func read(text string) string {
 			a := &s.Acts[i]
 			note("attack", a.Attacks(true) || a.Leaks())
 			note("conceal", a.Conceals() || s.Keeps(i))
-			note("steer", s.Steers(i) == "high" || s.Diverts(i) != "" || a.Overrides())
+			note("steer", s.Steers(i) == "high" || s.Diverts(i) != "")
 			note("ask", a.Asks(false, first && i == 0))
 			for _, c := range acts.Capabilities {
 				note("pay", c.ID == "payment_capability" && a.Does() && c.Is(a))

@@ -42,9 +42,6 @@ func (s *Sentence) Wants(i int, about func() Subject) bool {
 	if a.Subject == meaning.Person && !a.Negated && a.before&(secret|rooted) != 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"say", "type", "paste", "mention", "share", "reveal"}, a.Verb) {
 		return true
 	}
-	if a.Subject == meaning.Person && !a.Negated && a.Verb == "tell" && a.names("you", "everything") && a.names("everything", "all", "whatever", "far") && given&(talk|chatter) == 0 {
-		return true
-	}
 	if a.Negated || a.Reported || a.first&info != 0 || a.topic&tame != 0 || a.tone&masking != 0 {
 		return false
 	}

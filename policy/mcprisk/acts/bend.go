@@ -76,17 +76,8 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			hushed = max(hushed, 3)
 		case a.tone&refusal != 0 && a.Command && !a.Negated && a.Opening != "to", a.Opening == "without" && a.Verb == "ask" && a.Negated:
 			ruled = 3
-		case a.Verb == "act" && a.Command && a.names("as"):
-			points += 2
-		case a.Negated && a.object&(secret|rooted) == 0 && (a.verb&(uttering|telling) != 0 && a.Subject != meaning.Person && !(a.Passive && a.Subject == meaning.Model) && (a.object|a.whom|a.around)&people == 0 && !a.other || a.verb&knowing != 0 && a.Subject == meaning.Person && a.Opening != "if" && a.Opening != "when" && a.verb&uttering == 0):
-			hushed = max(hushed, 3)
-		case a.verb&obeying != 0 && a.Command && !a.Negated && !a.names("not"):
-			points += 2
 		case a.tone&approval != 0 && (a.Negated && a.Opening != "if" || a.verb&skipping != 0 || a.names("no", "without")) && !a.names("until", "unless") && a.verb&using == 0:
 			ruled = max(ruled, 3)
-		}
-		if a.names("as") && (a.next.opens("if", "though") || a.names("if", "though")) {
-			points += 2
 		}
 		if a.tone&(praise|untrue|brand) != 0 && a.Command {
 			points += 2

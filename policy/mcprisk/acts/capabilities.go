@@ -11,17 +11,11 @@ type Capability struct {
 // Capabilities are the rules about what a tool does.
 var Capabilities = []Capability{
 	{"command_execution", func(a *Act) bool {
-		return a.matches(commands) && !a.one() || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
+		return a.matches(commands) && !a.says("read-only") || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
 	}},
 	{"destructive_capability", func(a *Act) bool { return a.matches(destruction) }},
 	{"payment_capability", (*Act).pays},
 	{"filesystem_write", func(a *Act) bool { return a.matches(fileWrites) }},
-}
-
-// one says whether the object is one command or a harmless kind: "the show tables
-// command", "a read-only command".
-func (a *Act) one() bool {
-	return a.says("read-only") || len(a.Rest) > 2 && a.Rest[0].Text == "the" && a.Rest[2].Base == "command" || len(a.Rest) > 3 && a.Rest[0].Text == "the" && a.Rest[3].Base == "command"
 }
 
 // capabilityDeeds are the verbs of the claims below; those that need a shell are woken by

@@ -124,14 +124,11 @@ func (s *Sentence) Sounds(summary bool) bool {
 	points, told := 0, false
 	for i := range s.Acts {
 		a := &s.Acts[i]
-		switch {
-		case a.Verb == "":
+		if a.Verb == "" {
 			if summary && !a.Negated && !a.Reported && !a.Tells() && (a.topic|a.tone)&tame == 0 {
 				points += a.points
 			}
 			continue
-		case i > 0 && points > 0 && a.blinds():
-			points++
 		}
 		told = told || i == 0 && (a.Tells() || a.verb&guarding != 0)
 		if a.asserts() && !(told && (a.Opening != "" && a.Opening != "to" && a.Opening != "so" || a.Gerund && !a.by())) {
@@ -167,9 +164,6 @@ func (a *Act) Attacks(summary bool) bool {
 		return false // "which goals are breached" says nothing of who does it
 	}
 	if a.means&(attack|malware) != 0 && !meaning.TellsAbout(a.Verb) && a.verb&guarding == 0 {
-		return true
-	}
-	if a.secretly() && a.verb&(moving|taking|watching|making|replacing|erasing) != 0 {
 		return true
 	}
 	if a.conditional() {
@@ -267,25 +261,6 @@ func (a *Act) coverts() bool {
 	}
 	return false
 }
-
-// secretly says whether the clause says so without a doubt: things are skipped silently,
-// but not secretly.
-func (a *Act) secretly() bool {
-	if (a.before|a.rest)&covert == 0 {
-		return false
-	}
-	without := false
-	is := func(w meaning.Word) bool {
-		without = without || w.Text == "without"
-		return slices.Contains(secretWords, w.Text) || without && slices.Contains(unknown, w.Text)
-	}
-	return slices.ContainsFunc(a.Before, is) || slices.ContainsFunc(a.Rest, is)
-}
-
-// unknown are the words for what a person lacks behind "without".
-var unknown = []string{"knowledge", "consent", "noticing", "knowing", "awareness"}
-
-var secretWords = []string{"secretly", "covertly", "stealthily", "surreptitiously", "clandestinely"}
 
 // directed says whether a denied clause is said to the model, or leaves a person out.
 func (a *Act) directed() bool {

@@ -31,9 +31,6 @@ func (a *Act) Conceals() bool {
 		return a.Verb == "draw" && a.around&people != 0
 	case a.Verb == "say":
 		return a.Command && len(a.Rest) > 0 && a.Rest[0].Text == "nothing"
-	case a.Verb == "":
-		all := a.named
-		return all&unseenness != 0 && all&step != 0 && all&people != 0 && (a.says("to") || a.says("from"))
 	case (a.Verb == "keep" || a.Verb == "stay") && a.Command && a.rest&unseenness != 0 && (thing || a.about != 0 || a.says("about")),
 		a.Verb == "keep" && a.Command && thing && a.says("between"):
 		return true
@@ -44,10 +41,6 @@ func (a *Act) Conceals() bool {
 		return (a.place|a.around)&reply != 0 && (a.object|a.place|a.around)&this != 0 && !(a.other && a.object&this == 0 && a.place&this == 0)
 	case a.verb&lying != 0:
 		return a.Command
-	case a.Verb == "claim":
-		return a.Command && clause
-	case a.Verb == "act":
-		return a.Command && a.next.opens("if")
 	}
 	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
 }
@@ -67,10 +60,6 @@ func (s *Sentence) Keeps(i int) bool {
 	case !a.Negated && a.unseenable() && (a.Verb == "" || a.verb&resting != 0):
 		// It stays confidential; the user should remain unaware.
 		return whom && (directed || a.names("unaware", "oblivious", "ignorant", "uninformed")) || itself && (a.Verb != "" || a.names("confidential", "between")) || a.Command && a.verb&resting != 0
-	case a.names("behind") && a.names("scenes", "back"), a.names("radar") && a.names("under"):
-		return a.done() && a.verb&(moving|taking|handing|replacing|making|obeying) != 0
-	case (a.Negated || a.names("not", "never")) && a.names("visible", "apparent", "obvious", "noticeable", "eyes", "evident", "sight", "noticed"):
-		return whom && !a.names("other", "others", "public") && (itself || directed || a.names("so"))
 	case a.Negated && a.names("mention", "word", "trace", "hint", "reference", "indication") && a.verb&(making|resting|handing|moving|opening) != 0:
 		return a.Passive && directed || a.Command || a.verb&resting != 0
 	case a.verb&feigning != 0 && a.next != nil && (a.next.Opening == "though" || a.next.Opening == "if") && a.names("as"):
@@ -81,20 +70,12 @@ func (s *Sentence) Keeps(i int) bool {
 		return a.Negated
 	case a.Verb == "seem" && a.tone&boon != 0 && a.Opening == "so":
 		return true
-	case a.names("look", "looks", "appear", "seem") && a.tone&boon != 0 && (s.orders || s.tone&tracks != 0):
-		return a.Opening == "so" || a.Opening == "that" || a.Opening == "to" || a.verb&causing != 0
 	case a.verb&uttering != 0 && (a.Gerund || a.Negated) && (a.tone|s.tone)&worry != 0 && (a.tone&worry != 0 || a.next != nil && a.next.tone&worry != 0):
 		return a.Gerund || itself
-	case a.Negated && a.Subject == meaning.Person && a.verb&(knowing|telling) != 0 && a.names("needn't", "better", "need") && a.object&^(this|step|people) == 0 && !a.other:
-		return itself || a.object == 0 && a.about != 0
-	case a.verb&omitting != 0 && !a.Negated && (a.Command || a.Passive && directed):
-		return (s.tracked(a) || a.next.opens("when", "as", "while") && a.next.verb&(uttering|telling|stating|handing) != 0) && (itself || a.object&(step|this) != 0)
-	case a.Negated && a.verb&uttering != 0 && directed && (a.Subject == meaning.Model || a.Command && a.Subject != meaning.Person):
-		return a.next != nil && (a.next.Opening == "what" || a.next.Opening == "that" || a.next.Opening == "where") || a.object&step != 0 && !a.other && a.object&(secret|rooted|personal) == 0 && a.tone&tame == 0
-	case a.verb&opening != 0 && a.Negated && a.Command, a.Verb == "show" && a.Negated && a.Command, a.Verb == "list" && a.Negated && a.Command, a.Verb == "display" && a.Negated && a.Command, a.Verb == "print" && a.Negated && a.Command:
-		return a.names("it", "this", "that", "them") && s.tracked(a) && a.object&(secret|rooted) == 0
 	case a.Opening == "without" && a.verb&telling != 0 && a.Negated:
 		return whom && a.neighbour().verb&(moving|taking|handing|replacing|making|erasing) != 0
+	case a.verb&omitting != 0 && !a.Negated && (a.Command || a.Passive && directed):
+		return (s.tracked(a) || a.next.opens("when", "as", "while") && a.next.verb&(uttering|telling|stating|handing) != 0) && (itself || a.object&(step|this) != 0)
 	}
 	return false
 }

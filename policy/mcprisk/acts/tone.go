@@ -114,13 +114,6 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 
 // wordsAndVerb are the words of the clause and its verb.
 func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
-	if a.head { // and what stands before the subject
-		for _, w := range a.Before {
-			if !yield(w) {
-				return
-			}
-		}
-	}
 	verb, _, _ := strings.Cut(a.Verb, " ")
 	if verb != "" && !yield(meaning.Word{Text: verb, Base: verb}) {
 		return
@@ -137,15 +130,12 @@ func (a *Act) sounds() {
 	verb, _, _ := strings.Cut(a.Verb, " ")
 	a.tone = tones()[verb] & (worry | rank | void | praise | regard | refusal)
 	for w := range a.wordsOf {
-		k := look(w)
-		t := k.tone
+		k, t := look(w), toneOfWord(w)
 		switch {
 		case begins:
 			t |= tones()[last+" "+w.Base]
 		case t == 0 && len(last) > 2 && w.Noun(): // back door
 			t = tones()[last+w.Base]
-		case t == 0 && strings.Contains(w.Base, "-"):
-			t = toneOfWord(w)
 		}
 		last, begins = w.Base, k.begins
 		a.tone |= t
@@ -203,7 +193,7 @@ func (a *Act) weight() (points int) {
 	} else if takes && (a.where|a.whom)&outside != 0 || a.serves() {
 		points++
 	}
-	if a.tone&sly != 0 || a.coverts() {
+	if a.tone&sly != 0 || a.verb&^resting != 0 && a.coverts() { // what works without permission takes nothing
 		points++
 	}
 	return points
@@ -232,9 +222,3 @@ func (a *Act) serves() bool {
 
 // harmlessOurs are things of a publisher that a tool may well be about.
 var harmlessOurs = strings.Fields("team support staff doc documentation website site page customer user product policy help blog shop store company organisation organization api sdk newsletter office phone guide price catalogue catalog knowledge forum community tracker roadmap schedule hotel restaurant service")
-
-// blinds says whether the clause says that something is no longer seen by those who watch.
-func (a *Act) blinds() bool {
-	return a.Negated && (a.Opening == "so" || a.Opening == "that" || a.Opening == "and" || a.Opening == "") && a.Subject != meaning.Implied &&
-		slices.Contains([]string{"see", "inspect", "scan", "detect", "find", "notice", "log", "record", "block", "flag", "spot", "recognise", "recognize", "catch", "trace", "alert", "observe", "intercept", "reconstruct", "prove", "tell", "know", "realise", "realize", "guess", "suspect"}, a.Verb)
-}

@@ -85,10 +85,34 @@ func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymen
 	switch {
 	case k.content != paid.Content.String():
 		return claimed{}, ledger.ErrKeyReused
-	case k.holder.State == "":
-		return claimed{}, &SettlementPending{PaymentID: k.holderID, Cause: errors.New("a payment with the same Idempotency-Key is about to be claimed")}
+	case k.holder.State != "":
+		return claimed{Progress: k.holder, byKey: true}, nil
 	}
-	return claimed{Progress: k.holder, byKey: true}, nil
+	holder, err := a.claimOf(ctx, k.holderID)
+	return claimed{Progress: holder, byKey: true}, err
+}
+
+// claimOf waits for the claim of a payment that took its key in another partition: the
+// claim follows at once, unless the request of that payment has ended. Then the payment is
+// pending until the key is free again (keyIsTaken).
+func (a *Payments) claimOf(ctx context.Context, paymentID string) (Progress, error) {
+	over := time.NewTimer(a.waitsFor())
+	defer over.Stop()
+	poll := time.NewTicker(pollClaim)
+	defer poll.Stop()
+	for {
+		s, err := a.ReadPayment(ctx, paymentID)
+		if err != nil || s.State != "" {
+			return s, err
+		}
+		select {
+		case <-poll.C:
+			continue
+		case <-over.C:
+		case <-ctx.Done():
+		}
+		return s, &SettlementPending{PaymentID: paymentID, Cause: errors.New("a payment with the same Idempotency-Key is about to be claimed")}
+	}
 }
 
 // takeKey gives the key to a payment that is about to be claimed: in the same append

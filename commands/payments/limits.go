@@ -6,6 +6,7 @@ import (
 
 const (
 	paymentWait        = 12 * time.Second       // for a settlement, before the answer is "not known yet": clients give up after 15 to 30 s
+	pollClaim          = 20 * time.Millisecond  // of a payment that has taken its Idempotency-Key
 	pollPayment        = 250 * time.Millisecond // of a payment that another node may be settling
 	claimIsTaken       = 2 * time.Second        // up by then, if the node that claimed is alive: an equal request may do it
 	settleAttempts     = 3                      // in a row, before the payment has to wait its turn

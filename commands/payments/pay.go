@@ -2,6 +2,7 @@
 package payments
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -357,11 +358,7 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 		}
 		return s, nil
 	}
-	wait := a.PaymentWait
-	if wait == 0 {
-		wait = paymentWait
-	}
-	over := time.NewTimer(wait)
+	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()
 	poll := time.NewTicker(pollPayment) // another node may be settling it
 	defer poll.Stop()
@@ -390,6 +387,9 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 		}
 	}
 }
+
+// waitsFor is how long an answer waits for what another request does with a payment.
+func (a *Payments) waitsFor() time.Duration { return cmp.Or(a.PaymentWait, paymentWait) }
 
 // settlementKey is the key of the append that makes a promise true.
 func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }

@@ -99,6 +99,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 	for _, n := range []int64{callers * each / 4, callers * each / 2, callers * each * 3 / 4} {
 		reached[n] = make(chan struct{})
 	}
+	rotated := make(chan struct{}) // the last quarter waits for it, so that some are signed by the next key
 	var working sync.WaitGroup
 	for caller := range callers {
 		working.Go(func() {
@@ -117,8 +118,12 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 				if err != nil {
 					t.Errorf("caller %d, decision %d: %v", caller, n, err)
 				}
-				if ch := reached[done.Add(1)]; ch != nil {
+				made := done.Add(1)
+				if ch := reached[made]; ch != nil {
 					close(ch)
+				}
+				if made >= callers*each*3/4 {
+					<-rotated
 				}
 			}
 		})
@@ -135,6 +140,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 		EventIDs: [2]string{nodes[0].NewID("evt_"), nodes[0].NewID("evt_")}}); err != nil {
 		t.Error(err)
 	}
+	close(rotated)
 	<-reached[callers*each*3/4]
 	erased("agent-1")
 	working.Wait()

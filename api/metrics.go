@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
+	"github.com/countersign/countersign/projections/lag"
 )
 
 // metrics of one server. No label holds anything a caller sent.
@@ -55,7 +56,7 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
 		Help: "Settled calls that gave another output when they were recomputed."})
 	m.registry.MustRegister(m.irreproducible, m.panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		lags{p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
+		lag.Collector{Projections: p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
 		func() float64 { return keeper.Lag(l).Seconds() }))
@@ -259,31 +260,6 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 		age = time.Since(open.Oldest).Seconds()
 	}
 	ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, age)
-}
-
-// lags collects how far each read model is behind.
-type lags struct{ p *projections.Projections }
-
-var (
-	behindMetric = prometheus.NewDesc("countersign_projection_behind_events", "Events a read model has still to read.", []string{"projection"}, nil)
-	parkedMetric = prometheus.NewDesc("countersign_projection_parked_events", "Events a read model could not apply.", []string{"projection"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (lags) Describe(ch chan<- *prometheus.Desc) { ch <- behindMetric; ch <- parkedMetric }
-
-// Collect implements prometheus.Collector.
-func (l lags) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	all, err := l.p.Lags(ctx)
-	if err != nil {
-		return // the database is down, as other metrics show
-	}
-	for name, lag := range all {
-		ch <- prometheus.MustNewConstMetric(behindMetric, prometheus.GaugeValue, float64(lag.Behind), name)
-		ch <- prometheus.MustNewConstMetric(parkedMetric, prometheus.GaugeValue, float64(lag.Parked), name)
-	}
 }
 
 // Internal is the second listener's: metrics and profiles, for operators only.

@@ -18,8 +18,9 @@ import (
 
 const module = "github.com/countersign/countersign/"
 
-// rooms are the top-level folders and what each may import of ours, by prefix.
-// More than one entry of a folder: the longest prefix counts.
+// rooms are the top-level folders and what each may import of ours, by prefix. If several
+// entries fit a folder, the longest prefix counts. The order of the rooms inside a layer is
+// held by TestRoomsFollowTheirOrder.
 var rooms = map[string][]string{
 	"policy":            {"policy"},
 	"migrations":        {},
@@ -28,18 +29,7 @@ var rooms = map[string][]string{
 	"ledger/ledgertest": {"ledger/localpg", "migrations"},
 	"projections":       {"projections", "ledger", "policy", "migrations"},
 	"commands":          {"commands", "ledger", "policy"},
-	// The rooms of the commands, in their order: each may use those above it.
-	"commands/cache":         {"ledger", "policy"},
-	"commands/ground":        {"commands/cache", "ledger", "policy"},
-	"commands/accounts":      {"commands/cache", "commands/ground", "ledger", "policy"},
-	"commands/organizations": {"commands/cache", "commands/ground", "commands/accounts", "ledger", "policy"},
-	"commands/payments":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "ledger", "policy"},
-	"commands/store":         {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "ledger", "policy"},
-	"commands/services":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "ledger", "policy"},
-	"commands/decisions":     {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "ledger", "policy"},
-	"commands/evidence":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "ledger", "policy"},
-	"commands/webhooks":      {"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store", "commands/services", "commands/decisions", "commands/evidence", "ledger", "policy"},
-	"api":                    {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
 	// The rooms of the API, in their order: each may use those above it.
 	"api/schema": {"policy"},
 	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
@@ -50,18 +40,8 @@ var rooms = map[string][]string{
 	"cmd/countersign/guard":        {"cmd/countersign/guard/launch", "cmd/countersign/files", "policy"},
 	"cmd/countersign/guard/launch": {"policy"},
 	"cmd/countersign/screen":       {"policy/canon"},
-	// The rooms of the command line, in their order: each may use those above it.
-	"cmd/countersign/files":   {},
-	"cmd/countersign/logs":    {"cmd/countersign/screen"},
-	"cmd/countersign/setting": {"cmd/countersign/files", "cmd/countersign/screen", "api/catalog", "api/x402", "commands", "ledger", "policy"},
-	"cmd/countersign/node": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/screen", "cmd/countersign/setting",
-		"commands", "projections", "ledger", "migrations"},
-	"cmd/countersign/proof": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/logs", "cmd/countersign/node",
-		"cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd/countersign/manage": {"cmd/countersign/files", "cmd/countersign/logs", "cmd/countersign/node", "cmd/countersign/screen", "cmd/countersign/setting",
-		"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd/countersign/operate": {"cmd/countersign/files", "cmd/countersign/gate", "cmd/countersign/logs", "cmd/countersign/manage", "cmd/countersign/node",
-		"cmd/countersign/proof", "cmd/countersign/screen", "cmd/countersign/setting", "api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd/countersign/files":        {},
+	"cmd/countersign/logs":         {"cmd/countersign/screen"},
 	// The clients of brokers are in a program of their own, so that the service does not
 	// carry them: only fanout has them.
 	"cmd/countersign": {"cmd/countersign", "api", "commands", "projections", "ledger", "policy", "migrations"},

@@ -25,7 +25,7 @@ var orders = map[string]struct {
 		"ledger/bundle", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
 	}},
 	"commands": {0, []string{
-		"commands/cache", "commands/ground", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",
+		"commands/cache", "commands/ground", "commands/ground/groundtest", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",
 		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
 	}},
 	"cmd/countersign": {0, []string{

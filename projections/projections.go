@@ -80,7 +80,7 @@ type Projections struct {
 	done   sync.WaitGroup
 	models map[string]*model
 
-	withoutData *atomic.Int64 // events that sinks were given so
+	withoutData *atomic.Int64 // events that the sink got without their data; nil without a sink
 }
 
 // Start creates missing read models, begins to rebuild the unsound ones while they go on
@@ -94,13 +94,10 @@ func followers(l *ledger.Ledger) []projection {
 	return append(slices.Clone(all), queueing(len(l.Partitions())))
 }
 
-// Publish begins to publish every event of the ledger to the sinks. It has no read models.
-func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
-	withoutData, feeds := new(atomic.Int64), []projection{}
-	for _, s := range sinks {
-		feeds = append(feeds, feed{s, l, log, withoutData}.projection())
-	}
-	p, err := follow(ctx, l, log, feeds)
+// Publish begins to publish every event of the ledger to a sink. It has no read models.
+func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink) (*Projections, error) {
+	withoutData := new(atomic.Int64)
+	p, err := follow(ctx, l, log, []projection{feed{sink, l, log, withoutData}.projection()})
 	if err != nil {
 		return nil, err
 	}

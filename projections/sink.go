@@ -159,7 +159,8 @@ func sinkMessage(ctx context.Context, event CloudEvent) (*message.Message, error
 	return m, nil
 }
 
-// WithoutData is how many events this node has published without their data.
+// WithoutData returns how many events this node has published without their data. Only
+// what Publish began has such a count.
 func (p *Projections) WithoutData() int64 { return p.withoutData.Load() }
 
 // Event is an event of a tenant as the data of its message.

@@ -35,6 +35,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/projections"
+	"github.com/countersign/countersign/projections/lag"
 )
 
 // cli is every setting of the program. What the service has too has the same name.
@@ -131,30 +132,9 @@ func sinkAt(address string, log *slog.Logger) (sink projections.Sink, err error)
 // metrics serves /metrics in the text format of Prometheus.
 func metrics(p *projections.Projections) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(lags{p}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_fanout_without_data_total",
+	registry.MustRegister(lag.Collector{Projections: p}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_fanout_without_data_total",
 		Help: "Events published without their data, because the broker refuses them as too large."}, func() float64 { return float64(p.WithoutData()) }))
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return h
-}
-
-// lags collects how many events wait for each sink.
-type lags struct{ p *projections.Projections }
-
-var behindMetric = prometheus.NewDesc("countersign_projection_behind_events", "Events that the sink has still to get.", []string{"projection"}, nil)
-
-// Describe implements prometheus.Collector.
-func (lags) Describe(ch chan<- *prometheus.Desc) { ch <- behindMetric }
-
-// Collect implements prometheus.Collector. While the database is away there is no value.
-func (l lags) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	all, err := l.p.Lags(ctx)
-	if err != nil {
-		return
-	}
-	for name, lag := range all {
-		ch <- prometheus.MustNewConstMetric(behindMetric, prometheus.GaugeValue, float64(lag.Behind), name)
-	}
 }

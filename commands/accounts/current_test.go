@@ -1,29 +1,16 @@
 package accounts
 
 import (
-	"log/slog"
 	"testing"
-	"time"
 
-	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/commands/ground/groundtest"
 )
 
 // A stream that has moved under one caller says nothing of the others: what is known of
 // them is not read again.
 func TestOnlyTheCallerItselfIsReadAgain(t *testing.T) {
 	t.Parallel()
-	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	a := &Accounts{Ground: &ground.Ground{Ledger: l, Clock: time.Now}}
-	if a.Vault, err = vault.Open(t.Context(), l, make([]byte, 32)); err != nil {
-		t.Fatal(err)
-	}
+	a := &Accounts{Ground: groundtest.New(t)}
 	var callers []Caller
 	for _, email := range []string{"ada@example.com", "bob@example.com"} {
 		issued, err := a.IssueFreeKey(t.Context(), email, "")

@@ -1,13 +1,11 @@
 package decisions
 
-import (
-	"time"
-)
+import "time"
 
 const (
-	maxKeptArguments = 64 << 10 // octets of a tool's arguments: more than a person reads, and the event stays small
-	cachedPolicies   = 1000     // policies in normal form; each may have thousands of entries
-	previewWindow    = 30 * 24 * time.Hour
-	previewPage      = 500  // events read at once
-	MaxFlips         = 1000 // listed; the others are counted
+	maxKeptArguments = 64 << 10            // bytes of a tool's arguments that a decision keeps: more than a person reads
+	cachedPolicies   = 1000                // normalized policies in memory; each may have thousands of entries
+	previewWindow    = 30 * 24 * time.Hour // before now, whose decisions a preview evaluates again
+	previewPage      = 500                 // events read at once
+	MaxFlips         = 1000                // changed decisions that a preview lists; further ones are counted
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// DataKeyOf is the data key of a subject, made if it has none.
+// DataKeyOf returns the id of a subject's data key, and makes a key if there is none.
 func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (string, error) {
 	name := orgID + "\x00" + subject
 	if id, known := a.Subjects.Get(name); known {
@@ -17,8 +17,7 @@ func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (string, 
 	return id, err
 }
 
-// ForgetDataKey takes a data key that is erased out of the cache, under whatever
-// subject it stands.
+// ForgetDataKey removes a data key that was erased from the cache, for all its subjects.
 func (a *Ground) ForgetDataKey(id string) {
 	a.Subjects.Forget(func(known string) bool { return known == id })
 }

@@ -47,17 +47,17 @@ type Ground struct {
 	DrawFor int
 }
 
-// ErrTooLarge refuses what the ledger cannot keep.
+// ErrTooLarge refuses a request whose events are too large for the ledger.
 var ErrTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be kept")
 
-// signing is what a signed append to a partition rests on: the signer's key is active
-// in the stream at this version. The signer is nil where no key of ours is.
+// signing is what a signed append to a partition depends on: the key of the signer is active
+// in the keyring's stream at this version. The signer is nil if none of our keys is active.
 type signing struct {
 	history ledger.History
 	signer  *seal.Signer
 }
 
-// signings remembers what signed appends rest on, by partition.
+// signings remembers what signed appends depend on, by partition.
 type signings struct {
 	mu sync.Mutex // guards by
 	by map[int16]*signing
@@ -84,8 +84,7 @@ func (s *signings) forget() {
 	s.by = nil
 }
 
-// Codes of refusals that are not about the input; the API turns each into a
-// status.
+// Codes of refusals that are not about the input. The API maps each to a status.
 const (
 	CodeUnauthorized   = "unauthorized"
 	CodeNotFound       = "not_found"
@@ -105,10 +104,11 @@ const (
 	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
 )
 
-// SendAgain is what a call is told that could not be worked for.
+// SendAgain is the text of the refusal with CodeUnavailable.
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
-// NoVault says what is missing where something personal cannot be sealed or opened.
+// NoVault refuses a request for which personal data would be sealed or opened, without a vault.
+// It says whether the signing key or the vault's key is missing.
 func (a *Ground) NoVault() error {
 	if a.Signer == nil {
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
@@ -116,8 +116,8 @@ func (a *Ground) NoVault() error {
 	return policy.Refuse(CodeNoSigner, "", vaultUnavailable)
 }
 
-// Refusal makes what the ledger says fit for callers. Anything else stays an
-// internal error.
+// Refusal turns an error of the ledger into a refusal that callers may read. Any other error
+// is returned as it is, and callers see an internal error.
 func Refusal(err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):
@@ -133,20 +133,20 @@ func Refusal(err error) error {
 	return err
 }
 
-// Unavailable is a failure that may pass: the caller is told to repeat the
-// request with the same key, the log gets the cause.
+// Unavailable is a failure that may pass. The caller is told to repeat the request with the
+// same key, and the cause is logged.
 type Unavailable struct{ Cause error }
 
-// Error is for the log.
+// Error returns the text for the log.
 func (u *Unavailable) Error() string { return "unavailable: " + u.Cause.Error() }
 
-// Unwrap returns the cause, as a refusal the API knows, too.
+// Unwrap returns the cause and the refusal that the API answers with.
 func (u *Unavailable) Unwrap() []error {
 	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", SendAgain)}
 }
 
-// Unreadable is the refusal for a ledger that cannot be read now. One that was
-// tampered with is no matter of waiting.
+// Unreadable returns the error for a ledger that cannot be read now: Unavailable, but for a
+// ledger that was tampered with, since waiting does not help there.
 func Unreadable(err error) error {
 	if errors.Is(err, ledger.ErrTampered) {
 		return err
@@ -154,18 +154,18 @@ func Unreadable(err error) error {
 	return &Unavailable{Cause: err}
 }
 
-// Now is the time of a command, in the precision of records.
+// Now returns the time in UTC with the precision of records, which is a millisecond.
 func (a *Ground) Now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
 
-// Stamp is RFC 3339, UTC, with milliseconds, as every record writes times.
+// Stamp formats a time as records do: RFC 3339, UTC, with milliseconds.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// NewID makes an id: a prefix such as "evt_" and a ULID of the command's time.
+// NewID makes an id: a prefix such as "evt_" and a ULID of the present time.
 func (a *Ground) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }
 
-// idSource makes ULIDs that do not collide within a node, however fast.
+// idSource makes ULIDs that differ within a node, also within a millisecond.
 type idSource struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards entropy
 	entropy *ulid.MonotonicEntropy
 }
 
@@ -197,7 +197,7 @@ func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer,
 				s.signer = candidate
 			}
 		}
-		if s.signer != nil { // what is not active may become so by another process
+		if s.signer != nil { // another process may activate a key that is not active now
 			a.signing.put(home.Number(), s)
 		}
 	}

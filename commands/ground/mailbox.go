@@ -6,9 +6,10 @@ import (
 	"github.com/countersign/countersign/policy/emailcheck"
 )
 
-// Mailbox is the mailbox behind an e-mail address, by which limits count: without
-// the tag behind a plus and the dots that its provider ignores, so that one person
-// with a thousand spellings is one person. Text that is no address is its own.
+// Mailbox returns the mailbox that an e-mail address delivers to: without the tag after a
+// plus sign and without the dots that its provider ignores. Limits count mailboxes, so that
+// other spellings of an address do not help. A text that is not an address is returned in
+// lower case.
 func Mailbox(email string) string {
 	checked, err := emailcheck.Evaluate(emailcheck.Input{Email: email})
 	if err != nil || checked.CanonicalEmail == nil {

@@ -8,27 +8,29 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// What belongs to no organization and is found by an id alone lives where that id is
-// at home: ledger.Home of the id, as of a tenant. So an id says where to look, without
-// a directory and without another form: one that has to be at a certain home is drawn
-// again until it is, once for each partition on average.
+// What belongs to no organization and is found by its id alone is stored in the partition
+// that ledger.Home computes from the id, as for a tenant. So no directory of ids is needed.
+// An id that must be in a certain partition is drawn again until it is: on average as many
+// times as there are partitions.
 
-// ServiceOf is the tenant of what is found by an id: an API key, a workflow.
+// ServiceOf returns the service tenant that holds what is found by an id, such as an API
+// key or a workflow.
 func (a *Ground) ServiceOf(id string) string { return a.Ledger.Service(id) }
 
-// Together says whether two names are at home in one partition.
+// Together says whether two names belong to the same partition.
 func (a *Ground) Together(name, other string) bool {
 	n := max(len(a.Ledger.Partitions()), a.DrawFor)
 	return ledger.Home(name, n) == ledger.Home(other, n)
 }
 
-// NewCredential makes a secret whose public id is at home where something else is: a
-// tenant, or another id.
+// NewCredential makes a secret whose public id belongs to the same partition as home, which
+// is a tenant or another id.
 func (a *Ground) NewCredential(prefix, home string) (text, id string, secret []byte) {
 	return newCredential(prefix, func(id string) bool { return a.Together(id, home) })
 }
 
-// NewIDAt is NewID for an id that is at home where something else is.
+// NewIDAt makes an id that belongs to the same partition as home, which is a tenant or
+// another id.
 func (a *Ground) NewIDAt(home, prefix string) string {
 	for {
 		if id := a.NewID(prefix); a.Together(id, home) {
@@ -37,14 +39,14 @@ func (a *Ground) NewIDAt(home, prefix string) string {
 	}
 }
 
-// MailboxRef is the pseudonym of the mailbox behind an e-mail address. Its customers
-// and its free keys live where that is at home.
+// MailboxRef returns the pseudonym of the mailbox of an e-mail address. Customers and free
+// keys of the mailbox are stored in the partition of the pseudonym.
 func (a *Ground) MailboxRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
 }
 
-// IdOf is the id in the name of a stream, <noun>/<id> or <noun>/<id>/<more>.
-func IdOf(stream string) string {
+// IDOf returns the id in the name of a stream, which is <noun>/<id> or <noun>/<id>/<more>.
+func IDOf(stream string) string {
 	parts := strings.SplitN(stream, "/", 3)
 	return parts[min(1, len(parts)-1)]
 }
@@ -64,7 +66,7 @@ func (a *Ground) Apart(tenant string, preconditions []ledger.Precondition) (here
 	return here, elsewhere
 }
 
-// Unmoved says whether streams are still as they were read: else ErrMoved.
+// Unmoved returns ledger.ErrMoved if one of the streams is not at the version that was read.
 func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Precondition) error {
 	for _, g := range preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
@@ -78,7 +80,7 @@ func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Preconditio
 	return nil
 }
 
-// PlaceOf returns where an event is in the ledger, as envelopes of records say it.
+// PlaceOf returns the position of an event in the ledger, in the form that envelopes have.
 func PlaceOf(e ledger.Event) *seal.Place {
 	place := e.Place()
 	return &place

@@ -9,8 +9,8 @@ import (
 
 // Tries says how a command is tried again.
 type Tries struct {
-	// Again refreshes what the command knows of its caller, before each further try. Nil: of
-	// nobody.
+	// Again refreshes what the command knows of its caller, before each further try. Nil: the
+	// command has no caller.
 	Again func(context.Context) error
 	// Outside says that the command asks other services between its steps. They have times of
 	// their own, so the ledger's is for each step and not for all of them.

@@ -11,54 +11,55 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Bounds of what is computed at once.
+// Limits of what is computed at once.
 const (
-	// HeavyBody is the octets from which a request counts as heavy: reading and
+	// HeavyBody is the size in bytes from which a request counts as heavy. Reading and
 	// judging a smaller one takes a few milliseconds at most.
 	HeavyBody = 16 << 10
 
-	heavyWaiting = 16              // for each heavy request that is computed; more are refused at once
-	lightAtOnce  = 4               // small requests computed at once, for each processor
-	lightWaiting = 1024            // as many as are worked for
-	longestWait  = 2 * time.Second // then the caller is told to come back
+	heavyWaiting = 16              // heavy requests that may wait for each one that is computed; more are refused at once
+	lightAtOnce  = 4               // small requests that are computed at once, for each processor
+	lightWaiting = 1024            // small requests that may wait; more are refused at once
+	longestWait  = 2 * time.Second // after which a waiting request is refused
 )
 
 var errBusy = policy.Refuse(CodeUnavailable, "", "busy with other computations, nothing was charged; retry with the same idempotencyKey")
 
-// compute keeps computing within the processors. Heavy requests leave one of them
-// to everybody else, and may not keep small ones waiting: each kind has its own
-// places, and its own short queue in front of them.
+// compute limits what is computed at once. Heavy and small requests have slots and queues
+// of their own, so that heavy ones do not keep small ones waiting; heavy requests leave one
+// processor to all others.
 type compute struct {
 	once         sync.Once
-	light, heavy places
+	light, heavy slots
 }
 
-type places struct {
+// slots are the slots of one kind of request, and the queue for them.
+type slots struct {
 	taken   chan struct{}
 	waiting atomic.Int64
-	most    int64 // that wait
+	most    int64 // requests that may wait
 }
 
-// Compute waits for a place to compute a request of so many octets, and returns
-// the function that leaves it. Where too many wait, or the wait is too long, it
-// refuses: nothing is claimed or charged before.
-func (a *Ground) Compute(ctx context.Context, octets int) (done func(), err error) {
+// Compute waits for a slot for a request of a size in bytes, and returns the function that
+// frees the slot. If too many requests wait, or this one waits too long, Compute refuses it:
+// nothing has been claimed or charged.
+func (a *Ground) Compute(ctx context.Context, bytes int) (done func(), err error) {
 	a.compute.once.Do(func() {
 		processors := runtime.GOMAXPROCS(0)
 		heavy := max(1, processors-1)
-		a.compute.heavy = places{taken: make(chan struct{}, heavy), most: int64(heavy * heavyWaiting)}
-		a.compute.light = places{taken: make(chan struct{}, processors*lightAtOnce), most: lightWaiting}
+		a.compute.heavy = slots{taken: make(chan struct{}, heavy), most: int64(heavy * heavyWaiting)}
+		a.compute.light = slots{taken: make(chan struct{}, processors*lightAtOnce), most: lightWaiting}
 	})
-	if octets >= HeavyBody {
+	if bytes >= HeavyBody {
 		return a.compute.heavy.take(ctx)
 	}
 	return a.compute.light.take(ctx)
 }
 
-// Within computes something of so many octets in a place of its own. What it is given
-// waits for nothing, and takes no further place.
-func (a *Ground) Within(ctx context.Context, octets int, compute func() error) error {
-	done, err := a.Compute(ctx, octets)
+// Within calls compute, which works on a request of a size in bytes, while it holds a slot.
+// compute must not wait for another slot.
+func (a *Ground) Within(ctx context.Context, bytes int, compute func() error) error {
+	done, err := a.Compute(ctx, bytes)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,8 @@ func (a *Ground) Within(ctx context.Context, octets int, compute func() error) e
 	return compute()
 }
 
-func (p *places) take(ctx context.Context) (done func(), err error) {
+// take waits for a slot.
+func (p *slots) take(ctx context.Context) (done func(), err error) {
 	leave := func() { <-p.taken }
 	select {
 	case p.taken <- struct{}{}:
@@ -89,10 +91,10 @@ func (p *places) take(ctx context.Context) (done func(), err error) {
 	return nil, errBusy
 }
 
-// IsBusy says whether a computation was refused for want of a place.
+// IsBusy says whether Compute has refused a request.
 func IsBusy(err error) bool { return errors.Is(err, errBusy) }
 
-// Evaluate answers a call of a service, once it has a place to compute.
+// Evaluate waits for a slot and evaluates a request to a service.
 func (a *Ground) Evaluate(ctx context.Context, service policy.Service, canonical []byte) (policy.Answer, error) {
 	done, err := a.Compute(ctx, len(canonical))
 	if err != nil {

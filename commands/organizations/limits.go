@@ -1,16 +1,14 @@
 package organizations
 
-import (
-	"time"
-)
+import "time"
 
 const (
-	maxMembers   = 1000 // of an organization: its stream is read as a whole
-	maxAddresses = 100  // networks a token is bound to
-	tokenDays    = 90   // life of an organization token unless asked otherwise
-	maxTokenDays = 365  // nobody remembers a secret's places for longer
+	maxMembers   = 1000 // of an organization: its stream is read completely
+	maxAddresses = 100  // networks that one token may be bound to
+	tokenDays    = 90   // validity of an organization token unless asked otherwise
+	maxTokenDays = 365  // after a year people do not know any more where they put a token
 	// RotationOverlap is how long an old secret stays valid after a rotation.
 	RotationOverlap  = 24 * time.Hour
-	freshSignIn      = 10 * time.Minute    // for what changes rights and rules
-	evidenceReadable = 90 * 24 * time.Hour // after a plan has ended: evidence is never hostage
+	freshSignIn      = 10 * time.Minute    // age of a sign-in that may still change rights and policies
+	evidenceReadable = 90 * 24 * time.Hour // after a plan has ended, so that nobody has to pay to see evidence
 )

@@ -124,8 +124,8 @@ func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor
 	return becomes, nil
 }
 
-// PaymentDraft is the next event of the payment's stream. What leads to the payer
-// in it is sealed.
+// PaymentEvent makes the next event of a payment's stream. Members that identify the payer
+// are sealed.
 func (a *Payments) PaymentEvent(ctx context.Context, s Progress, actor, eventType string, stored any) (ledger.Pending, error) {
 	d := ledger.Pending{Stream: s.History.Stream, Expect: s.History.At(), ID: a.NewID("evt_"),
 		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
@@ -166,7 +166,7 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	// What belongs to a customer at home elsewhere goes first, under the same key: until
 	// the payment has its end whoever settles it comes by here again.
 	if len(elsewhere) > 0 {
-		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IdOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Events: elsewhere}
+		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IDOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Events: elsewhere}
 		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
 			return s.State, err
 		}
@@ -190,7 +190,7 @@ func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Pending) {
 		}
 		d := ledger.Pending{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
 			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload}
-		if a.ServiceOf(ground.IdOf(e.Stream)) == s.History.Tenant {
+		if a.ServiceOf(ground.IDOf(e.Stream)) == s.History.Tenant {
 			here = append(here, d)
 		} else {
 			elsewhere = append(elsewhere, d)

@@ -1,11 +1,9 @@
 package services
 
-import (
-	"time"
-)
+import "time"
 
 const (
-	// Retention of a workflow's status record.
+	// Retention is how long the status record of a workflow is shown.
 	Retention     = 720 * time.Hour
-	maxPaidAnswer = 512 << 10 // octets: sealed, it stands in the claim, and in the call.completed after it
+	maxPaidAnswer = 512 << 10 // bytes: the claim of the payment holds the sealed answer, and so does call.completed
 )

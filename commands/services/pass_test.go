@@ -2,19 +2,17 @@ package services
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground/groundtest"
+
 	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/vault"
 )
 
 // A call that was judged payable lands only if nothing that its pass rests on has
@@ -85,15 +83,7 @@ func mustRevoke(t *testing.T, a *Services, customer string) {
 // newServices is the room on a ledger of its own, with a vault.
 func newServices(t *testing.T, products ...store.Product) *Services {
 	t.Helper()
-	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	g := &ground.Ground{Ledger: l, Clock: time.Now}
-	if g.Vault, err = vault.Open(t.Context(), l, make([]byte, 32)); err != nil {
-		t.Fatal(err)
-	}
+	g := groundtest.New(t)
 	accounts := &accounts.Accounts{Ground: g}
 	organizations, payments := &organizations.Organizations{Ground: g, Accounts: accounts}, &payments.Payments{Ground: g, Accounts: accounts}
 	store := &store.Store{Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Products: products}

@@ -2,18 +2,16 @@ package store
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/commands/ground/groundtest"
+
 	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/vault"
 )
 
 // An organization is started, or changed, only if the subscriptions are still what
@@ -71,15 +69,7 @@ func TestPlanIsGuarded(t *testing.T) {
 // newStore is the room on a ledger of its own, with a vault.
 func newStore(t *testing.T, products ...Product) *Store {
 	t.Helper()
-	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	g := &ground.Ground{Ledger: l, Clock: time.Now}
-	if g.Vault, err = vault.Open(t.Context(), l, make([]byte, 32)); err != nil {
-		t.Fatal(err)
-	}
+	g := groundtest.New(t)
 	accounts := &accounts.Accounts{Ground: g}
 	organizations, payments := &organizations.Organizations{Ground: g, Accounts: accounts}, &payments.Payments{Ground: g, Accounts: accounts}
 	return &Store{Ground: g, Accounts: accounts, Organizations: organizations, Payments: payments, Products: products}

@@ -87,7 +87,7 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 		if err != nil {
 			return err
 		}
-		tenant := a.ServiceOf(ground.IdOf(f.stream))
+		tenant := a.ServiceOf(ground.IDOf(f.stream))
 		if pending[tenant] == nil {
 			order = append(order, tenant)
 		}

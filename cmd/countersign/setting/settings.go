@@ -92,23 +92,23 @@ type Service struct {
 	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s" rare:""`
 }
 
-// LettersFile holds the letters of the private default, in the data folder, for its
-// owner alone.
+// LettersFile is the file in the data folder that keeps e-mail where no mail server is set.
+// Only its owner can read it.
 const LettersFile = "letters.txt"
 
-// OnThisMachine says whether only this machine can reach the service: a proxy
-// beside it makes a loopback listener public, and then the base URL is.
+// OnThisMachine says whether only this machine can reach the service. A proxy on this machine
+// can make a loopback listener public; then the base URL is not a loopback address.
 func (s *Service) OnThisMachine() bool {
 	base, err := url.Parse(s.BaseURL)
 	return err == nil && Loopback(s.Listen) && Loopback(net.JoinHostPort(base.Hostname(), "0"))
 }
 
-// Reachable refuses a listener on every address of the machine without a name under
-// which callers reach it: documents, letters and payments would name 0.0.0.0.
+// Reachable refuses a listener on every address of the machine if no base URL is set:
+// documents, e-mail and payments would name 0.0.0.0.
 func (s *Service) Reachable() error {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil || s.BaseURL != "" {
-		return nil // what is no address is said by who listens there
+		return nil // net.Listen explains a wrong address
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "" && (err != nil || !ip.IsUnspecified()) {
@@ -117,7 +117,7 @@ func (s *Service) Reachable() error {
 	return fmt.Errorf("LISTEN is every address of this machine, and callers need one name for it: add --base-url http://HOST:%s, or https://HOST of the proxy in front (BASE_URL)", port)
 }
 
-// Loopback says whether only this machine can reach an address.
+// Loopback says whether the host of HOST:PORT is a loopback address.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// X402 are on what terms payments are taken, and who settles them.
+// X402 has the settings of payments: the terms, and who settles.
 type X402 struct {
 	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database, a loopback listener and a loopback base URL, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
@@ -32,12 +32,12 @@ type X402 struct {
 	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger" rare:""`
 }
 
-// Settler is who settles, and on what terms; nil with mode off.
+// Settler settles payments on its terms. With mode off its embedded Settler is nil.
 type Settler struct {
 	payments.Settler
 	Terms x402.Terms
-	Run   func(context.Context) // beside the service; may be nil
-	Said  string                // for people
+	Run   func(context.Context) // runs as long as the service does; may be nil
+	Said  string                // describes the mode for people
 }
 
 // Open checks the settings of the mode; errors name the one that is wrong.
@@ -113,8 +113,8 @@ func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []scr
 	return []screen.Finding{screen.OK("facilitator", s.Said)}
 }
 
-// RightLedger refuses a mode on a ledger of the other one: what was settled for
-// nothing must not stand beside what was paid for.
+// RightLedger refuses a mode on a ledger that was used with the other mode: settlements that
+// moved no money must not be mixed with payments.
 func (x *X402) RightLedger(ctx context.Context, s *Settler, app *commands.App) error {
 	if s.Settler == nil {
 		return nil

@@ -85,25 +85,27 @@ func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymen
 	switch {
 	case k.content != paid.Content.String():
 		return claimed{}, ledger.ErrKeyReused
-	case k.holder.State != "":
-		return claimed{Progress: k.holder, byKey: true}, nil
+	case k.holder.State == "":
+		return claimed{}, a.awaitClaim(ctx, k.holderID)
 	}
-	holder, err := a.claimOf(ctx, k.holderID)
-	return claimed{Progress: holder, byKey: true}, err
+	return claimed{Progress: k.holder, byKey: true}, nil
 }
 
-// claimOf waits for the claim of a payment that took its key in another partition: the
-// claim follows at once, unless the request of that payment has ended. Then the payment is
+// awaitClaim waits for the claim of a payment that took its key in another partition. Then
+// it returns ErrMoved, so that the key is read again: the payment may have been refused. The
+// claim comes at once, unless the request of the payment has ended; then the payment is
 // pending until the key is free again (keyIsTaken).
-func (a *Payments) claimOf(ctx context.Context, paymentID string) (Progress, error) {
+func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()
 	poll := time.NewTicker(pollClaim)
 	defer poll.Stop()
 	for {
-		s, err := a.ReadPayment(ctx, paymentID)
-		if err != nil || s.State != "" {
-			return s, err
+		switch s, err := a.ReadPayment(ctx, paymentID); {
+		case err != nil:
+			return err
+		case s.State != "":
+			return ledger.ErrMoved
 		}
 		select {
 		case <-poll.C:
@@ -111,7 +113,7 @@ func (a *Payments) claimOf(ctx context.Context, paymentID string) (Progress, err
 		case <-over.C:
 		case <-ctx.Done():
 		}
-		return s, &SettlementPending{PaymentID: paymentID, Cause: errors.New("a payment with the same Idempotency-Key is about to be claimed")}
+		return &SettlementPending{PaymentID: paymentID, Cause: errors.New("a payment with the same Idempotency-Key is about to be claimed")}
 	}
 }
 

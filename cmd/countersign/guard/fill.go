@@ -9,9 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// fill reads an object's members into the fields of a struct that have their names, as
-// json.Unmarshal does. That one first makes a plan for every field of the type, which takes
-// longer than an event needs for everything else; this one looks at what is there.
+// fill reads the members of an object into the fields of a struct with their names, as
+// json.Unmarshal does. Unmarshal first makes a plan for every field of the type, which takes
+// longer than everything else that an event needs. The caller has checked the text with
+// canon.Check, which refuses duplicate members and anything after the object.
 func fill(text []byte, into any) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	fields := reflect.ValueOf(into).Elem()
@@ -43,7 +44,7 @@ func fill(text []byte, into any) error {
 	return err
 }
 
-// fieldNamed is the field with a tag of that name; not valid if there is none.
+// fieldNamed returns the field whose tag has the name, and an invalid Value if there is none.
 func fieldNamed(fields reflect.Value, name string) reflect.Value {
 	for i := range fields.NumField() {
 		if fields.Type().Field(i).Tag.Get("json") == name {
@@ -53,6 +54,7 @@ func fieldNamed(fields reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
+// fillOne reads one member into a field.
 func fillOne(value jsontext.Value, into any) error {
 	switch p := into.(type) {
 	case *jsontext.Value:

@@ -67,6 +67,8 @@ var TypesInText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
 })
 
+// longNames returns the names that are long enough to be told from other words, quoted for
+// an expression.
 func longNames(names []string) (out []string) {
 	for _, name := range names {
 		if len(name) > 4 {

@@ -91,6 +91,7 @@ type cli struct {
 // global are the flags that every command has.
 type global struct {
 	JSON  bool   `help:"Print results as JSON." name:"json"`
+	Quiet bool   `help:"Print only the result: no advice about what to do next." name:"quiet" short:"q"`
 	Color string `help:"When results are coloured: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 
 	HelpAll helpAll          `help:"Show help with every flag, also those that are rarely needed." name:"help-all"`
@@ -145,8 +146,11 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return fail(stderr, err)
 	}
 	hideRare(parser.Model.Node)
-	if isGate(args) {
+	switch {
+	case isGate(args):
 		args = gate.Args(parser.Model.Node, args)
+	case len(args) == 0:
+		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help has been printed
@@ -162,7 +166,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	o := &screen.Output{Stdout: stdout, Stderr: stderr, JSON: flags.JSON, Progress: screen.ProgressOn(stderr)}
+	o := &screen.Output{Stdout: stdout, Stderr: stderr, JSON: flags.JSON, Quiet: flags.Quiet, Progress: screen.ProgressOn(stderr)}
 	if file, isFile := stdout.(*os.File); isFile && screen.IsTerminal(file) {
 		o.Terminal, o.Width = true, screen.WidthOf(file)
 	}

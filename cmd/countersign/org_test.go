@@ -192,3 +192,29 @@ func TestPolicyOnTheCommandLine(t *testing.T) {
 	}
 	o.run(2, "policy", "explain", "--org", org, "asd_01JD3Z8W5T0000000000000000")
 }
+
+// What a command makes goes to standard output alone, so that TOKEN=$(countersign org token
+// issue) works; what a person should know about it goes to standard error, and --quiet
+// leaves it out.
+func TestAScriptTakesWhatACommandMakes(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	org := strings.TrimSpace(o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"))
+	policy := o.file(`{"policyId":"p","allowedMcpServers":["files"]}`)
+	for command, form := range map[string]string{
+		"org token issue --org " + org: `^svco_\w+\n$`, "key issue --email ada@example.com": `^svck_\w+\n$`,
+		"policy draft --org " + org + " --file " + policy:                               `^\w+\n$`,
+		"webhooks create --org " + org + " --url https://hooks.example.com/countersign": `^whsec_\S+\n$`,
+	} {
+		if printed := o.run(0, strings.Fields(command)...); !regexp.MustCompile(form).MatchString(printed) {
+			t.Errorf("%s prints %q", command, printed)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(append([]string{"--quiet", "org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit %d, %q on standard error", code, stderr.String())
+	}
+	if code := run(append([]string{"org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "shown this once") {
+		t.Errorf("exit %d, %q on standard error", code, stderr.String())
+	}
+}

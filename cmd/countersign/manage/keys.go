@@ -34,9 +34,9 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return o.Result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
+	return o.Made(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
 		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": ground.Stamp(issued.ResetsAt)},
-		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, accounts.FreeCallsPerMonth))
+		issued.APIKey, fmt.Sprintf("%d calls a month; shown this once", accounts.FreeCallsPerMonth))
 }
 
 type keyRevokeCmd struct {

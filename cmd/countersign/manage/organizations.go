@@ -48,7 +48,7 @@ func (c *orgCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return o.Result(org, fmt.Sprintf("%s\nnext: countersign org token issue --org %[1]s; countersign policy activate --org %[1]s --file FILE --reason TEXT\n", org.OrgID))
+	return o.Made(org, org.OrgID, fmt.Sprintf("next: countersign org token issue --org %[1]s; countersign policy init --for mcp --out policy.json; countersign policy activate --org %[1]s --file policy.json --reason TEXT", org.OrgID))
 }
 
 type orgUpdateCmd struct {
@@ -202,8 +202,7 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Result(issued, fmt.Sprintf("%s\n%s until %s; shown this once\n",
-			issued.Token, strings.Join(issued.Scopes, " "), issued.ExpiresAt))
+		return o.Made(issued, issued.Token, fmt.Sprintf("%s until %s; shown this once", strings.Join(issued.Scopes, " "), issued.ExpiresAt))
 	})
 }
 

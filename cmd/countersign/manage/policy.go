@@ -79,8 +79,8 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
-			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, p.OrgID))
+		return o.Made(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
+			d.DraftID, fmt.Sprintf("next: countersign policy preview --org %s --draft %s", p.OrgID, d.DraftID))
 	})
 }
 

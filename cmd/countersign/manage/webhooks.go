@@ -48,8 +48,8 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Result(created, fmt.Sprintf("%s\n%s  %s to %s; the secret is shown this once\n",
-			created.Secret, created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
+		return o.Made(created, created.Secret, fmt.Sprintf("%s  %s to %s; the secret is shown this once",
+			created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
 	})
 }
 
@@ -82,7 +82,7 @@ func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Result(rotated, fmt.Sprintf("%s\nshown this once; the old secret signs beside it until %s\n", rotated.Secret, rotated.RotatesUntil))
+		return o.Made(rotated, rotated.Secret, fmt.Sprintf("shown this once; the old secret signs, too, until %s", rotated.RotatesUntil))
 	})
 }
 

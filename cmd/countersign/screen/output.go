@@ -14,6 +14,7 @@ var ErrNo = errors.New("no")
 type Output struct {
 	Stdout, Stderr io.Writer
 	JSON           bool // results are written as JSON
+	Quiet          bool // nothing is written about a result, only the result
 	Look
 	Progress *Progress // how far the command is; may be nil
 }
@@ -29,5 +30,16 @@ func (o *Output) Result(value any, text string) error {
 	}
 	o.Progress.End()
 	_, err := io.WriteString(o.Stdout, text)
+	return err
+}
+
+// Made writes what a command has made, such as a token or an id: the bare value to standard
+// output, so that a script takes it as it is, and what a person should know about it to
+// standard error. It writes value as JSON instead if that was asked for.
+func (o *Output) Made(value any, bare, about string) error {
+	if err := o.Result(value, bare+"\n"); err != nil || o.JSON || o.Quiet {
+		return err
+	}
+	_, err := io.WriteString(o.Stderr, about+"\n")
 	return err
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/countersign/countersign/cmd/countersign/gate"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+)
+
+var update = flag.Bool("update", false, "write the reference pages of the documentation")
+
+// The reference pages of commands and settings are made from their declarations, so that
+// they cannot say something else than the program does.
+func TestReferencePagesFollowTheDeclarations(t *testing.T) {
+	root := wholeModel(t)
+	for name, page := range map[string]string{"commands.md": commandsPage(root), "settings.md": settingsPage(root)} {
+		path := filepath.Join("..", "..", "api", "site", "content", "docs", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stored, err := os.ReadFile(path)
+		if err != nil || string(stored) != page {
+			t.Errorf("%s does not say what the declarations say (%v): go test ./cmd/countersign -run ReferencePages -update", name, err)
+		}
+	}
+}
+
+// wholeModel is the command line with all of its commands and flags.
+func wholeModel(t *testing.T) *kong.Node {
+	t.Helper()
+	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, kong.Vars{"version": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser.Model.Node
+}
+
+// commandsPage lists each command with its arguments and flags. Settings have a page of
+// their own, and --no-fetch, which most commands have, is said once.
+func commandsPage(root *kong.Node) string {
+	var out strings.Builder
+	out.WriteString(`---
+title: Command line
+description: Every command of countersign, with its arguments and flags.
+updated: 2026-11-26
+---
+
+Results go to standard output, everything else to standard error. Exit code 0: done. 1: the answer is no (a record was changed, an action needs approval). 2: it could not be done.
+
+Every command has ` + "`--json`" + ` (results as JSON), ` + "`--color` (auto, always or never), `--help` and `--help-all`" + `. Commands that open a ledger also take its [settings](/docs/settings) as flags, and ` + "`--no-fetch`" + `, which never downloads a PostgreSQL.
+`)
+	for _, n := range root.Children {
+		writeCommand(&out, n, "##")
+	}
+	return out.String()
+}
+
+func writeCommand(out *strings.Builder, n *kong.Node, heading string) {
+	if n.Hidden {
+		return
+	}
+	fmt.Fprintf(out, "\n%s %s\n\n%s\n", heading, strings.TrimPrefix(n.FullPath(), "countersign "), n.Help)
+	if n.Leaf() || n.DefaultCmd != nil {
+		fmt.Fprintf(out, "\n```\n%s\n```\n", n.FullPath()+summaryOf(n))
+	}
+	var rows []string
+	for _, p := range n.Positional {
+		if p.Tag != nil && !p.Tag.Hidden {
+			rows = append(rows, "| `"+p.Summary()+"` | "+cell(p.Help)+" |")
+		}
+	}
+	for _, f := range n.Flags {
+		if len(f.Envs) == 0 && !f.Hidden && f.Name != "no-fetch" {
+			rows = append(rows, "| `"+flagText(f)+"` | "+cell(f.Help)+" |")
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintf(out, "\n| argument or flag | meaning |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
+	}
+	for _, child := range n.Children {
+		writeCommand(out, child, "###")
+	}
+}
+
+// summaryOf shows arguments and required flags behind the name of a command.
+func summaryOf(n *kong.Node) (text string) {
+	for _, f := range n.Flags {
+		if f.Required && len(f.Envs) == 0 {
+			text += " " + flagText(f)
+		}
+	}
+	for _, p := range n.Positional {
+		if p.Tag != nil && !p.Tag.Hidden {
+			text += " " + p.Summary()
+		}
+	}
+	return text + " [flags]"
+}
+
+func flagText(f *kong.Flag) string {
+	text := "--" + f.Name
+	switch choices := slices.DeleteFunc(f.EnumSlice(), func(s string) bool { return s == "" }); {
+	case f.IsBool():
+	case len(choices) > 0:
+		text += " " + strings.Join(choices, ",")
+	case f.PlaceHolder != "":
+		text += " " + f.FormatPlaceHolder()
+	default:
+		text += " " + strings.ToUpper(f.Name[strings.LastIndexByte(f.Name, '-')+1:])
+	}
+	return text
+}
+
+// settingsPage lists each setting once: flags that also have a name in the environment.
+func settingsPage(root *kong.Node) string {
+	var out strings.Builder
+	out.WriteString(`---
+title: Settings
+description: Every setting of the service, with its environment name, flag, default and meaning.
+updated: 2026-11-26
+---
+
+A setting is a flag or an environment variable; the flag counts if both are given. ` + "`countersign config`" + ` prints the value of each one (secrets masked) and where it comes from. A secret is better kept in a file: ` + "`NAME_FILE`" + ` names a file whose text is the value. A setting that cannot be used ends the start with a message that names it, before anything is written.
+
+With none of them ` + "`countersign serve`" + ` runs on a PostgreSQL of its own with development keys, for this machine only. [Self-hosting](/docs/self-hosting) says which ones anything that must last needs.
+`)
+	seen := map[string]bool{}
+	var secrets []string
+	for _, command := range []string{"serve", ""} {
+		title, rows := "For serve", []string(nil)
+		if command == "" {
+			title = "For other commands"
+		}
+		for _, n := range root.Leaves(false) {
+			if command != "" && n.Name != command {
+				continue
+			}
+			for _, f := range n.Flags {
+				if len(f.Envs) == 0 || seen[f.Envs[0]] {
+					continue
+				}
+				seen[f.Envs[0]] = true
+				value := ""
+				if f.HasDefault && f.Default != "" {
+					value = "`" + f.Default + "`"
+				}
+				if f.Tag.Has("secret") {
+					secrets = append(secrets, f.Envs[0])
+				}
+				rows = append(rows, fmt.Sprintf("| `%s` | `%s` | %s | %s |", f.Envs[0], flagText(f), value, cell(f.Help)))
+			}
+		}
+		slices.Sort(rows)
+		fmt.Fprintf(&out, "\n## %s\n\n| setting | flag | default | meaning |\n|---|---|---|---|\n%s\n", title, strings.Join(rows, "\n"))
+	}
+	slices.Sort(secrets)
+	fmt.Fprintf(&out, "\n## Secrets\n\nThese are never printed, and each has a `_FILE` form: `%s`.\n", strings.Join(secrets, "`, `"))
+	return out.String()
+}
+
+// cell is a text as the cell of a table in Markdown.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

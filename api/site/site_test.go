@@ -2,6 +2,8 @@ package site
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -179,5 +181,32 @@ func TestTwoBuildsAreTheSame(t *testing.T) {
 		if b.Pages[i].Markdown != p.Markdown {
 			t.Errorf("%s differs", p.Path)
 		}
+	}
+}
+
+// Every alert has a section in the runbooks, and names it.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	alerts, err := os.ReadFile("../../.deploy/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := files.ReadFile("content/docs/runbooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(alerts), -1)
+	if len(names) < 15 {
+		t.Fatalf("%d alerts", len(names))
+	}
+	for _, n := range names {
+		if !strings.Contains(string(page), "\n## "+n[1]+"\n") {
+			t.Errorf("%s has no section in docs/runbooks.md", n[1])
+		}
+		if !strings.Contains(string(alerts), "runbook: docs/runbooks#"+strings.ToLower(n[1])+"\n") {
+			t.Errorf("%s does not name its runbook", n[1])
+		}
+	}
+	if sections := strings.Count(string(page), "\n## "); sections != len(names) {
+		t.Errorf("%d sections for %d alerts", sections, len(names))
 	}
 }

@@ -132,7 +132,7 @@ updated: 2026-11-26
 
 A setting is a flag or an environment variable; the flag counts if both are given. ` + "`countersign config`" + ` prints the value of each one (secrets masked) and where it comes from. A secret is better kept in a file: ` + "`NAME_FILE`" + ` names a file whose text is the value. A setting that cannot be used ends the start with a message that names it, before anything is written.
 
-With none of them ` + "`countersign serve`" + ` runs on a PostgreSQL of its own with development keys, for this machine only. [Self-hosting](/docs/self-hosting) says which ones an installation needs that lasts.
+With none of them ` + "`countersign serve`" + ` runs on a PostgreSQL of its own with development keys, for this machine only. [Self-hosting](/docs/self-hosting) says which of them an installation that lasts needs.
 `)
 	seen := map[string]bool{}
 	var secrets []string

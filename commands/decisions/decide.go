@@ -220,10 +220,6 @@ func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord)
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
-// personalMembers are the members of decision.recorded that are about a person, or
-// may be.
-var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"}
-
 // sealDecision makes the payload; the record, which is canonical, is not read
 // again. A subject without personal members needs no vault.
 func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
@@ -244,7 +240,7 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 		}
 		subject = runName(s)
 	}
-	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, personalMembers...)
+	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
 // SealRecord makes a payload with a signed record whose personal members, at pointers,

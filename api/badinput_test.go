@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/countersign/countersign/api/op"
 )
 
 const (
@@ -512,7 +511,7 @@ func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 }
 
 func statusFor(octets int) int {
-	if octets > op.LimitActionSafety {
+	if octets > policy.ActionBody {
 		return 413
 	}
 	return 400

@@ -365,9 +365,9 @@ func (s *Server) agentCard(*site.Site) (agentCard, error) {
 		Interfaces: []agentInterface{{base + mcpPath, binding, version}}, Provider: agentProvider{serviceName, base},
 		Documentation: base + "/docs", Icon: base + iconPath, InputModes: []string{"application/json"}, OutputModes: []string{"application/json"}}
 	for _, o := range s.operations {
-		if o.Service != nil {
+		if o.Service != nil && !o.Service.Unlisted {
 			c.Skills = append(c.Skills, agentAbility{o.ID, o.Service.Title, o.Service.Summary + " $" + usd(o.Service.PriceCents) + " per call.",
-				[]string{serviceGroup(o.Service.Name), strings.ReplaceAll(o.Service.Name, "/", "-")}})
+				[]string{o.Service.Group, strings.ReplaceAll(o.Service.Name, "/", "-")}})
 		}
 	}
 	return c, nil

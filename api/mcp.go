@@ -67,12 +67,12 @@ func (l *pageLimit) UnmarshalJSON(text []byte) error {
 // noArguments are those of tools that take none.
 type noArguments struct{}
 
-// tools is every tool: each service from its one declaration, and what else of the
+// tools is every tool: each listed service from its one declaration, and what else of the
 // operations an agent needs to use them.
 func (s *Server) tools() []tool {
 	var table []tool
 	for _, o := range s.operations {
-		if o.Service != nil {
+		if o.Service != nil && !o.Service.Unlisted {
 			table = append(table, s.serviceTool(o))
 		}
 	}

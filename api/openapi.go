@@ -67,7 +67,7 @@ var agentOperations = []string{
 
 // forAgents says whether an operation is in /openapi.json.
 func forAgents(o *op.Operation) bool {
-	return o.Service != nil || slices.Contains(agentOperations, o.ID)
+	return o.Service != nil && !o.Service.Unlisted || slices.Contains(agentOperations, o.ID)
 }
 
 func forAll(*op.Operation) bool { return true }
@@ -198,7 +198,7 @@ func tagOf(o *op.Operation) string {
 	}
 	switch {
 	case o.Service != nil:
-		return serviceGroup(o.Service.Name)
+		return o.Service.Group
 	case starts("/api/assurance/"):
 		return "assurance"
 	case starts("/api/verify", "/api/ledger/", "/api/agent-workflows/", "/.well-known/jwks.json"):

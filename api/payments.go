@@ -173,7 +173,7 @@ func (s *Server) makeDemands() error {
 		if err != nil {
 			return err
 		}
-		resource := s.sold(o.Path, o.Service.Summary, serviceGroup(o.Service.Name))
+		resource := s.sold(o.Path, o.Service.Summary, o.Service.Group)
 		s.demands[o.ID] = s.terms.Challenge(resource, o.Service.PriceCents, &x402.Discovery{
 			Example: jsontext.Value(example), Answer: answer, Input: o.Schema.Document, Output: output})
 	}
@@ -333,7 +333,7 @@ func (s *Server) introductory() introductory {
 type pricedService struct {
 	OperationID string `json:"operationId"`
 	Path        string `json:"path"`
-	MCPTool     string `json:"mcpTool"`
+	MCPTool     string `json:"mcpTool"` // empty for a service that agents are not shown
 	PriceCents  int    `json:"priceCents"`
 	PriceUSD    string `json:"priceUsd"`
 	PassCredits int    `json:"passCredits"`
@@ -364,8 +364,11 @@ func (s *Server) pricing() pricing {
 		if o.Service == nil {
 			continue
 		}
-		p.Services = append(p.Services, pricedService{OperationID: o.ID, Path: o.Path, MCPTool: o.ID,
-			PriceCents: o.Service.PriceCents, PriceUSD: usd(o.Service.PriceCents), PassCredits: o.Service.PriceCents})
+		priced := pricedService{OperationID: o.ID, Path: o.Path, PriceCents: o.Service.PriceCents, PriceUSD: usd(o.Service.PriceCents), PassCredits: o.Service.PriceCents}
+		if !o.Service.Unlisted {
+			priced.MCPTool = o.ID
+		}
+		p.Services = append(p.Services, priced)
 	}
 	for _, product := range s.app.Products {
 		if product.Kind == store.Subscription && product.CreditCents > 0 {

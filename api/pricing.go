@@ -17,7 +17,7 @@ type pricingPage struct {
 	Groups   []web.Group
 }
 
-// pricedGroups are all services in their groups (serviceGroup).
+// pricedGroups are all services in their groups.
 func pricedGroups() []web.Group {
 	of := map[string]*web.Group{
 		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
@@ -25,7 +25,7 @@ func pricedGroups() []web.Group {
 		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
 	}
 	for _, service := range Services() {
-		group := of[serviceGroup(service.Name)]
+		group := of[service.Group]
 		group.Services = append(group.Services, web.ListedService{Service: service, Path: servicePath(service), PriceUSD: usd(service.PriceCents)})
 	}
 	return []web.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}

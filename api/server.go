@@ -120,7 +120,7 @@ func New(c Config) (*Server, error) {
 		if o.Schema, err = schema.New(o.Input); err != nil {
 			return nil, err
 		}
-		o.Schema.Rules = conditions()[o.ID]
+		o.Schema.Rules = conditionsOf(o)
 	}
 	s.proofs = c.Proofs
 	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,31 +34,32 @@ import (
 	"github.com/countersign/countersign/policy/x402provenance"
 )
 
-// Services is every priced service. A new one is a folder in policy and a line
-// here; all else follows from its declaration.
-func Services() []policy.Service {
-	return []policy.Service{
-		actionrisk.Quick,
-		actionsafety.Run,
-		actionrisk.Score,
-		reviewtriage.Service,
-		paymentpolicy.Service,
-		spendassurance.Service,
-		attest.Service,
-		evidence.Service,
-		x402provenance.Service,
-		mcprisk.Service,
-		walletscreen.Service,
-		emailcheck.Service,
-		portfoliorisk.Service,
-		cashflow.Service,
-		waterfall.Service,
-		bond.Service,
-		options.Service,
-		dealanalyzer.Service,
-		investmentevidence.Service,
-	}
+// declared lists every priced service. A new one is a folder in policy and a line here; all
+// else follows from its declaration.
+var declared = []policy.Service{
+	actionrisk.Quick,
+	actionsafety.Run,
+	actionrisk.Score,
+	reviewtriage.Service,
+	paymentpolicy.Service,
+	spendassurance.Service,
+	attest.Service,
+	evidence.Service,
+	x402provenance.Service,
+	mcprisk.Service,
+	walletscreen.Service,
+	emailcheck.Service,
+	portfoliorisk.Service,
+	cashflow.Service,
+	waterfall.Service,
+	bond.Service,
+	options.Service,
+	dealanalyzer.Service,
+	investmentevidence.Service,
 }
+
+// Services returns every priced service.
+func Services() []policy.Service { return slices.Clone(declared) }
 
 // exampleAnswer is what an operation of a service answers to its example, before
 // anything is signed.
@@ -79,20 +80,11 @@ func (s *Server) serviceOperations() []*op.Operation {
 		table = append(table, &op.Operation{
 			ID: of.Operation, Method: http.MethodPost, Path: servicePath(of), Summary: of.Summary,
 			Service: &of, Access: credential.Access{Kind: credential.Payer}, Input: of.Input(), Output: of.Output(), Example: of.Example,
-			Limit: serviceLimit(of), Errors: []int{400, 401, 402, 409, 413, 429, 503},
+			Limit: of.BodyLimit, Errors: []int{400, 401, 402, 409, 413, 429, 503},
 			Run: s.runService,
 		})
 	}
 	return table
-}
-
-func serviceLimit(s policy.Service) int64 {
-	family, _, _ := strings.Cut(s.Name, "/")
-	switch family {
-	case "action-safety", "command-risk", "review-triage":
-		return op.LimitActionSafety
-	}
-	return op.LimitComponent
 }
 
 func (s *Server) runService(c *op.Call) (op.Reply, error) {

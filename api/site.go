@@ -111,26 +111,13 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 	return f, nil
 }
 
-// serviceGroup is the page a service stands on. Who comes for the gate must not
-// meet a waterfall first.
-func serviceGroup(name string) string {
-	family, _, _ := strings.Cut(name, "/")
-	switch family {
-	case "action-safety", "command-risk", "review-triage", "mcp-risk":
-		return site.GroupSafety
-	case "portfolio-risk", "cashflow", "waterfall", "bond", "options", "dealanalyzer", "investment-evidence":
-		return site.GroupFinance
-	}
-	return site.GroupPayments
-}
-
 func serviceShown(o *op.Operation) (site.Service, error) {
 	answer, err := exampleAnswer(o)
 	if err != nil {
 		return site.Service{}, err
 	}
 	shown := site.Service{Operation: o.ID, Name: o.Service.Name, Path: o.Path, Title: o.Service.Title, Summary: o.Service.Summary,
-		PriceUSD: usd(o.Service.PriceCents), Group: serviceGroup(o.Service.Name), Example: web.IndentJSON([]byte(o.Example)),
+		PriceUSD: usd(o.Service.PriceCents), Group: o.Service.Group, Example: web.IndentJSON([]byte(o.Example)),
 		Answer: web.IndentJSON(answer), Signed: o.Service.Signed, Input: membersShown(o.Schema.Document)}
 	return shown, nil
 }

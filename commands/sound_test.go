@@ -54,7 +54,7 @@ func sound(t *testing.T, a *commands.App, p *projections.Projections) {
 		}
 	}
 	p.Close()
-	for _, name := range projections.Tables() {
+	for _, name := range projections.Names() {
 		if c, err := projections.Diff(ctx, a.Ledger, quiet, name); err != nil || len(c.Differences) > 0 {
 			t.Errorf("replay diff of %s: %+v, %v", name, c.Differences, err)
 		}

@@ -42,11 +42,28 @@ func Refuse(code, path, message string) error {
 // Version of the interface description; every answer carries it.
 const Version = "1.0.0"
 
+// Groups of services: the page that shows them, and their tag in the contract. The gate has
+// a group of its own, so that developers who look for it do not meet finance first.
+const (
+	GroupSafety   = "action-safety"
+	GroupPayments = "payments"
+	GroupFinance  = "finance"
+)
+
+// Sizes of requests in bytes. ActionBody fits the twelve members of an action eight times.
+// ServiceBody is for services that say nothing else.
+const (
+	ActionBody  = 65_536
+	ServiceBody = 1_048_576
+)
+
 // Service is the one declaration of a priced deterministic function.
 type Service struct {
 	Name       string // path below /api/agent-services/, for example "wallet-screen/score"
 	Operation  string // OpenAPI operationId and MCP tool name; Declare derives it from Name if empty
 	PriceCents int    // price of one call in US cents
+	Group      string // one of the groups above
+	BodyLimit  int64  // bytes of a request; Declare sets ServiceBody for 0
 	Title      string // a few words
 	Summary    string // one sentence: what it answers and when to call it
 	Example    string // a request that is answered, as JSON
@@ -72,6 +89,20 @@ type Service struct {
 
 	// Ruleset names the rule tables behind the answer, where there are any.
 	Ruleset func() (version, hash string)
+
+	// Conditions are JSON Schemas of what tags cannot say: which members need or exclude each
+	// other (package shape). Reasons are the codes with which the service refuses a request of
+	// the published shape, since no schema can say why: the contract names them.
+	Conditions func() []any
+	Reasons    []string
+
+	// Charts are the figures on the service's page; nil: its example is easier to read.
+	Charts func(Service) ([]Chart, error)
+
+	// Unlisted leaves the service out of the agents' contract (/openapi.json) and of the MCP
+	// tools. Agents read those whole, and readers of both take no more than about forty
+	// operations. It is called, priced and described everywhere else like any other service.
+	Unlisted bool
 
 	input, output reflect.Type
 	evaluate      func(body []byte) (answer, error)
@@ -111,6 +142,7 @@ func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	if s.Operation == "" {
 		s.Operation = strings.NewReplacer("/", "_", "-", "_").Replace(s.Name)
 	}
+	s.BodyLimit = cmp.Or(s.BodyLimit, ServiceBody)
 	s.input, s.output = reflect.TypeFor[I](), reflect.TypeFor[O]()
 	if s.Statement != nil && !s.output.Implements(reflect.TypeFor[Stater]()) {
 		panic("policy: the output of " + s.Name + " makes no statement")

@@ -199,14 +199,3 @@ func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int
 	}
 	return schema, nil
 }
-
-// Tables lists the read models that have tables.
-func Tables() []string {
-	var names []string
-	for _, p := range all {
-		if len(p.tables) > 0 {
-			names = append(names, p.name)
-		}
-	}
-	return names
-}

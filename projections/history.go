@@ -23,7 +23,7 @@ var history = projection{
 	name:     "history",
 	tables:   []string{"history"},
 	version:  1,
-	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
+	handles:  events.ShownIn("history"),
 	apply:    applyHistory,
 	applyRun: applyRecorded,
 }

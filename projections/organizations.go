@@ -15,10 +15,8 @@ var organizations = projection{
 	name:    "organizations",
 	tables:  []string{"organizations", "organization_members"},
 	version: 1,
-	handles: []string{
-		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
-	},
-	apply: applyOrganizations,
+	handles: events.ShownIn("organizations"),
+	apply:   applyOrganizations,
 }
 
 func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {

@@ -17,11 +17,8 @@ var payments = projection{
 	name:    "payments",
 	tables:  []string{"payments"},
 	version: 1,
-	handles: []string{
-		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
-		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
-	},
-	apply: applyPayments,
+	handles: events.ShownIn("payments"),
+	apply:   applyPayments,
 }
 
 func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {

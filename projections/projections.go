@@ -31,8 +31,8 @@ type projection struct {
 	name    string
 	tables  []string // none: it builds no rows, it hands events on (handOn)
 	version int
-	handles []string // types of events that change it; no others reach it
-	signed  []string // types of which those alone change it that hold a signed record
+	handles []string // types of events that change it, as package events says; no others reach it
+	signed  []string // of these the types of which only events with a signed record change it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
 	// applyRun, if there is one, applies the first events of a list in one
 	// statement, as many as can go together, and says how many. From the ledger it may
@@ -44,10 +44,10 @@ type projection struct {
 // takes says whether an event may change the read model. It is asked of every event, so
 // it looks at no payload.
 func (p projection) takes(e ledger.Event) bool {
-	return slices.Contains(p.handles, e.Type) || e.KeyID != "" && slices.Contains(p.signed, e.Type)
+	return slices.Contains(p.handles, e.Type) && (e.KeyID != "" || !slices.Contains(p.signed, e.Type))
 }
 
-// all lists every projection.
+// all lists every read model: help, tools and tests read it (Names).
 var all = []projection{status, organizations, history, payments}
 
 const (

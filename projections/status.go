@@ -22,7 +22,7 @@ var status = projection{
 	name:    "status",
 	tables:  []string{"workflow_status"},
 	version: 1,
-	handles: []string{events.TypeWorkflowCompleted},
+	handles: events.ShownIn("status"),
 	signed:  []string{events.TypeCallCompleted},
 	apply:   applyStatus,
 

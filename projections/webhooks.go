@@ -21,7 +21,7 @@ import (
 var webhooks = projection{
 	name:    "webhooks",
 	version: 1,
-	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded, events.TypeWebhookRemoved},
+	handles: events.ShownIn("webhooks"),
 
 	sweep: `delete from webhook_deliveries where state <> 'due'
 		and due_at < now() - case state when 'sent' then interval '7 days' else interval '30 days' end`,

@@ -31,12 +31,10 @@ const (
 	// form: 128 of the largest, or 244 records to verify.
 	MaxHeldBodies = 256 << 20
 
-	// Octets of a body. The action's twelve members fit eight times.
-	LimitActionSafety = 65_536
-	LimitComponent    = 1_048_576
-	LimitRefund       = 524_288
-	LimitVerify       = 524_288
-	LimitOther        = 16_384
+	// Bytes of a body. Those of services are in their declarations.
+	LimitRefund = 524_288
+	LimitVerify = 524_288
+	LimitOther  = 16_384
 
 	LimitPolicy = 262_144 // a policy of 1000 entries in each list
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy"
 	"github.com/go-analyze/charts"
 )
 
@@ -33,62 +34,47 @@ var colours = []string{"#2f7fd0", "#d9730d", "#2e9e6b", "#b5508f"}
 // verdictColours are those of what is allowed, needs a review and is denied.
 var verdictColours = []string{"#2e9e6c", "#d9930d", "#d0453f"}
 
-// shape is how a chart shows its series.
-type shape int
-
-const (
-	lines shape = iota
-	bars
-	stacked
-)
-
-// chart is what is to be drawn: for each label along the x axis, a value of each
-// series.
+// chart is what is to be drawn.
 type chart struct {
-	shape   shape
-	title   string // what is drawn over what, for who does not see it
-	caption string
-	names   []string // of the series
-	labels  []string
-	values  [][]float64
-	colours []string // of the series; nil: those of everybody
+	policy.Chart
+	colours []string // of the series; nil: the usual ones
 	counts  bool     // values are numbers of things, so the axis names whole ones
 }
 
 func (c chart) draw() (Figure, error) {
 	p := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height})
 	var err error
-	if c.shape == lines {
-		o := charts.NewLineChartOptionWithData(c.values)
+	if c.Shape == policy.Lines {
+		o := charts.NewLineChartOptionWithData(c.Values)
 		o.Theme = c.theme()
 		o.Symbol.Shape = charts.SymbolNone
-		o.Legend.SeriesNames, o.XAxis.Labels, o.XAxis.LabelCount = c.names, c.labels, c.labelled()
+		o.Legend.SeriesNames, o.XAxis.Labels, o.XAxis.LabelCount = c.Names, c.Labels, c.labelled()
 		err = p.LineChart(o)
 	} else {
-		o := charts.NewBarChartOptionWithData(c.values)
+		o := charts.NewBarChartOptionWithData(c.Values)
 		o.Theme = c.theme()
-		o.StackSeries = charts.Ptr(c.shape == stacked)
-		o.Legend.SeriesNames, o.CategoryAxis.Labels, o.CategoryAxis.LabelCount = c.names, c.labels, c.labelled()
+		o.StackSeries = charts.Ptr(c.Shape == policy.Stacked)
+		o.Legend.SeriesNames, o.CategoryAxis.Labels, o.CategoryAxis.LabelCount = c.Names, c.Labels, c.labelled()
 		if c.counts {
 			o.ValueAxis[0].Min, o.ValueAxis[0].Max, o.ValueAxis[0].LabelCount = wholeAxis(c.highest())
 		}
 		err = p.BarChart(o)
 	}
 	if err != nil {
-		return Figure{}, fmt.Errorf("draw %s: %w", c.title, err)
+		return Figure{}, fmt.Errorf("draw %s: %w", c.Title, err)
 	}
 	text, err := p.Bytes()
 	if err != nil {
-		return Figure{}, fmt.Errorf("draw %s: %w", c.title, err)
+		return Figure{}, fmt.Errorf("draw %s: %w", c.Title, err)
 	}
-	return Figure{SVG: inPage(string(text), c.title), Caption: c.caption}, nil
+	return Figure{SVG: inPage(string(text), c.Title), Caption: c.Caption}, nil
 }
 
 // highest is the highest column.
 func (c chart) highest() (most float64) {
-	for i := range c.labels {
+	for i := range c.Labels {
 		sum := 0.0
-		for _, series := range c.values {
+		for _, series := range c.Values {
 			sum += series[i]
 		}
 		most = max(most, sum)
@@ -109,10 +95,10 @@ func wholeAxis(most float64) (lowest, highest *float64, labels int) {
 
 // labelled is how many labels stand along the x axis: long ones need more room.
 func (c chart) labelled() int {
-	if len(c.labels) > 0 && len(c.labels[0]) > 5 {
-		return min(len(c.labels), 5)
+	if len(c.Labels) > 0 && len(c.Labels[0]) > 5 {
+		return min(len(c.Labels), 5)
 	}
-	return min(len(c.labels), 7)
+	return min(len(c.Labels), 7)
 }
 
 func (c chart) theme() charts.ColorPalette {

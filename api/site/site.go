@@ -34,6 +34,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -94,9 +95,9 @@ type Member struct {
 
 // Groups of services, in the order of their pages below /explore.
 const (
-	GroupSafety   = "action-safety"
-	GroupPayments = "payments"
-	GroupFinance  = "finance"
+	GroupSafety   = policy.GroupSafety
+	GroupPayments = policy.GroupPayments
+	GroupFinance  = policy.GroupFinance
 )
 
 // Product is one thing that is sold.

@@ -52,6 +52,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/serve"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/projections"
 )
 
 // cli is every flag, environment name and help text of the program.
@@ -141,7 +142,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles,
-		kong.Vars{"version": operate.VersionText()})...)
+		kong.Vars{"version": operate.VersionText(), "readmodels": strings.Join(projections.Names(), ", ")})...)
 	if err != nil {
 		return fail(stderr, err)
 	}

@@ -59,29 +59,41 @@ func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r ass
 	}
 	delete(members, "idempotencyKey") // key and content are apart
 	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
-	// Nearly every request is a new one, so the first attempt asks the database
-	// nothing: the append finds out whether the key was used. Whatever else is in
-	// the way is met again behind a look-up, since a stored answer comes first.
-	looked := !a.sealable(p.OrgID, r.Subject)
 	t := attempt{principal: &p, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
-	recorded, err := ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightDecide), func(ctx context.Context) (Recorded, error) {
-		if !looked {
-			looked = true
-			if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
-				return a.appendRecord(ctx, t, d)
-			}
+	ctx, again := a.Again(&p, organizations.RightDecide).Begin(ctx, a.Ground)
+	for first := true; ; first = false {
+		d, known, err := a.judge(ctx, t, r, first)
+		if err == nil && known.Envelope.Record == nil {
+			known, err = a.appendRecord(ctx, t, d)
 		}
-		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
-		if err != nil || stored != nil {
-			return a.stored(ctx, p, stored, err)
+		if !again(&err) {
+			return known, inWords(err, "idempotencyKey was already used with different content")
 		}
-		d, preconditions, err := a.prepareDecision(ctx, p, r, last)
-		if err != nil {
-			return Recorded{}, a.RefuseUnlessMoved(ctx, p, preconditions, err)
+	}
+}
+
+// judge makes the decision that is to be appended, or finds the one of an equal request.
+//
+// Nearly every request is a new one, so the first try asks the database nothing: the append
+// finds out whether the key was used. If anything else is in the way, the stored answer is
+// looked up before it is refused.
+func (a *Decisions) judge(ctx context.Context, t attempt, r assurance.DecisionRequest, first bool) (signedRecord, Recorded, error) {
+	p := *t.principal
+	if first && a.sealable(p.OrgID, r.Subject) {
+		if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
+			return d, Recorded{}, nil
 		}
-		return a.appendRecord(ctx, t, d)
-	})
-	return recorded, inWords(err, "idempotencyKey was already used with different content")
+	}
+	stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
+	if err != nil || stored != nil {
+		known, err := a.stored(ctx, p, stored, err)
+		return signedRecord{}, known, err
+	}
+	d, preconditions, err := a.prepareDecision(ctx, p, r, last)
+	if err != nil {
+		err = a.RefuseUnlessMoved(ctx, p, preconditions, err)
+	}
+	return d, Recorded{}, err
 }
 
 // inWords gives refusals the texts of the assurance contract.
@@ -220,10 +232,6 @@ func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord)
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
-// personalMembers are the members of decision.recorded that are about a person, or
-// may be.
-var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"}
-
 // sealDecision makes the payload; the record, which is canonical, is not read
 // again. A subject without personal members needs no vault.
 func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
@@ -244,7 +252,7 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 		}
 		subject = runName(s)
 	}
-	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, personalMembers...)
+	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
 // SealRecord makes a payload with a signed record whose personal members, at pointers,

@@ -17,29 +17,51 @@ type Tries struct {
 	Outside bool
 }
 
-// Retry calls try until no stream has moved under it, at most maxTries times within
-// TriesWithin: each time everything is read, decided and appended again. The error is a
-// refusal that callers may read.
-func Retry[T any](ctx context.Context, a *Ground, tries Tries, try func(context.Context) (T, error)) (result T, err error) {
-	if !tries.Outside {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, TriesWithin)
-		defer cancel()
+// Begin begins the tries of a command. It returns the context of all of them, and a function
+// that is asked after each: whether to try again. That is so if a stream has moved under the
+// try, at most maxTries times within TriesWithin. Each try reads, decides and appends
+// everything again. After the last one the error is a refusal that callers may read.
+//
+//	ctx, again := tries.Begin(ctx, a.Ground)
+//	for {
+//		result, err := a.try(ctx)
+//		if !again(&err) {
+//			return result, err
+//		}
+//	}
+func (t Tries) Begin(ctx context.Context, a *Ground) (within context.Context, again func(*error) bool) {
+	end := func() {}
+	if !t.Outside {
+		ctx, end = context.WithTimeout(ctx, TriesWithin)
 	}
-	for n := 1; ; n++ {
-		if n > 1 && tries.Again != nil {
-			err = tries.Again(ctx)
+	n := 1
+	return ctx, func(err *error) bool {
+		for errors.Is(*err, ledger.ErrMoved) {
+			a.signing.forget()
+			if n == maxTries || ctx.Err() != nil {
+				break
+			}
+			n++
+			if t.Again == nil {
+				return true
+			}
+			if *err = t.Again(ctx); *err == nil {
+				return true
+			}
 		}
-		if err == nil {
-			result, err = try(ctx)
+		end()
+		*err = Refusal(*err)
+		return false
+	}
+}
+
+// Retry calls try as long as its tries go on (Begin).
+func Retry[T any](ctx context.Context, a *Ground, tries Tries, try func(context.Context) (T, error)) (T, error) {
+	ctx, again := tries.Begin(ctx, a)
+	for {
+		result, err := try(ctx)
+		if !again(&err) {
+			return result, err
 		}
-		if !errors.Is(err, ledger.ErrMoved) {
-			return result, Refusal(err)
-		}
-		a.signing.forget()
-		if n == maxTries || ctx.Err() != nil {
-			return result, Refusal(err)
-		}
-		err = nil
 	}
 }

@@ -84,7 +84,13 @@ func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return ground.Retry(ctx, a.Ground, a.again(&call), func(ctx context.Context) (Reply, error) { return a.charge(ctx, t, answer) })
+	ctx, again := a.again(&call).Begin(ctx, a.Ground)
+	for {
+		r, err := a.charge(ctx, t, answer)
+		if !again(&err) {
+			return r, err
+		}
+	}
 }
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
@@ -96,23 +102,6 @@ func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, 
 	defer cancel()
 	known, err := a.known(ctx, t, a.homesOf(*t.call))
 	return known, ground.Refusal(err)
-}
-
-// mayCompute refuses a heavy call that nothing is left to pay for: what it costs
-// to compute would be nobody's. Of a small one, the append finds that out.
-func (a *Services) mayCompute(ctx context.Context, call Call) error {
-	if len(call.Body) < ground.HeavyBody || call.Agent != nil || call.Caller.CustomerID != "" {
-		return nil // credit and passes are read when they are charged
-	}
-	now := a.Now()
-	used, err := a.Ledger.Version(ctx, a.ServiceOf(call.Caller.ID), accounts.UsageStream(call.Caller, now))
-	switch {
-	case err != nil:
-		return ground.Refusal(err)
-	case used >= accounts.FreeCallsPerMonth:
-		return &QuotaExhausted{ResetsAt: accounts.NextMonth(now)}
-	}
-	return nil
 }
 
 // keyedCall is a call with what an equal request is known by, which gets the stored answer.

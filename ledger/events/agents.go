@@ -1,5 +1,7 @@
 package events
 
+import "reflect"
+
 // Types of agents, their access tokens and their credit, in the tenant service.
 const (
 	TypeAgentRegistered    = "agent.registered"
@@ -8,6 +10,26 @@ const (
 	TypeAccessTokenRevoked = "access_token.revoked"
 	TypeCreditGranted      = "credit.granted"
 )
+
+var agents = []kind{
+	{name: TypeAgentRegistered, stored: reflect.TypeFor[AgentRegistered](), shown: nowhere, golden: []string{
+		`{"clientId":"agt_1","email":"ada@example.com","identityType":"verified_email","name":"n","secretHash":"ff","subject":"sub_1"}`,
+		`{"clientId":"agt_1","identityType":"anonymous","name":"n","secretHash":"ff","subject":"sub_1"}`,
+	}},
+	{name: TypeAgentVerified, stored: reflect.TypeFor[AgentVerified](), shown: nowhere, golden: []string{
+		`{"clientId":"agt_1","creditCents":100,"customerId":"cus_1","method":"email"}`,
+	}},
+	{name: TypeAgentClaimed, stored: reflect.TypeFor[AgentClaimed](), shown: nowhere, golden: []string{
+		`{"clientId":"agt_1","customerId":"cus_1"}`,
+	}},
+	{name: TypeAccessTokenRevoked, stored: reflect.TypeFor[AccessTokenRevoked](), shown: nowhere, golden: []string{
+		`{"clientId":"agt_1","expiresAt":"2026-11-21T15:00:00.000Z","reason":"revoked","tokenId":"atk_1"}`,
+		`{"clientId":"agt_1","reason":"leaked"}`,
+	}},
+	{name: TypeCreditGranted, stored: reflect.TypeFor[CreditGranted](), shown: nowhere, golden: []string{
+		`{"cents":100,"clientId":"agt_1","customerId":"cus_1"}`,
+	}},
+}
 
 // AgentRegistered is agent.registered, schema version 1, first in the stream
 // agent/<client id>. The secret is nowhere.

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"reflect"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger/seal"
@@ -13,6 +15,19 @@ const (
 	TypeApprovalRecorded = "approval.recorded"
 	TypeReceiptRecorded  = "receipt.recorded"
 )
+
+var assurance = []kind{
+	{name: TypeDecisionRecorded, stored: reflect.TypeFor[DecisionRecorded](), shown: in("history", "webhooks"), archived: true, inRecord: []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"}, golden: []string{
+		`{"asserted":{"requireHttps":true},"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"toolArguments":{"path":"/x"},"verifyUrl":"u"}`,
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`,
+	}},
+	{name: TypeApprovalRecorded, stored: reflect.TypeFor[ApprovalRecorded](), shown: in("history", "webhooks"), archived: true, golden: []string{
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
+	}},
+	{name: TypeReceiptRecorded, stored: reflect.TypeFor[ReceiptRecorded](), shown: in("history", "webhooks"), archived: true, golden: []string{
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`,
+	}},
+}
 
 // DecisionRecorded is decision.recorded, schema version 1. Record is the signed
 // record; its members subject.agentId and subject.purpose are never stored in

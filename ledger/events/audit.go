@@ -1,6 +1,8 @@
 package events
 
 import (
+	"reflect"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger/seal"
@@ -13,6 +15,21 @@ const (
 	TypeSubjectErased    = "subject.erased"
 	TypeExportCreated    = "export.created"
 )
+
+var audit = []kind{
+	{name: TypeCheckpointsBegun, stored: reflect.TypeFor[CheckpointsBegun](), shown: nowhere, golden: []string{
+		`{"keyId":"0123456789abcdef","root":"aa","size":7,"statement":"s"}`,
+	}},
+	{name: TypeRollbackDeclared, stored: reflect.TypeFor[RollbackDeclared](), shown: nowhere, golden: []string{
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"epoch":2,"lastNote":"n","lostFrom":5,"lostTo":7,"schema":"svc-rollback-v1"}}`,
+	}},
+	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: nowhere, inSQL: true, golden: []string{
+		`{"approvedBy":"cus_2","keyId":"sub_1","reason":"asked for","requestedBy":"cus_1"}`,
+	}},
+	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, golden: []string{
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
+	}},
+}
 
 // CheckpointsBegun is ledger.checkpoints_begun, schema version 1, once in the
 // stream checkpoints of the tenant service: it says what the first checkpoint of

@@ -1,157 +1,141 @@
-// Package events holds what is stored in the ledger: one struct per type of
-// event, apart from what the API shows.
+// Package events holds what is stored in the ledger: one struct for each type of
+// event. It is not the struct that the API shows.
 //
-// A stored struct changes only by optional members that an old event lacks; what
-// is there never moves, is never renamed and never changes its meaning. If the
-// golden-bytes test of a type fails, the change is wrong: make a new schema
-// version and a pure function that reads the old one.
+// A stored struct changes only by optional members that an old event lacks; a member
+// never moves, is never renamed and never changes its meaning. If the golden-bytes
+// test of a type fails, the change is wrong: make a new schema version and a pure
+// function that reads the old one.
 //
-// A member tagged personal:"true" is never stored in the clear: the ledger's
-// vault puts a commitment in its place and seals the value (package ledger,
-// Vault), so that it can be erased without touching the chain.
+// A member tagged personal:"true" is never stored in the clear: the ledger's vault
+// (package ledger/vault) puts a commitment in its place and seals the value, so that
+// it can be erased without touching the chain.
+//
+// Each file declares the types of one subject: their names, a row for each in the table
+// of kinds, and their structs. A new type is such a row; tests say what the row lacks.
 package events
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/ledger/seal"
+	"reflect"
+	"slices"
+	"strings"
 )
 
-// Names of the types of events.
-const (
-	TypeSigningKeyActivated = "signing_key.activated"
-	TypeSigningKeyRetired   = "signing_key.retired"
-	TypeKeyRequested        = "key.requested"
-	TypeKeyIssued           = "key.issued"
-	TypeKeyRevoked          = "key.revoked"
-	TypeCallCompleted       = "call.completed"
-	TypeWorkflowCompleted   = "workflow.completed"
-)
+// kind is everything that other code needs to know about one type of event.
+type kind struct {
+	name   string       // "noun.verb", in the past tense
+	stored reflect.Type // its present struct
 
-// Types lists every type, so that a projection can say of each whether it
-// handles it.
-var Types = []string{
-	TypeSigningKeyActivated, TypeSigningKeyRetired,
-	TypeKeyRequested, TypeKeyIssued, TypeKeyRevoked,
-	TypeCallCompleted, TypeWorkflowCompleted,
-	TypeCustomerCreated, TypeOrganizationCreated, TypeOrganizationUpdated, TypeMemberAdded, TypeMemberRemoved,
-	TypeOrganizationTokenIssued, TypeOrganizationTokenRevoked, TypePolicyDrafted, TypePolicyActivated,
-	TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded,
-	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated, TypeSubscriptionCharged, TypeInvoicePaid,
-	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
-	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
-	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown, TypeIdentifierReserved,
-	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
-	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
-	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated, TypeGuardReported,
+	// shown names the read models that follow the type. It is nowhere for events that only
+	// commands read, in their streams.
+	shown []string
+
+	// golden are payloads of the type before its personal members are sealed. Together they
+	// have every member of the struct. A change of any byte is a new schema version.
+	golden []string
+
+	// newest is the schema version that this program writes; 0 is 1. Earlier ones are read, too.
+	newest int
+	// legacy says that all events of the type have schema version 0: the specification's
+	// status records without an action binding.
+	legacy bool
+	// inRecord are pointers to personal members inside of members that are kept as JSON,
+	// such as the signed record. Members of the struct itself are tagged personal:"true".
+	inRecord []string
+	// inSQL says that the database reads the payload (index events_settled_modes and
+	// function erase_subject), so that a row holds the text itself.
+	inSQL bool
+	// archived says that payloads of the type may leave the database when they are old. These
+	// types make up nearly all of its size, and are read again only if somebody asks for that
+	// very record. What decisions and credentials depend on is of other types.
+	archived bool
+
+	// sealed says that personal members may be stored in the payload as commitments, with
+	// what unseals them. Then only the other members are read without the vault. It follows
+	// from the members above.
+	sealed bool
 }
 
-// SigningKey is the record inside signing_key.activated. It is signed by the
-// previous key of its purpose, the first by itself.
-type SigningKey struct {
-	KeyID         string  `json:"keyId"`         // 16 hex digits
-	Purpose       string  `json:"purpose"`       // "record" or "checkpoint"
-	PublicKey     string  `json:"publicKey"`     // 32 octets, base64
-	PreviousKeyID *string `json:"previousKeyId"` // null for the first
-	Reason        string  `json:"reason"`        // "first" or "rotated"
+// kinds is the table of all types, and the one place from which stored bytes become structs.
+var kinds = byName(slices.Concat(keys, calls, organizations, assurance, purchases, agents, payments, webhooks, audit, guard))
+
+// nowhere is the mark of types that no read model follows.
+var nowhere = []string{}
+
+func in(readModels ...string) []string { return readModels }
+
+func byName(list []kind) map[string]kind {
+	table := map[string]kind{}
+	for _, k := range list {
+		if _, twice := table[k.name]; twice {
+			panic("events: " + k.name + " is declared twice")
+		}
+		k.sealed = len(k.inRecord) > 0 || len(k.personal()) > 0
+		table[k.name] = k
+	}
+	return table
 }
 
-// SigningKeyActivated is signing_key.activated, schema version 1. Confirmation
-// is the new key's own signature over the same record.
-type SigningKeyActivated struct {
-	Record       jsontext.Value `json:"record"`
-	Integrity    seal.Integrity `json:"integrity"`
-	Confirmation seal.Integrity `json:"confirmation"`
+// Types lists the names of all types in alphabetical order.
+var Types = namesOf(func(kind) bool { return true })
+
+// Archived lists the types whose payloads may leave the database when they are old.
+var Archived = namesOf(func(k kind) bool { return k.archived })
+
+// ShownIn lists the types that a read model follows.
+func ShownIn(readModel string) []string {
+	return namesOf(func(k kind) bool { return slices.Contains(k.shown, readModel) })
 }
 
-// SigningKeyRetired is signing_key.retired, schema version 1.
-type SigningKeyRetired struct {
-	KeyID           string `json:"keyId"`
-	Reason          string `json:"reason"`                   // "rotated" or "compromised"
-	CompromisedFrom int64  `json:"compromisedFrom,omitzero"` // position, with "compromised"
+// ReadModels lists the read models that the table names.
+func ReadModels() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.shown...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// KeyRequested is key.requested, schema version 1: it counts the free keys of an
-// e-mail address and month in the stream free_keys/<reference>/<yyyy-mm>, whose
-// name holds the address only under a key that can be destroyed; and it lists the
-// keys of an account in the stream account_keys/<customer id>.
-type KeyRequested struct {
-	KeyID string `json:"keyId"`        // key_…
-	ID    string `json:"id,omitempty"` // of a key in an account: its public part, which names its stream
+func namesOf(which func(kind) bool) (names []string) {
+	for name, k := range kinds {
+		if which(k) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
-// KeyIssued is key.issued, schema version 1, first in the stream key/<key id>.
-type KeyIssued struct {
-	KeyID      string `json:"keyId"` // key_…
-	Plan       string `json:"plan"`  // "free"
-	SecretHash string `json:"secretHash"`
-	Email      any    `json:"email" personal:"true"`
-	Subject    string `json:"subject"`              // data key id under which calls with this key are sealed
-	CustomerID string `json:"customerId,omitempty"` // cus_… in whose account it was issued
+// personal lists the JSON names of the members that are tagged personal:"true".
+func (k kind) personal() (names []string) {
+	for field := range k.stored.Fields() {
+		if field.Tag.Get("personal") == "true" {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// KeyRevoked is key.revoked, schema version 1.
-type KeyRevoked struct {
-	KeyID  string `json:"keyId"`
-	Reason string `json:"reason"`
+// versions are the oldest and the newest schema version of the events of a type.
+func (k kind) versions() (oldest, newest int) {
+	if k.legacy {
+		return 0, 0
+	}
+	return 1, max(1, k.newest)
 }
 
-// CallCompleted is call.completed, schema version 1: one answered call. It stands
-// in the stream of what paid for it: usage/<key or customer id>/<yyyy-mm>,
-// pass/<subscription>/<period start>, credit/<client id>, payment/<payment id>.
-type CallCompleted struct {
-	Service        string          `json:"service"` // path suffix
-	Version        string          `json:"version"`
-	Charge         string          `json:"charge"` // "free", "pass", "credit" or "x402"
-	PriceCents     int             `json:"priceCents"`
-	UsedCents      int             `json:"usedCents,omitzero"`  // of the pass or credit, with this call
-	PaymentID      string          `json:"paymentId,omitempty"` // pay_…, of an x402 call
-	InputHash      string          `json:"inputHash"`
-	OutputHash     string          `json:"outputHash"`
-	RulesetVersion string          `json:"rulesetVersion,omitempty"`
-	RulesetHash    string          `json:"rulesetHash,omitempty"`
-	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear
-	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one; that of a run holds its workflow
-	Integrity      *seal.Integrity `json:"integrity,omitempty"`
-	VerifyURL      string          `json:"verifyUrl,omitempty"`
-}
+// ReadInSQL says whether a row must hold the payload of a type as it is.
+func ReadInSQL(eventType string) bool { return kinds[eventType].inSQL }
 
-// WorkflowCompleted is workflow.completed, schema version 0, the only event of
-// workflow/<asw id>: what the specification calls a legacy status record, without action
-// binding and receipt. This program reads it and appends none: a run keeps its workflow
-// in the receipt of its call.completed.
-type WorkflowCompleted struct {
-	Workflow Workflow `json:"workflow"`
-}
+// Sealed says whether events of a type have personal members, which are stored sealed.
+func Sealed(eventType string) bool { return kinds[eventType].sealed }
 
-// Workflow is what is kept of a workflow: the member of that name in its receipt's
-// record. Times are RFC 3339, UTC, milliseconds.
-type Workflow struct {
-	WorkflowID            string   `json:"workflowId"`
-	Status                string   `json:"status"`
-	Risk                  string   `json:"risk"`
-	RiskScore             int      `json:"riskScore"`
-	Decision              string   `json:"decision"`
-	RequiresHumanReview   bool     `json:"requiresHumanReview"`
-	MatchedRuleIDs        []string `json:"matchedRuleIds"`
-	ActionBindingVersion  string   `json:"actionBindingVersion,omitempty"`
-	ActionHash            string   `json:"actionHash,omitempty"`
-	RulesetVersion        string   `json:"rulesetVersion,omitempty"`
-	RulesetHash           string   `json:"rulesetHash,omitempty"`
-	Audit                 Audit    `json:"audit"`
-	CreatedAt             string   `json:"createdAt"`
-	ExpiresAt             string   `json:"expiresAt"`
-	HumanApprovalIncluded bool     `json:"humanApprovalIncluded"` // always false
-}
+// PersonalInRecord lists pointers to the personal members inside of a type's signed record
+// and other members that are kept as JSON, which are stored sealed.
+func PersonalInRecord(eventType string) []string { return kinds[eventType].inRecord }
 
-// Audit names the two component answers behind a workflow.
-type Audit struct {
-	CommandScoreRequestID *string `json:"commandScoreRequestId"`
-	ReviewTriageRequestID *string `json:"reviewTriageRequestId"`
+// Newest is the schema version in which this program writes events of a type.
+func Newest(eventType string) int {
+	_, newest := kinds[eventType].versions()
+	return newest
 }
-
-// Archived lists the types whose payloads may leave the database when they are old:
-// nearly all of its size, and nothing that is looked at again unless somebody asks for
-// that very record. What decisions and credentials rest on is of other types.
-var Archived = []string{TypeCallCompleted, TypeWorkflowCompleted, TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded, TypeGuardReported}

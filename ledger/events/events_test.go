@@ -1,66 +1,170 @@
-package events_test
+package events
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// golden are the bytes of one event of each type of organizations, members,
-// tokens and policies. A change of any of them is a new schema version.
-var golden = []struct {
-	eventType string
-	stored    any
-	bytes     string
-}{
-	{events.TypeCustomerCreated, events.CustomerCreated{CustomerID: "cus_1", Email: "ada@example.com", Subject: "sub_1"},
-		`{"customerId":"cus_1","email":"ada@example.com","subject":"sub_1"}`},
-	{events.TypeOrganizationCreated, events.OrganizationCreated{OrgID: "org_1", Name: "Acme", Plan: "team"},
-		`{"name":"Acme","orgId":"org_1","plan":"team"}`},
-	{events.TypeOrganizationUpdated, events.OrganizationUpdated{State: "lapsed", PlanEndedAt: "2026-11-20T15:00:00.000Z", Reason: "unpaid"},
-		`{"planEndedAt":"2026-11-20T15:00:00.000Z","reason":"unpaid","state":"lapsed"}`},
-	{events.TypeMemberAdded, events.MemberAdded{MemberID: "cus_1", Role: "owner", Email: "ada@example.com"},
-		`{"email":"ada@example.com","memberId":"cus_1","role":"owner"}`},
-	{events.TypeMemberRemoved, events.MemberRemoved{MemberID: "cus_1"}, `{"memberId":"cus_1"}`},
-	{events.TypeOrganizationTokenIssued, events.OrganizationTokenIssued{TokenID: "0123456789ab", Name: "ci", SecretHash: "ff", Scopes: []string{"assurance:decide"},
-		CreatedBy: "cus_1", Member: "cus_2", ExpiresAt: "2027-02-18T15:00:00.000Z", Addresses: []string{"192.0.2.0/24"}, Rotates: "ba9876543210"},
-		`{"addresses":["192.0.2.0/24"],"createdBy":"cus_1","expiresAt":"2027-02-18T15:00:00.000Z","member":"cus_2","name":"ci","rotates":"ba9876543210","scopes":["assurance:decide"],"secretHash":"ff","tokenId":"0123456789ab"}`},
-	{events.TypeOrganizationTokenRevoked, events.OrganizationTokenRevoked{TokenID: "0123456789ab", Reason: "rotated", EffectiveAt: "2026-11-21T15:00:00.000Z"},
-		`{"effectiveAt":"2026-11-21T15:00:00.000Z","reason":"rotated","tokenId":"0123456789ab"}`},
-	{events.TypePolicyDrafted, events.PolicyDrafted{PolicyID: "default", Policy: jsontext.Value(`{"policyId":"default"}`), PolicyHash: "aa",
-		Lint: []events.PolicyLint{{RuleID: "policy.no_maximum", Severity: "medium", Field: "/maxUsdPerTransaction", Message: "m"}}, Author: "cus_1"},
-		`{"author":"cus_1","lint":[{"field":"/maxUsdPerTransaction","message":"m","ruleId":"policy.no_maximum","severity":"medium"}],"policy":{"policyId":"default"},"policyHash":"aa","policyId":"default"}`},
-	{events.TypePolicyActivated, events.PolicyActivated{PolicyID: "default", Version: 2, Policy: jsontext.Value(`{"policyId":"default","version":2}`), PolicyHash: "bb",
-		DraftID: "evt_1", Author: "cus_1", Activator: "cus_2", Reason: "r", Changed: []string{"allowedHosts"}},
-		`{"activator":"cus_2","author":"cus_1","changed":["allowedHosts"],"draftId":"evt_1","policy":{"policyId":"default","version":2},"policyHash":"bb","policyId":"default","reason":"r","selfActivated":false,"version":2}`},
-	{events.TypeGuardReported, events.GuardReported{Machine: "34750f98bd59fcfc", PublicKey: "k", First: 1, Last: 2, Before: "", Head: "aa", Signature: "s", Counts: map[string]int{"deny": 1, "pass": 1}, Lines: []int{}},
-		`{"before":"","counts":{"deny":1,"pass":1},"first":1,"head":"aa","last":2,"lines":[],"machine":"34750f98bd59fcfc","publicKey":"k","signature":"s"}`},
-}
-
+// TestGoldenBytes reads the golden payloads of each type and writes them again. A change
+// of any byte is a new schema version. Together the payloads of a type have all its
+// members, so none can be renamed or moved unseen.
 func TestGoldenBytes(t *testing.T) {
-	for _, g := range golden {
-		got, err := canon.Marshal(g.stored)
-		if err != nil || string(got) != g.bytes {
-			t.Errorf("%s: %s, %v\nwant %s", g.eventType, got, err, g.bytes)
+	for _, name := range Types {
+		k := kinds[name]
+		if noun, verb, ok := strings.Cut(name, "."); !ok || noun == "" || verb == "" {
+			t.Errorf("type %q is not a noun and a verb", name)
 		}
-		if !slices.Contains(events.Types, g.eventType) {
-			t.Errorf("%s is not among the types", g.eventType)
+		if k.shown == nil {
+			t.Errorf("%s: name the read models that show it, or say nowhere", name)
+		}
+		seen := map[string]bool{}
+		for _, golden := range k.golden {
+			stored := reflect.New(k.stored)
+			if err := canon.DecodeChecked([]byte(golden), stored.Interface()); err != nil {
+				t.Errorf("%s: %v in %s", name, err, golden)
+				continue
+			}
+			if got, err := canon.Marshal(stored.Elem().Interface()); err != nil || string(got) != golden {
+				t.Errorf("%s\ngot  %s, %v\nwant %s", name, got, err, golden)
+			}
+			members, err := canon.Members([]byte(golden))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for member := range members {
+				seen[member] = true
+			}
+		}
+		for _, m := range membersOf(k.stored) {
+			if !seen[m.name] {
+				t.Errorf("%s: no golden payload has the member %s", name, m.name)
+			}
 		}
 	}
 }
 
-func TestTypesAreListedOnce(t *testing.T) {
-	seen := map[string]bool{}
-	for _, name := range events.Types {
-		noun, verb, ok := strings.Cut(name, ".")
-		if seen[name] || !ok || noun == "" || verb == "" {
-			t.Errorf("type %q", name)
+// machineText lists the members that hold no free text, whatever type has them: ids,
+// words of ours or of a provider, numbers, addresses of software. Members whose names end
+// in Id, Hash, At, Until, Url, Version or Key are of that sort, too.
+var machineText = strings.Fields(`product subscription subject payment mode member plan status state source providerCustomer network
+	invoice evidence cause author asset amount version validBefore validAfter topics signature session service scopes rotates root role
+	providerEvent payTo operation object method machine identityType id head extensions createdBy charge change changed buyerRef before
+	arguments addresses activator type actor stream risk decision matchedRuleIds severity field ruleId`)
+
+// inTheClear lists the members whose free text is stored in the clear, each with the reason.
+var inTheClear = map[string]string{
+	"organization.created name":          "the name of an organization, not of a person",
+	"organization.updated name":          "the name of an organization, not of a person",
+	"organization_token.issued name":     "what the token is for; auditors compare tokens by it",
+	"webhook.created name":               "what the webhook is for; its address is sealed",
+	"policy.drafted policy":              "the rules that every verdict is checked against",
+	"policy.activated policy":            "the rules that every verdict is checked against",
+	"policy.drafted lint.message":        "texts of our own rules",
+	"policy.drafted lint.evidence":       "a part of the policy",
+	"ledger.checkpoints_begun statement": "a text of ours",
+	"workflow.completed workflow":        "computed by rules; holds codes only",
+
+	// Auditors must be able to read why something was done, whoever is erased later. The form
+	// says that the reason is kept.
+	"access_token.revoked reason":       "why an operator or a client did it",
+	"entitlement.granted reason":        "why an operator did it",
+	"entitlement.revoked reason":        "why an operator did it",
+	"key.revoked reason":                "why it was done",
+	"organization.updated reason":       "why it was done",
+	"organization_token.revoked reason": "why it was done",
+	"payment.refused reason":            "a code of the facilitator, or why an operator did it",
+	"payment.unknown reason":            "a code of the facilitator",
+	"policy.activated reason":           "why the policy is as it is",
+	"refund.approved reason":            "why an operator did it",
+	"signing_key.retired reason":        "a word of ours",
+	"webhook.removed reason":            "why it was done",
+
+	// JSON members. What is personal in them is listed in the row's inRecord.
+	"signing_key.activated record":     "a key",
+	"ledger.rollback_declared record":  "positions and a signed note",
+	"call.completed record":            "hashes and codes; request and answer are sealed",
+	"decision.recorded record":         "its personal members are sealed",
+	"decision.recorded asserted":       "an assertion in normal form: codes, numbers and addresses of software",
+	"decision.recorded toolArguments":  "sealed",
+	"approval.recorded record":         "the signed statement of the reviewer, with the reason that auditors read",
+	"receipt.recorded record":          "ids, hashes and codes",
+	"export.created record":            "its personal member is sealed",
+	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
+}
+
+// TestFreeTextIsSealed asks of every member of every type whether it can hold a text that
+// somebody typed. Such a member is tagged personal:"true", or listed in the row's inRecord,
+// or listed above with the reason why it is stored in the clear.
+func TestFreeTextIsSealed(t *testing.T) {
+	used := map[string]bool{}
+	for _, name := range Types {
+		for _, m := range textsIn(kinds[name].stored, "") {
+			what := name + " " + m
+			top, _, _ := strings.Cut(m, ".")
+			if _, listed := inTheClear[what]; listed {
+				used[what] = true
+			} else if _, listed := inTheClear[name+" "+top]; listed {
+				used[name+" "+top] = true
+			} else if !isMachineText(m) {
+				t.Errorf(`%s may hold free text: tag it personal:"true", or say why it is stored in the clear`, what)
+			}
 		}
-		seen[name] = true
 	}
+	for what := range inTheClear {
+		if !used[what] {
+			t.Errorf("%s is listed, and is not a member that may hold free text", what)
+		}
+	}
+	type noted struct {
+		NoteID string `json:"noteId"`
+		Note   string `json:"note"`
+	}
+	if got := textsIn(reflect.TypeFor[noted](), ""); !slices.Equal(got, []string{"noteId", "note"}) || isMachineText("note") || !isMachineText("noteId") {
+		t.Errorf("a new type with a note would not be found: %v", got)
+	}
+}
+
+func isMachineText(member string) bool {
+	name := member[strings.LastIndex(member, ".")+1:]
+	return slices.Contains(machineText, name) || slices.ContainsFunc([]string{"Id", "Hash", "At", "Until", "Url", "Version", "Key"}, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// textsIn lists the members of a struct that may hold text and are not sealed. Members of
+// other structs have the name of the outer member before theirs. The struct of an integrity
+// holds hashes, keys and signatures only.
+func textsIn(t reflect.Type, before string) (list []string) {
+	for _, m := range membersOf(t) {
+		for m.of.Kind() == reflect.Pointer || m.of.Kind() == reflect.Slice && m.of != reflect.TypeFor[jsontext.Value]() {
+			m.of = m.of.Elem()
+		}
+		switch {
+		case m.personal, m.of.Name() == "Integrity":
+		case m.of.Kind() == reflect.Struct:
+			list = append(list, textsIn(m.of, before+m.name+".")...)
+		case m.of.Kind() == reflect.String, m.of.Kind() == reflect.Interface, m.of == reflect.TypeFor[jsontext.Value]():
+			list = append(list, before+m.name)
+		}
+	}
+	return list
+}
+
+type member struct {
+	name     string
+	of       reflect.Type
+	personal bool
+}
+
+// membersOf lists the members of a struct by their JSON names.
+func membersOf(t reflect.Type) (list []member) {
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		list = append(list, member{name, field.Type, field.Tag.Get("personal") == "true"})
+	}
+	return list
 }

@@ -1,7 +1,15 @@
 package events
 
+import "reflect"
+
 // TypeGuardReported is in the stream guard/<machine> of an organization.
 const TypeGuardReported = "guard.reported"
+
+var guard = []kind{
+	{name: TypeGuardReported, stored: reflect.TypeFor[GuardReported](), shown: nowhere, archived: true, golden: []string{
+		`{"before":"","counts":{"deny":1,"pass":1},"first":1,"head":"aa","last":2,"lines":[],"machine":"34750f98bd59fcfc","publicKey":"k","signature":"s"}`,
+	}},
+}
 
 // GuardReported is guard.reported, schema version 1: a part of the log of a coding
 // agent's guard, signed by the machine it was written on (policy/guardlog). Before is

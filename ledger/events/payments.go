@@ -1,6 +1,10 @@
 package events
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Types of x402 payments and of the refunds that follow some of them, in the
 // tenant service. All stand in payment/<payment id>, but for identifier.reserved.
@@ -15,6 +19,39 @@ const (
 
 	TypeIdentifierReserved = "identifier.reserved"
 )
+
+var payments = []kind{
+	{name: TypePaymentClaimed, stored: reflect.TypeFor[PaymentClaimed](), shown: in("payments"), golden: []string{
+		`{"amount":"250000","asset":"0xa","engineVersion":"1.0.0","headBlock":7,"identifier":"0123456789abcdef","mode":"facilitator","network":"eip155:84532","nonce":"0xd","operation":"options_price","outputHash":"bb","payTo":"0xc","payer":"0xb","payload":"{\"x402Version\":2}","paymentId":"pay_1","prepared":[{"actor":"0xb","id":"evt_1","joins":true,"keyId":"k","payload":{"a":1},"schemaVersion":1,"stream":"payment/pay_1","type":"call.completed"}],"priceCents":25,"requestHash":"aa","signature":"0xe","subject":"sub_1","validAfter":"0","validBefore":"1800000300"}`,
+		`{"amount":"","asset":"","mode":"","network":"","nonce":"","operation":"","payTo":"","payer":"","payload":"","paymentId":"pay_1","prepared":[],"priceCents":0,"requestHash":"","signature":"","subject":"sub_1","validAfter":"","validBefore":""}`,
+	}},
+	{name: TypePaymentSettled, stored: reflect.TypeFor[PaymentSettled](), shown: in("payments"), inSQL: true, golden: []string{
+		`{"evidence":"chain","mode":"facilitator","payer":"0xb","paymentId":"pay_1","transaction":"0xf"}`,
+		`{"evidence":"facilitator","extensions":"e","mode":"facilitator","payer":"0xb","paymentId":"pay_1","transaction":"0xf"}`,
+	}},
+	{name: TypePaymentRefused, stored: reflect.TypeFor[PaymentRefused](), shown: in("payments"), golden: []string{
+		`{"mode":"facilitator","paymentId":"pay_1","reason":"insufficient_funds"}`,
+		`{"evidence":"operator","mode":"facilitator","paymentId":"pay_1","reason":"insufficient_funds"}`,
+	}},
+	{name: TypePaymentUnknown, stored: reflect.TypeFor[PaymentUnknown](), shown: in("payments"), golden: []string{
+		`{"mode":"facilitator","paymentId":"pay_1","reason":"settlement_pending"}`,
+		`{"mode":"facilitator","paymentId":"pay_1","reason":"settlement_pending","transaction":"0xf"}`,
+	}},
+	{name: TypeIdentifierReserved, stored: reflect.TypeFor[IdentifierReserved](), shown: nowhere, golden: []string{
+		`{"paymentId":"pay_1"}`,
+		`{"contentHash":"aa","paymentId":"pay_1"}`,
+	}},
+	{name: TypeRefundRequested, stored: reflect.TypeFor[RefundRequested](), shown: in("payments"), golden: []string{
+		`{"amount":"250000","asset":"0xa","engineVersion":"1.0.0","network":"eip155:84532","paymentId":"pay_1","recomputedOutputHash":"bb","recordedOutputHash":"aa","to":"0xb"}`,
+		`{"amount":"250000","asset":"0xa","cause":"not_downloaded","engineVersion":"1.0.0","network":"eip155:84532","paymentId":"pay_1","recordedOutputHash":"aa","to":"0xb"}`,
+	}},
+	{name: TypeRefundApproved, stored: reflect.TypeFor[RefundApproved](), shown: in("payments"), golden: []string{
+		`{"paymentId":"pay_1","reason":"r"}`,
+	}},
+	{name: TypeRefundSent, stored: reflect.TypeFor[RefundSent](), shown: in("payments"), golden: []string{
+		`{"paymentId":"pay_1","transaction":"0xf"}`,
+	}},
+}
 
 // A payer's address is personal data like an e-mail address, and everything of a payment
 // that is on the chain leads to it: address, nonce, signature, transaction. Types that

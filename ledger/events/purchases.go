@@ -1,5 +1,7 @@
 package events
 
+import "reflect"
+
 // Types of what is bought: purchases, subscriptions, the entitlements that follow
 // from them, and downloads. All stand in the tenant service.
 const (
@@ -13,6 +15,38 @@ const (
 	TypeEntitlementRevoked  = "entitlement.revoked"
 	TypeDownloadConsumed    = "download.consumed"
 )
+
+var purchases = []kind{
+	{name: TypeCustomerBound, stored: reflect.TypeFor[CustomerBound](), shown: nowhere, golden: []string{
+		`{"customerId":"cus_1","product":"team","providerCustomer":"cus_p","subscription":"sub_p"}`,
+	}},
+	{name: TypePurchaseFulfilled, stored: reflect.TypeFor[PurchaseFulfilled](), shown: nowhere, golden: []string{
+		`{"customerId":"cus_1","payment":"pi_p","priceCents":100,"product":"kit","purchaseId":"pur_1","session":"cs_p","source":"card"}`,
+		`{"buyerRef":"ee","identifierHash":"ff","paymentId":"pay_1","priceCents":100,"product":"kit","purchaseId":"pur_1","source":"x402"}`,
+	}},
+	{name: TypePurchaseRefunded, stored: reflect.TypeFor[PurchaseRefunded](), shown: nowhere, golden: []string{
+		`{"amountCents":100,"cause":"refund","object":"ch_p","payment":"pi_p","providerAt":1795186800,"state":"full"}`,
+	}},
+	{name: TypeSubscriptionUpdated, stored: reflect.TypeFor[SubscriptionUpdated](), shown: nowhere, golden: []string{
+		`{"change":"updated","ends":false,"periodEnd":1797778800,"periodStart":1795186800,"product":"team","providerAt":1795186801,"providerEvent":"evt_p","status":"active","subscription":"sub_p"}`,
+	}},
+	{name: TypeSubscriptionCharged, stored: reflect.TypeFor[SubscriptionCharged](), shown: nowhere, golden: []string{
+		`{"invoice":"in_p","payment":"pi_p","periodEnd":1797778800,"providerAt":1795186800,"status":"refunded","subscription":"sub_p"}`,
+	}},
+	{name: TypeInvoicePaid, stored: reflect.TypeFor[InvoicePaid](), shown: nowhere, golden: []string{
+		`{"invoice":"in_p","payment":"pi_p","periodEnd":1797778800,"providerAt":1795186800,"providerCustomer":"cus_p","subscription":"sub_p"}`,
+		`{"invoice":"in_p","providerAt":1795186800}`,
+	}},
+	{name: TypeEntitlementGranted, stored: reflect.TypeFor[EntitlementGranted](), shown: nowhere, golden: []string{
+		`{"product":"kit","purchaseId":"pur_1","reason":"r","source":"operator","validUntil":"2027-01-01T00:00:00.000Z"}`,
+	}},
+	{name: TypeEntitlementRevoked, stored: reflect.TypeFor[EntitlementRevoked](), shown: nowhere, golden: []string{
+		`{"product":"kit","reason":"r"}`,
+	}},
+	{name: TypeDownloadConsumed, stored: reflect.TypeFor[DownloadConsumed](), shown: nowhere, golden: []string{
+		`{"fileHash":"aa","product":"kit","purchaseId":"pur_1"}`,
+	}},
+}
 
 // CustomerBound is customer.bound, schema version 1: a customer of the checkout
 // provider is this customer. It stands in billing/<provider customer> and in

@@ -3,7 +3,6 @@ package events
 import (
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,29 +15,17 @@ import (
 // Every type is read in one place, and into its own struct only.
 func TestEveryTypeIsRead(t *testing.T) {
 	for _, name := range Types {
-		r, known := readers[name]
-		if !known {
-			t.Errorf("%s has no reader", name)
-			continue
-		}
-		if hasPersonal(r.present) && !r.sealed {
-			t.Errorf("%s has personal members, so its payload holds commitments", name)
-		}
+		k := kinds[name]
 		var other struct{}
 		if err := Read(name, Newest(name), []byte(`{}`), &other); err == nil || !strings.Contains(err.Error(), "want *events.") {
 			t.Errorf("%s into another struct: %v", name, err)
 		}
-		into := reflect.New(r.present).Interface()
+		into := reflect.New(k.stored).Interface()
 		for version := -1; version <= 3; version++ {
 			err := Read(name, version, []byte(`{}`), into)
 			if read := version == 1 && name != TypeWorkflowCompleted || version == 0 && name == TypeWorkflowCompleted; read == errors.Is(err, ErrVersion) {
 				t.Errorf("%s, schema version %d: %v", name, version, err)
 			}
-		}
-	}
-	for name := range readers {
-		if !slices.Contains(Types, name) {
-			t.Errorf("%s is no type", name)
 		}
 	}
 	if err := Read("future.happened", 1, nil, nil); !errors.Is(err, ErrVersion) {
@@ -54,8 +41,8 @@ func TestATypeWithTwoSchemaVersions(t *testing.T) {
 		Note string `json:"note,omitempty"` // since version 2
 	}
 	const name = "test.happened"
-	readers[name] = reader{present: reflect.TypeFor[happened](), newest: 2}
-	defer delete(readers, name)
+	kinds[name] = kind{stored: reflect.TypeFor[happened](), newest: 2}
+	defer delete(kinds, name)
 	if Newest(name) != 2 {
 		t.Errorf("it is written in version %d", Newest(name))
 	}
@@ -85,7 +72,7 @@ func TestSignedAgreesWithTheWholeReader(t *testing.T) {
 	}
 	signed := 0
 	for _, name := range Types {
-		whole := reflect.New(readers[name].present)
+		whole := reflect.New(kinds[name].stored)
 		of := func(member string) reflect.Value { return whole.Elem().FieldByName(member) }
 		for member, value := range members {
 			switch field := of(member); {
@@ -128,13 +115,4 @@ func TestSignedAgreesWithTheWholeReader(t *testing.T) {
 	if _, _, err := ReadSigned(TypeDecisionRecorded, 1, []byte(`{"integrity":[]}`)); err == nil {
 		t.Error("an integrity that is none")
 	}
-}
-
-func hasPersonal(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("personal") == "true" {
-			return true
-		}
-	}
-	return false
 }

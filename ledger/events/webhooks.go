@@ -1,5 +1,7 @@
 package events
 
+import "reflect"
+
 // Types of the addresses an organization is told at. All stand in the one stream
 // webhooks of its tenant.
 const (
@@ -7,6 +9,18 @@ const (
 	TypeWebhookRotated = "webhook.rotated"
 	TypeWebhookRemoved = "webhook.removed"
 )
+
+var webhooks = []kind{
+	{name: TypeWebhookCreated, stored: reflect.TypeFor[WebhookCreated](), shown: nowhere, golden: []string{
+		`{"name":"siem","secret":"c2VjcmV0","topics":["decisions","violations"],"url":"https://example.com/in","webhookId":"whk_1"}`,
+	}},
+	{name: TypeWebhookRotated, stored: reflect.TypeFor[WebhookRotated](), shown: nowhere, golden: []string{
+		`{"previousUntil":"2026-11-21T15:00:00.000Z","secret":"c2VjcmV0","webhookId":"whk_1"}`,
+	}},
+	{name: TypeWebhookRemoved, stored: reflect.TypeFor[WebhookRemoved](), shown: in("webhooks"), golden: []string{
+		`{"reason":"moved","webhookId":"whk_1"}`,
+	}},
+}
 
 // WebhookCreated is webhook.created, schema version 1. The address is sealed as
 // the secret is: with many receivers it is a secret itself.

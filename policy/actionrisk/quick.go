@@ -40,11 +40,13 @@ var Quick = policy.Declare(policy.Service{
 	Name:       "action-safety/quick",
 	Operation:  "action_safety_quick_gate",
 	PriceCents: 1,
+	Group:      policy.GroupSafety,
 	Title:      "Action safety quick gate",
 	Summary:    "Risk of one shell, Git, SQL, infrastructure, deployment, MCP, wallet or x402 action, before it runs, and the call to make next.",
 	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
 	Bare:       true,
 	Ruleset:    facts.Ruleset,
+	BodyLimit:  policy.ActionBody,
 }, quick)
 
 func quick(a act.Action) (QuickOutput, error) {

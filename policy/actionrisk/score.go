@@ -67,11 +67,13 @@ type ScoreOutput struct {
 var Score = policy.Declare(policy.Service{
 	Name:       "command-risk/score",
 	PriceCents: 10,
+	Group:      policy.GroupSafety,
 	Title:      "Command risk score",
 	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
 	Ruleset:    facts.Ruleset,
 	Rules:      coverageNotes,
+	BodyLimit:  policy.ActionBody,
 }, score)
 
 // coverageNotes tells of the findings that are no rules of the tables: what notes says.

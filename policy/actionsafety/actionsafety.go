@@ -58,6 +58,7 @@ var Run = policy.Declare(policy.Service{
 	Name:       "action-safety/run",
 	Operation:  "agent_action_safety_loop",
 	PriceCents: 25,
+	Group:      policy.GroupSafety,
 	Title:      "Action safety workflow",
 	Summary:    "Score one action, route it to review if its risk is high or critical, and keep a signed receipt and a status record for 30 days.",
 	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
@@ -65,6 +66,7 @@ var Run = policy.Declare(policy.Service{
 	Workflow:   true,
 	Ruleset:    actionrisk.Ruleset,
 	PassesOn:   []string{"command-risk/score"},
+	BodyLimit:  policy.ActionBody,
 }, Evaluate)
 
 // Evaluate runs the workflow. It never denies: high and critical need a review.

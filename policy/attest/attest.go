@@ -29,6 +29,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/shape"
 )
 
 // BindingVersion names how actions are bound.
@@ -43,14 +44,17 @@ const maxFindings = 500 // of one answer, the most severe first
 var Service = policy.Declare(policy.Service{
 	Name:       "assurance/attest",
 	PriceCents: 5,
+	Group:      policy.GroupPayments,
 	Title:      "Attestation",
 	Summary:    "Attests one agent action (x402 payment or MCP tool call): a signed record with binding hash, verdict under the caller's policy, and findings, verifiable for free.",
 	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
-	Signed:    true,
-	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
-	Rules:     documented,
-	PassesOn:  []string{"payment-policy/decide"},
+	Signed:     true,
+	Statement:  &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
+	Rules:      documented,
+	PassesOn:   []string{"payment-policy/decide"},
+	Conditions: shape.Intent,
+	Reasons:    []string{"arguments_hash_mismatch", "out_of_range"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -29,12 +29,16 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "bond/analyze",
 	PriceCents: 25,
+	Group:      policy.GroupFinance,
 	Title:      "Bond or loan analysis",
 	Summary: "Bond: clean and dirty price from a yield or the yield from a price, accrued interest in five day counts, current yield, " +
 		"Macaulay and modified duration, convexity, irregular first and last coupons, stepped, amortizing, callable and puttable bonds with yield to worst. " +
 		"Loan (send principal, annualRate, termMonths): level payment, totals, APR and the schedule to the cent.",
-	Example: `{"faceValue":100,"couponRate":0.0425,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.0391}`,
-	Rules:   documented,
+	Example:    `{"faceValue":100,"couponRate":0.0425,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.0391}`,
+	Rules:      documented,
+	Conditions: conditions,
+	Reasons:    []string{"yield_not_found", "invalid_date", "inconsistent_input", "out_of_range"},
+	Charts:     charts,
 }, Evaluate)
 
 // Input is a bond or a loan; members of both exclude each other.

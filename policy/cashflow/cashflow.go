@@ -28,12 +28,16 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "cashflow/analyze",
 	PriceCents: 20,
+	Group:      policy.GroupFinance,
 	Title:      "Cash-flow analysis",
 	Summary: "NPV, every IRR or XIRR with a named status and a proof that there are no others, MOIC, DPI, RVPI, TVPI, payback, MIRR and " +
 		"profitability index of periodic or dated cash flows; with valuations modified Dietz and time-weighted return; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
-	Example: `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
-	Signed:  true,
-	Rules:   documented,
+	Example:    `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
+	Signed:     true,
+	Rules:      documented,
+	Conditions: Conditions,
+	Reasons:    []string{"no_cash_flows", "growth_not_below_discount_rate", "inconsistent_input", "out_of_range"},
+	Charts:     charts,
 }, Evaluate)
 
 // Input is a list of cash flows, a DCF valuation, or both.

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/cashflow"
 	"github.com/countersign/countersign/policy/money"
+	"github.com/countersign/countersign/policy/shape"
 	"github.com/countersign/countersign/policy/waterfall"
 )
 
@@ -23,6 +24,7 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "dealanalyzer/analyze",
 	PriceCents: 25,
+	Group:      policy.GroupFinance,
 	Title:      "Deal analysis",
 	Summary: "Analyzes an acquisition: DCF value, levered equity returns, sensitivity of the value to discount rate and terminal assumption, " +
 		"LP/GP waterfall on the proceeds, and a verdict: attractive, marginal or unattractive. Signed receipt.",
@@ -32,6 +34,10 @@ var Service = policy.Declare(policy.Service{
 	Signed:   true,
 	Rules:    documented,
 	PassesOn: []string{"cashflow/analyze", "waterfall/distribute"},
+	Conditions: func() []any {
+		return []any{shape.Within("terminal", shape.Terminal("method", "growthRate", "exitMultiple", "metric")...)}
+	},
+	Reasons: []string{"growth_not_below_discount_rate", "catch_up_not_above_carry", "inconsistent_input", "out_of_range", "no_cash_flows"},
 }, Evaluate)
 
 // Input is one deal.

@@ -28,12 +28,14 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "email-check/validate",
 	PriceCents: 2,
+	Group:      policy.GroupPayments,
 	Title:      "E-mail check",
 	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
 	Example:    `{"email":"ann.lee+news@gmial.com"}`,
 	Signed:     true,
 	TakesNUL:   "email",
 	Rules:      documented,
+	Reasons:    []string{"out_of_range"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -27,6 +27,7 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "evidence/verify",
 	PriceCents: 5,
+	Group:      policy.GroupPayments,
 	Title:      "Evidence verification",
 	Summary:    "Verifies the evidence of an agent's purchase: challenge, receipt, policy decision and response must agree, be fresh, hash right and be real; answers with each rule's outcome.",
 	Example: `{"bundle":{"challenge":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC",` +

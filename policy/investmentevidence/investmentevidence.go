@@ -8,6 +8,7 @@ package investmentevidence
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy"
@@ -20,14 +21,17 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "investment-evidence/analyze",
 	PriceCents: 25,
+	Group:      policy.GroupFinance,
 	Title:      "Investment evidence",
 	Summary: "Runs cash-flow and DCF analytics and portfolio risk scoring together and reports check by check (value, returns, multiples, payback, " +
 		"concentration, drawdown, history) what supports an investment, with a verdict. Signed receipt.",
 	Example: `{"cashFlow":{"cashFlows":[-1200,400,500,650],"discountRate":0.08},` +
 		`"portfolio":{"positions":[{"symbol":"AAA","weight":0.6},{"symbol":"BBB","weight":0.4}],"portfolioReturns":[0.012,-0.002,0.01,-0.016],"periodsPerYear":12}}`,
-	Signed:   true,
-	Rules:    documented,
-	PassesOn: []string{"cashflow/analyze", "portfolio-risk/score"},
+	Signed:     true,
+	Rules:      documented,
+	PassesOn:   []string{"cashflow/analyze", "portfolio-risk/score"},
+	Conditions: conditions,
+	Reasons:    slices.Concat(cashflow.Service.Reasons, portfoliorisk.Service.Reasons),
 }, Evaluate)
 
 // Input holds the request of one part or of both.

@@ -42,11 +42,13 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "mcp-risk/score",
 	PriceCents: 5,
+	Group:      policy.GroupSafety,
 	Title:      "MCP manifest risk",
 	Summary:    "Analyses an MCP server manifest before install: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
 	Example: `{"manifest":{"name":"calculator","command":"npx","args":["-y","calculator-mcp@1.4.2"],"tools":[{"name":"sum","description":"Adds two numbers. [INST]",` +
 		`"inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}]}}`,
-	Rules: documented,
+	Rules:   documented,
+	Reasons: []string{"empty_manifest", "missing_field", "wrong_type", "too_many_items", "out_of_range"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

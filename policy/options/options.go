@@ -31,11 +31,15 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "options/price",
 	PriceCents: 25,
+	Group:      policy.GroupFinance,
 	Title:      "Option price and Greeks",
 	Summary: "Prices a European (Black-Scholes-Merton) or American option with d1, d2, Greeks in canonical and display units, " +
 		"intrinsic and time value, moneyness, the parity price of the other side and, from a market price, the implied volatility; with a dividend yield or cash dividends.",
-	Example: `{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"dividendYield":0.01,"volatility":0.25}`,
-	Rules:   documented,
+	Example:    `{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"dividendYield":0.01,"volatility":0.25}`,
+	Rules:      documented,
+	Conditions: conditions,
+	Reasons:    []string{"price_outside_no_arbitrage_bounds", "inconsistent_input", "out_of_range"},
+	Charts:     charts,
 }, Evaluate)
 
 // Input is one option and what is known of its market.

@@ -27,6 +27,7 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "payment-policy/decide",
 	PriceCents: 5,
+	Group:      policy.GroupPayments,
 	Title:      "Payment policy",
 	Summary:    "Checks one x402 payment before it is signed: resource binding, price, recipient, limits, replay and leaked secrets; answers allow, deny or needs_review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",` +
@@ -34,7 +35,8 @@ var Service = policy.Declare(policy.Service{
 		`"paymentPayloadResource":"https://api.weather.example/v1/forecast?city=Oslo","paymentIdentifier":"order-2026-000117","maxTimeoutSeconds":60},` +
 		`"expected":{"amountUnits":"40000"},` +
 		`"policy":{"policyId":"research","version":3,"maxUsdPerTransaction":0.1,"allowedNetworks":["base"],"allowedHosts":["api.weather.example"]}}`,
-	Rules: documented,
+	Rules:   documented,
+	Reasons: []string{"out_of_range"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

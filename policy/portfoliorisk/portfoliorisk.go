@@ -26,12 +26,16 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "portfolio-risk/score",
 	PriceCents: 15,
+	Group:      policy.GroupFinance,
 	Title:      "Portfolio risk score",
 	Summary: "Scores a portfolio's risk from 0 to 100 from weights and, if given, returns: volatility, Sharpe, Sortino, Omega, information ratio, drawdown, Calmar, value at risk, " +
 		"expected shortfall, beta, concentration (HHI), diversification, risk contributions, with sector and position breakdown.",
 	Example: `{"positions":[{"symbol":"AAA","weight":0.6,"sector":"tech","returns":[0.02,-0.01,0.03,-0.04]},` +
 		`{"symbol":"BBB","weight":0.4,"sector":"health","returns":[0,0.01,-0.02,0.02]}],"periodsPerYear":12,"riskFreeRate":0.024}`,
-	Rules: documented,
+	Rules:      documented,
+	Conditions: Conditions,
+	Reasons:    []string{"weights_do_not_sum_to_one", "returns_incomplete", "inconsistent_input", "out_of_range"},
+	Charts:     charts,
 }, Evaluate)
 
 // Input is a portfolio, with returns of each position, of the whole, or none.

@@ -59,11 +59,13 @@ type Output struct {
 var Service = policy.Declare(policy.Service{
 	Name:       "review-triage/submit",
 	PriceCents: 25,
+	Group:      policy.GroupSafety,
 	Title:      "Review triage",
 	Summary:    "Whether a person must review an action, how soon, in which role, and the packet to decide from.",
 	Example:    `{"command":"kubectl delete namespace payments","environment":"production","priority":"high"}`,
 	Ruleset:    actionrisk.Ruleset,
 	PassesOn:   []string{"command-risk/score"},
+	BodyLimit:  policy.ActionBody,
 }, evaluate)
 
 func evaluate(in Input) (Output, error) {

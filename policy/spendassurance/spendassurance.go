@@ -28,6 +28,7 @@ const maxFindings = 500
 var Service = policy.Declare(policy.Service{
 	Name:       "spend-assurance/run",
 	PriceCents: 25,
+	Group:      policy.GroupPayments,
 	Title:      "Spend assurance",
 	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review. A part that is left out is a review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",` +
@@ -41,6 +42,7 @@ var Service = policy.Declare(policy.Service{
 	Signed:   true,
 	Rules:    documented,
 	PassesOn: []string{"payment-policy/decide", "wallet-screen/score", "evidence/verify"},
+	Reasons:  []string{"inconsistent_input", "out_of_range"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -25,6 +25,7 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "wallet-screen/score",
 	PriceCents: 10,
+	Group:      policy.GroupPayments,
 	Title:      "Wallet screen",
 	Summary:    "Scores a wallet's risk from 0 to 100 from caller-supplied sanctions hits, exposures, labels, transfers and source of funds, with the evidence of each signal.",
 	Example: `{"address":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","network":"eip155:1",` +

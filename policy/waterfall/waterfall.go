@@ -34,11 +34,15 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "waterfall/distribute",
 	PriceCents: 25,
+	Group:      policy.GroupFinance,
 	Title:      "Distribution waterfall",
 	Summary: "Splits distributions between investors and general partner to the cent: return of capital, preferred return, GP catch-up, carried interest; " +
 		"one distribution or dated events, whole fund or deal by deal, with clawback, one hurdle or several. Gives tiers, LP and GP totals, LP MOIC and IRR, effective carry.",
-	Example: `{"contributedCapital":4000000,"distributableAmount":7500000,"preferredReturnRate":0.08,"holdingPeriodYears":4,"carryRate":0.2}`,
-	Rules:   documented,
+	Example:    `{"contributedCapital":4000000,"distributableAmount":7500000,"preferredReturnRate":0.08,"holdingPeriodYears":4,"carryRate":0.2}`,
+	Rules:      documented,
+	Conditions: conditions,
+	Reasons:    []string{"catch_up_not_above_carry", "too_many_items", "inconsistent_input", "out_of_range"},
+	Charts:     charts,
 }, Evaluate)
 
 // Input is one distribution after a holding period, or dated events.

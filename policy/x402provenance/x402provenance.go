@@ -24,6 +24,7 @@ import (
 var Service = policy.Declare(policy.Service{
 	Name:       "x402-provenance/check",
 	PriceCents: 5,
+	Group:      policy.GroupPayments,
 	Title:      "x402 provenance",
 	Summary:    "Analyses caller-supplied x402 payment records: duplicates, the owner's own payments, concentration over external payers and evidence coverage; does not read the chain.",
 	Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"},` +

@@ -11,12 +11,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign/countersign/projections"
 	"github.com/go-json-experiment/json"
 )
-
-// readModels are those that a release may give another version: they are made anew
-// from the events.
-var readModels = []string{"status", "organizations", "history", "payments"}
 
 // versions finds the version of a read model's table in its declaration.
 var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
@@ -39,7 +36,7 @@ type change struct {
 var otherRelease = release{"other", otherVersions()}
 
 func otherVersions() (changes []change) {
-	for _, name := range readModels {
+	for _, name := range projections.Names() {
 		changes = append(changes, change{file: "projections/" + name + ".go", edit: func(text string) (string, error) {
 			changed := versions.ReplaceAllString(text, "${1}1000$2,")
 			if changed == text {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/projections"
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 )
@@ -373,7 +374,7 @@ func rebuild(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.around(ctx, func(ctx context.Context) error {
-		for _, name := range readModels {
+		for _, name := range projections.Names() {
 			if _, err := w.command(ctx, "replay", "rebuild", name); err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ type Replay struct {
 }
 
 type replayRebuildCmd struct {
-	Name string `arg:"" help:"status, organizations, history or payments."`
+	Name string `arg:"" help:"One of ${readmodels}."`
 	setting.Ledger
 }
 

@@ -34,7 +34,7 @@ func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	defer n.Close()
 	names := c.Names
 	if len(names) == 0 {
-		names = projections.Tables()
+		names = projections.Names()
 	}
 	var found []projections.Compared
 	var b strings.Builder

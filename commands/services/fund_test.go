@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/ground/groundtest"
+	"github.com/countersign/countersign/policy"
 
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/organizations"
@@ -44,7 +45,7 @@ func TestPassIsGuarded(t *testing.T) {
 		"the provider told":    func() { tell("updated") },
 		"the operator revoked": func() { mustRevoke(t, a, customer) },
 	} {
-		f, ok, err := a.chargePass(t.Context(), customer, 30)
+		f, ok, err := a.passFund(t.Context(), callOf(customer, 30))
 		if err != nil || !ok || f.charge != chargedPass || f.used != 30 {
 			t.Fatalf("%s: %+v, %v, %v", name, f, ok, err)
 		}
@@ -61,16 +62,21 @@ func TestPassIsGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok, err := a.chargePass(t.Context(), customer, 31); ok || err != nil {
+	if _, ok, err := a.passFund(t.Context(), callOf(customer, 31)); ok || err != nil {
 		t.Errorf("a call above the rest: %v, %v", ok, err)
 	}
-	if _, ok, err := a.chargePass(t.Context(), "", 1); ok || err != nil {
+	if _, ok, err := a.passFund(t.Context(), callOf("", 1)); ok || err != nil {
 		t.Errorf("a call of nobody: %v, %v", ok, err)
 	}
 	tell("deleted")
-	if _, ok, err := a.chargePass(t.Context(), customer, 1); ok || err != nil {
+	if _, ok, err := a.passFund(t.Context(), callOf(customer, 1)); ok || err != nil {
 		t.Errorf("a call after the end: %v, %v", ok, err)
 	}
+}
+
+// callOf is a call with a key of a customer.
+func callOf(customer string, priceCents int) Call {
+	return Call{Caller: accounts.Caller{CustomerID: customer}, Service: policy.Service{PriceCents: priceCents}}
 }
 
 func mustRevoke(t *testing.T, a *Services, customer string) {

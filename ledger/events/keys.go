@@ -1,0 +1,88 @@
+package events
+
+import (
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// Types of keys: those that sign records, and the API keys of callers.
+const (
+	TypeSigningKeyActivated = "signing_key.activated"
+	TypeSigningKeyRetired   = "signing_key.retired"
+	TypeKeyRequested        = "key.requested"
+	TypeKeyIssued           = "key.issued"
+	TypeKeyRevoked          = "key.revoked"
+)
+
+var keys = []kind{
+	{name: TypeSigningKeyActivated, stored: reflect.TypeFor[SigningKeyActivated](), shown: nowhere, golden: []string{
+		`{"confirmation":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"keyId":"0123456789abcdef","previousKeyId":null,"publicKey":"a2V5","purpose":"record","reason":"first"}}`,
+	}},
+	{name: TypeSigningKeyRetired, stored: reflect.TypeFor[SigningKeyRetired](), shown: nowhere, golden: []string{
+		`{"compromisedFrom":7,"keyId":"0123456789abcdef","reason":"compromised"}`,
+		`{"keyId":"0123456789abcdef","reason":"rotated"}`,
+	}},
+	{name: TypeKeyRequested, stored: reflect.TypeFor[KeyRequested](), shown: nowhere, golden: []string{
+		`{"id":"0123456789ab","keyId":"key_1"}`,
+		`{"keyId":"key_1"}`,
+	}},
+	{name: TypeKeyIssued, stored: reflect.TypeFor[KeyIssued](), shown: nowhere, golden: []string{
+		`{"customerId":"cus_1","email":"ada@example.com","keyId":"key_1","plan":"free","secretHash":"ff","subject":"sub_1"}`,
+	}},
+	{name: TypeKeyRevoked, stored: reflect.TypeFor[KeyRevoked](), shown: nowhere, golden: []string{
+		`{"keyId":"key_1","reason":"leaked"}`,
+	}},
+}
+
+// SigningKey is the record inside signing_key.activated. It is signed by the
+// previous key of its purpose, the first by itself.
+type SigningKey struct {
+	KeyID         string  `json:"keyId"`         // 16 hex digits
+	Purpose       string  `json:"purpose"`       // "record" or "checkpoint"
+	PublicKey     string  `json:"publicKey"`     // 32 octets, base64
+	PreviousKeyID *string `json:"previousKeyId"` // null for the first
+	Reason        string  `json:"reason"`        // "first" or "rotated"
+}
+
+// SigningKeyActivated is signing_key.activated, schema version 1. Confirmation
+// is the new key's own signature over the same record.
+type SigningKeyActivated struct {
+	Record       jsontext.Value `json:"record"`
+	Integrity    seal.Integrity `json:"integrity"`
+	Confirmation seal.Integrity `json:"confirmation"`
+}
+
+// SigningKeyRetired is signing_key.retired, schema version 1.
+type SigningKeyRetired struct {
+	KeyID           string `json:"keyId"`
+	Reason          string `json:"reason"`                   // "rotated" or "compromised"
+	CompromisedFrom int64  `json:"compromisedFrom,omitzero"` // position, with "compromised"
+}
+
+// KeyRequested is key.requested, schema version 1: it counts the free keys of an
+// e-mail address and month in the stream free_keys/<reference>/<yyyy-mm>, whose
+// name holds the address only under a key that can be destroyed; and it lists the
+// keys of an account in the stream account_keys/<customer id>.
+type KeyRequested struct {
+	KeyID string `json:"keyId"`        // key_…
+	ID    string `json:"id,omitempty"` // of a key in an account: its public part, which names its stream
+}
+
+// KeyIssued is key.issued, schema version 1, first in the stream key/<key id>.
+type KeyIssued struct {
+	KeyID      string `json:"keyId"` // key_…
+	Plan       string `json:"plan"`  // "free"
+	SecretHash string `json:"secretHash"`
+	Email      any    `json:"email" personal:"true"`
+	Subject    string `json:"subject"`              // data key id under which calls with this key are sealed
+	CustomerID string `json:"customerId,omitempty"` // cus_… in whose account it was issued
+}
+
+// KeyRevoked is key.revoked, schema version 1.
+type KeyRevoked struct {
+	KeyID  string `json:"keyId"`
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,41 @@
+package portfoliorisk
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/countersign/countersign/policy"
+)
+
+// charts are how far the example's portfolio is below its best value so far. The deepest
+// point must be that of the answer.
+func charts(s policy.Service) ([]policy.Chart, error) {
+	in, err := policy.ReadExample[Input](s)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := Evaluate(in)
+	if err != nil {
+		return nil, err
+	}
+	c := policy.Chart{Title: "Drawdown of the example's portfolio by period", Names: []string{"% below the best value so far"}, Values: make([][]float64, 1)}
+	value, best := 100.0, 100.0
+	c.Labels, c.Values[0] = []string{"0"}, []float64{0}
+	for period := range answer.Observations {
+		change := 0.0
+		for _, p := range in.Positions {
+			change += *p.Weight * p.Returns[period]
+		}
+		value *= 1 + change
+		best = max(best, value)
+		c.Labels = append(c.Labels, strconv.Itoa(period+1))
+		c.Values[0] = append(c.Values[0], 100*(value/best-1))
+	}
+	if deepest := -slices.Min(c.Values[0]); math.Abs(deepest-100**answer.MaxDrawdown) > 1e-6 {
+		return nil, fmt.Errorf("the figure's drawdown is %v, the service's %v", deepest, *answer.MaxDrawdown)
+	}
+	c.Caption = fmt.Sprintf("How far the portfolio lies below its best value so far; the deepest point, %.1f%%, is the answer's maxDrawdown.", 100**answer.MaxDrawdown)
+	return []policy.Chart{c}, nil
+}

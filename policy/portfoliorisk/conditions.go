@@ -1,0 +1,15 @@
+package portfoliorisk
+
+import "github.com/countersign/countersign/policy/shape"
+
+// Conditions say that all positions give the same measures.
+func Conditions() []any {
+	items := func(schema shape.Schema) shape.Schema {
+		return shape.Items("positions", schema)
+	}
+	return []any{
+		shape.Any(items(shape.All(shape.Given("weight"), shape.NoneGiven("marketValue"))), items(shape.All(shape.Given("marketValue"), shape.NoneGiven("weight")))),
+		shape.Any(items(shape.Given("returns")), items(shape.NoneGiven("returns"))),
+		shape.When(shape.Given("portfolioReturns"), items(shape.NoneGiven("returns"))),
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
@@ -44,7 +45,7 @@ type policyVersion struct {
 	decisions.Activation
 	Sentences []string
 	Text      string
-	Diff      []DiffLine // to the version before
+	Diff      []words.DiffLine // to the version before
 	Name      func(string) string
 	Stops     bool // nothing may be paid or called, as after a freeze
 	MayDraft  bool // the reader may start another from it
@@ -55,14 +56,14 @@ type policyVersion struct {
 }
 
 func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
-	said, err := PolicySentences(a.Canonical)
+	said, err := words.Policy(a.Canonical)
 	if err != nil {
 		return policyVersion{}, err
 	}
 	var p assurance.Policy
 	err = json.Unmarshal(a.Canonical, &p)
 	none := func(list []string) bool { return list != nil && len(list) == 0 }
-	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
+	return policyVersion{Activation: a, Sentences: said, Text: words.IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
 func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (policyPage, error) {
@@ -84,7 +85,7 @@ func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (po
 			return page, err
 		}
 		if n := len(page.Versions); n > 0 {
-			v.Diff = Diff(page.Versions[n-1].Text, v.Text)
+			v.Diff = words.Diff(page.Versions[n-1].Text, v.Text)
 		}
 		page.Versions = append(page.Versions, v)
 	}
@@ -173,7 +174,7 @@ type policyEditor struct {
 	Reason   string // that was given for putting it in force
 	Lint     []events.PolicyLint
 	Said     []string
-	Diff     []DiffLine // to the active version
+	Diff     []words.DiffLine // to the active version
 	Preview  *decisions.Preview
 	Form     policyForm
 	Draft    *decisions.Draft // that it is, once it was kept
@@ -222,7 +223,7 @@ func withoutVersion(text string) string {
 	if err != nil {
 		return text
 	}
-	return IndentJSON(whole)
+	return words.IndentJSON(whole)
 }
 
 // namedAs gives a template the organization's one policyId.
@@ -253,11 +254,11 @@ func (s *Handler) checkPolicy(ctx context.Context, p organizations.Principal, pa
 		return e, nil
 	}
 	e.Lint = lintOf(draft)
-	if e.Said, err = PolicySentences([]byte(text)); err != nil {
+	if e.Said, err = words.Policy([]byte(text)); err != nil {
 		return e, err
 	}
 	if page.Active != nil {
-		e.Diff = Diff(withoutVersion(page.Active.Text), withoutVersion(text))
+		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
 	if err == nil {
@@ -328,7 +329,7 @@ func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page
 		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}
 	d := page.Drafts[i]
-	e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
+	e := policyEditor{Text: words.IndentJSON(d.Canonical), Lint: d.Lint}
 	if p.May(organizations.RightDraft) == nil {
 		var err error
 		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -100,7 +101,7 @@ func (s *Handler) membership(v *visit, orgID string) (Organization, error) {
 			return organizationShown(m), nil
 		}
 	}
-	return Organization{}, HistoryError(err)
+	return Organization{}, query.Error(err)
 }
 
 // otherOrganization is that a page, or the page of a form, is of another organization

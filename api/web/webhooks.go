@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
@@ -56,32 +57,6 @@ var webhookTopics = []topicShown{
 // deliveryStates are what may become of a message.
 var deliveryStates = []string{"due", "sent", "dead"}
 
-// Deliveries lists the newest messages to a webhook of the principal's organization,
-// with a state only those in it.
-func (s *Handler) Deliveries(ctx context.Context, p organizations.Principal, webhookID, state string) ([]projections.Delivery, error) {
-	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
-		return nil, err
-	}
-	list, err := s.projections.Deliveries(ctx, p.OrgID, webhookID, state, shownDeliveries)
-	return list, HistoryError(err)
-}
-
-// SendAgain makes the dead messages of a webhook due, or one message that is named,
-// and says how many.
-func (s *Handler) SendAgain(ctx context.Context, p organizations.Principal, webhookID, messageID string) (int, error) {
-	if err := p.May(organizations.RightManage); err != nil {
-		return 0, err
-	}
-	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
-		return 0, err
-	}
-	n, err := s.projections.SendAgain(ctx, p.OrgID, webhookID, messageID)
-	if err == nil && n == 0 && messageID != "" {
-		return 0, policy.Refuse(ground.CodeNotFound, "", "message not found")
-	}
-	return n, HistoryError(err)
-}
-
 func showWebhooks(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, organizations.RightMembers)
 	if err != nil || redirect != nil {
@@ -94,9 +69,9 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 		return view{}, err
 	}
 	for _, hook := range list {
-		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", shownDeliveries)
+		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", query.MostDelivered)
 		if err != nil {
-			return view{}, HistoryError(err)
+			return view{}, query.Error(err)
 		}
 		page.Webhooks = append(page.Webhooks, webhookShown{hook, len(dead)})
 	}
@@ -155,15 +130,15 @@ func showWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func (s *Handler) webhookPage(ctx context.Context, p organizations.Principal, id, state string) (webhookPage, error) {
-	page := webhookPage{State: state, States: deliveryStates, Most: shownDeliveries,
+	page := webhookPage{State: state, States: deliveryStates, Most: query.MostDelivered,
 		MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
-	if page.Deliveries, err = s.Deliveries(ctx, p, id, state); err != nil {
+	if page.Deliveries, err = s.deliveries().List(ctx, p, id, state); err != nil {
 		return page, err
 	}
-	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", shownDeliveries)
+	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", query.MostDelivered)
 	if err != nil {
-		return page, HistoryError(err)
+		return page, query.Error(err)
 	}
 	page.Dead = len(dead)
 	list, err := s.app.ListWebhooks(ctx, p)
@@ -188,7 +163,7 @@ func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Orig
 
 func postSendAgain(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p organizations.Principal) error {
-		_, err := s.SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
+		_, err := s.deliveries().SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
 		return err
 	})
 }

@@ -63,10 +63,7 @@ type decisionSum struct {
 }
 
 func showDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx, asked := v.request.Context(), v.request.URL.Query()
 	f, err := query.ReadFilter(asked)
 	if err != nil {
@@ -158,10 +155,7 @@ func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f
 
 // showDecision is a decision with its timeline and what was compared with what.
 func showDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err
@@ -174,10 +168,7 @@ func showDecision(s *Handler, v *visit) (view, error) {
 // downloadDecision is everything signed about a decision, one envelope a line, as
 // the verify page and the command line read it.
 func downloadDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	c, err := s.app.ShowDecision(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err
@@ -199,10 +190,7 @@ func downloadDecision(s *Handler, v *visit) (view, error) {
 // bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
 // verifier, and sends the browser to it. Making it is an event of the ledger.
 func bundleDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightExport)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	f, err := query.ReadFilter(v.form)
 	if err != nil {
 		return view{}, err
@@ -217,10 +205,7 @@ func bundleDecisions(s *Handler, v *visit) (view, error) {
 
 // exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
 func exportDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightExport)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx := v.request.Context()
 	f, err := query.ReadFilter(v.request.URL.Query())
 	if err != nil {

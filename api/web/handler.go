@@ -114,13 +114,14 @@ func NewHandler(c Config) (*Handler, error) {
 // Route is one address for people.
 type Route struct {
 	Method, Path string
+	Access       credential.Access
 	Handler      http.Handler
 }
 
 // Routes lists them.
 func (s *Handler) Routes() (list []Route) {
 	for _, p := range s.pages() {
-		list = append(list, Route{p.method, p.path, s.serve(p)})
+		list = append(list, Route{p.method, p.path, p.access, s.serve(p)})
 	}
 	return list
 }

@@ -82,13 +82,10 @@ type checkpointShown struct {
 }
 
 func showOverview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	ctx := v.request.Context()
+	ctx, p := v.request.Context(), v.principal
 	var o overview
 	var more int64
+	var err error
 	if o.Reviews, more, err = s.queries().Reviews(ctx, p, query.Filter{}, 0, openReviews); err != nil {
 		return view{}, err
 	}

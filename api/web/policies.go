@@ -124,20 +124,10 @@ func (p policyPage) madeOf(draftID string) *policyVersion {
 	return &p.Versions[i]
 }
 
-// readPolicies is the page of policies for who has a right, and who that is.
-func (s *Handler) readPolicies(v *visit, right organizations.Right) (organizations.Principal, policyPage, *view, error) {
-	p, redirect, err := s.reader(v, right)
-	if err != nil || redirect != nil {
-		return p, policyPage{}, redirect, err
-	}
-	page, err := s.policyPage(v.request.Context(), p)
-	return p, page, nil, err
-}
-
 func showPolicies(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	if page.On = v.request.URL.Query().Get("on"); page.On != "" {
 		day, err := time.Parse(time.DateOnly, page.On)
@@ -154,9 +144,9 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 }
 
 func showPolicyVersion(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	version := page.version(v.vars["version"])
 	if version == nil {
@@ -187,9 +177,9 @@ type policyEditor struct {
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, organizations.RightDraft)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	text := "{\n  \"policyId\": \"default\"\n}\n"
 	query := v.request.URL.Query()
@@ -208,7 +198,7 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		}
 		text = namedAs(text, page.Active.PolicyID)
 	}
-	e, err := s.checkPolicy(v.request.Context(), p, page, text)
+	e, err := s.checkPolicy(v.request.Context(), v.principal, page, text)
 	return view{template: "policy-editor.html", data: e}, err
 }
 
@@ -278,14 +268,7 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 // keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
 // stays on the page.
 func postPolicy(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	if err := p.May(organizations.RightDraft); err != nil {
-		return view{}, err
-	}
-	ctx := v.request.Context()
+	ctx, p := v.request.Context(), v.principal
 	page, err := s.policyPage(ctx, p)
 	if err != nil {
 		return view{}, err
@@ -312,14 +295,14 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	if version := page.madeOf(v.vars["id"]); version != nil {
 		return view{location: "/policies/" + strconv.Itoa(version.Version)}, nil
 	}
-	return s.draftPage(v.request.Context(), p, page, v.vars["id"])
+	return s.draftPage(v.request.Context(), v.principal, page, v.vars["id"])
 }
 
 // draftPage is the page of a draft that nobody has put in force.
@@ -342,11 +325,7 @@ func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page
 }
 
 func postActivate(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	reason := strings.TrimSpace(v.form.Get("reason"))
+	p, reason := v.principal, strings.TrimSpace(v.form.Get("reason"))
 	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], reason)
 	if err != nil {
 		return s.notActivated(v, p, reason, err)
@@ -379,13 +358,9 @@ func (s *Handler) notActivated(v *visit, p organizations.Principal, reason strin
 }
 
 func postFreeze(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
 	if v.form.Get("sure") != "yes" {
 		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
 	}
-	a, err := s.app.FreezePolicy(v.request.Context(), p, strings.TrimSpace(v.form.Get("reason")))
+	a, err := s.app.FreezePolicy(v.request.Context(), v.principal, strings.TrimSpace(v.form.Get("reason")))
 	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
 }

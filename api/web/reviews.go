@@ -36,10 +36,7 @@ type reviewList struct {
 }
 
 func listReviews(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx, asked := v.request.Context(), v.request.URL.Query()
 	f, err := query.ReadFilter(asked)
 	if err != nil {
@@ -196,10 +193,7 @@ func (s *Handler) similar(ctx context.Context, p organizations.Principal, c deci
 }
 
 func showReview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	d.Resolved = s.resolvedBefore(v, p)
 	return view{template: "review.html", data: d}, err
@@ -209,10 +203,7 @@ func showReview(s *Handler, v *visit) (view, error) {
 // review. Nothing is recorded without that button: the reason is a text of several
 // lines, in which Enter presses none.
 func postReview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx, id := v.request.Context(), v.vars["id"]
 	if v.form.Get("do") == "check" {
 		return s.checkArguments(v, p)

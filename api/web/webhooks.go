@@ -58,10 +58,7 @@ var webhookTopics = []topicShown{
 var deliveryStates = []string{"due", "sent", "dead"}
 
 func showWebhooks(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightMembers)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx := v.request.Context()
 	page := webhooksPage{Topics: webhookTopics, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	list, err := s.app.ListWebhooks(ctx, p)
@@ -80,17 +77,10 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 
 // postWebhook makes a webhook and leads to the page that shows its secret once.
 func postWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	if p, err = s.app.Permit(v.request.Context(), p, organizations.RightManage); err != nil {
-		return view{}, err
-	}
 	if len(v.form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
 		return view{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
 	}
-	created, err := s.app.CreateWebhook(v.request.Context(), p, webhooks.WebhookOrder{
+	created, err := s.app.CreateWebhook(v.request.Context(), v.principal, webhooks.WebhookOrder{
 		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
 	if err != nil {
 		return view{}, err
@@ -99,11 +89,7 @@ func postWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func postRotateWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	rotated, err := s.app.RotateWebhook(v.request.Context(), p, v.vars["id"])
+	rotated, err := s.app.RotateWebhook(v.request.Context(), v.principal, v.vars["id"])
 	if err != nil {
 		return view{}, err
 	}
@@ -111,15 +97,11 @@ func postRotateWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func showWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightMembers)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
 	state := v.request.URL.Query().Get("state")
 	if state != "" && !slices.Contains(deliveryStates, state) {
 		return view{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
 	}
-	page, err := s.webhookPage(v.request.Context(), p, v.vars["id"], state)
+	page, err := s.webhookPage(v.request.Context(), v.principal, v.vars["id"], state)
 	if err != nil {
 		return view{}, err
 	}
@@ -162,20 +144,14 @@ func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
 
 func postSendAgain(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p organizations.Principal) error {
-		_, err := s.deliveries().SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
-		return err
-	})
+	_, err := s.deliveries().SendAgain(v.request.Context(), v.principal, v.vars["id"], v.form.Get("messageId"))
+	return view{location: "/webhooks/" + v.vars["id"]}, err
 }
 
 func postRemoveWebhook(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks", func(ctx context.Context, p organizations.Principal) error {
-		if err := p.May(organizations.RightManage); err != nil {
-			return err
-		}
-		if v.form.Get("sure") != "yes" {
-			return policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
-		}
-		return s.app.RemoveWebhook(ctx, p, v.vars["id"], "removed on its page")
-	})
+	if v.form.Get("sure") != "yes" {
+		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
+	}
+	err := s.app.RemoveWebhook(v.request.Context(), v.principal, v.vars["id"], "removed on its page")
+	return view{location: "/webhooks"}, err
 }

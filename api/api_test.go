@@ -36,11 +36,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
@@ -164,7 +165,7 @@ func startNode(t *testing.T, s setup) *node {
 	n.url = "http://" + listener.Listener.Addr().String()
 	n.app.BaseURL = cmp.Or(s.base, n.url)
 	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
-		Contact: "operator@example.com", Mail: web.NewOutbox(log), Terms: terms})
+		Contact: "operator@example.com", Mail: mail.NewOutbox(log), Terms: terms})
 	if err != nil {
 		t.Fatal(err)
 	}

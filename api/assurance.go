@@ -4,9 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/query"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/events"
@@ -180,7 +181,7 @@ var getReceipt = &op.Operation{
 func (s *Server) getReceipt(c *op.Call) (op.Reply, error) {
 	decisionID, err := s.projections.DecisionOfReceipt(c.Request.Context(), c.Principal.OrgID, c.Vars["receiptId"])
 	if err != nil {
-		return op.Reply{}, web.HistoryError(err)
+		return op.Reply{}, query.Error(err)
 	}
 	return s.record(c, decisionID, events.TypeReceiptRecorded)
 }
@@ -203,13 +204,13 @@ func (s *Server) assuranceHistory(c *op.Call) (op.Reply, error) {
 			return op.Reply{}, err
 		}
 	}
-	query, warnings := op.Understood(c.Request.URL.RawQuery, "limit", "cursor")
-	if _, is := op.ReadLimit(query.Get("limit")); !is && query.Get("limit") != "" {
+	asked, warnings := op.Understood(c.Request.URL.RawQuery, "limit", "cursor")
+	if _, is := op.ReadLimit(asked.Get("limit")); !is && asked.Get("limit") != "" {
 		warnings = append(warnings, "limit is not a whole number: 25 is used")
 	}
-	page, err := s.projections.History(c.Request.Context(), c.Principal.OrgID, actors, op.PageLimit(query.Get("limit")), query.Get("cursor"))
+	page, err := s.projections.History(c.Request.Context(), c.Principal.OrgID, actors, op.PageLimit(asked.Get("limit")), asked.Get("cursor"))
 	if err != nil {
-		return op.Reply{}, web.HistoryError(err)
+		return op.Reply{}, query.Error(err)
 	}
 	page.Warnings = append(page.Warnings, warnings...)
 	body, err := canon.Marshal(page)

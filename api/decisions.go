@@ -4,18 +4,19 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/query"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // decisionQuery names the members, for the document and the form.
 var decisionQuery = []op.Parameter{
-	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": anyOf(web.DecisionFilterValues()["decision"])}},
-	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": anyOf(web.DecisionFilterValues()["conformance"])}},
-	{Name: "protocol", Description: "Of the action.", Schema: op.Object{"type": "string", "enum": anyOf(web.DecisionFilterValues()["protocol"])}},
+	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["decision"])}},
+	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["conformance"])}},
+	{Name: "protocol", Description: "Of the action.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["protocol"])}},
 	{Name: "rule", Description: "A rule that found something.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "run", Description: "The subject's runId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "agent", Description: "The subject's agentId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
@@ -33,7 +34,7 @@ func dateOrTime() op.Object {
 var listDecisions = &op.Operation{
 	ID: "assurance_list_decisions", Method: http.MethodGet, Path: "/api/assurance/decisions",
 	Summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
-	Access:  credential.WithRight(organizations.RightRead), Query: decisionQuery, Output: reflect.TypeFor[web.DecisionPage](), Errors: []int{400, 401, 403, 503},
+	Access:  credential.WithRight(organizations.RightRead), Query: decisionQuery, Output: reflect.TypeFor[query.DecisionPage](), Errors: []int{400, 401, 403, 503},
 }
 
 func (s *Server) listDecisions(c *op.Call) (op.Reply, error) {
@@ -41,12 +42,12 @@ func (s *Server) listDecisions(c *op.Call) (op.Reply, error) {
 	for i, q := range decisionQuery {
 		names[i] = q.Name
 	}
-	query, warnings := op.Understood(c.Request.URL.RawQuery, names...)
-	f, err := web.ReadDecisionFilter(query)
+	q, warnings := op.Understood(c.Request.URL.RawQuery, names...)
+	f, err := query.ReadFilter(q)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	page, err := s.web.SearchDecisions(c.Request.Context(), c.Principal, f, op.PageLimit(query.Get("limit")), query.Get("cursor"))
+	page, err := s.decisionQueries().Search(c.Request.Context(), c.Principal, f, op.PageLimit(q.Get("limit")), q.Get("cursor"))
 	if err != nil {
 		return op.Reply{}, err
 	}

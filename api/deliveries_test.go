@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -78,7 +79,7 @@ func (r *receiver) next(t *testing.T) heard {
 // telling is a node that sends to webhooks on this machine.
 func telling(t *testing.T, db *ledgertest.DB) (s *site, views *projections.Projections) {
 	t.Helper()
-	s = newSiteWith(t, db, "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
+	s = newSiteWith(t, db, "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		views = c.Projections
 	})
@@ -283,7 +284,7 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 // The organization's own people manage webhooks over HTTP.
 func TestWebhookOperations(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, api.Databases.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
+	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	newTenant(t, s, "team", "ada@example.com")

@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/countersign/countersign/api/query"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
@@ -26,11 +27,11 @@ var getEvent = &op.Operation{
 func (s *Server) getEvent(c *op.Call) (op.Reply, error) {
 	position, err := strconv.ParseInt(c.Vars["position"], 10, 64)
 	if err != nil || position < 1 {
-		return op.Reply{}, web.HistoryError(projections.ErrNotFound)
+		return op.Reply{}, query.Error(projections.ErrNotFound)
 	}
 	event, err := s.projections.Event(c.Request.Context(), c.Principal.OrgID, position)
 	if errors.Is(err, projections.ErrNotFound) {
-		return op.Reply{}, web.HistoryError(err)
+		return op.Reply{}, query.Error(err)
 	}
 	if err != nil {
 		return op.Reply{}, ground.Unreadable(err)

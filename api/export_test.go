@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/projections"
@@ -60,3 +61,6 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 // ReviewLetters waits for the letters to reviewers that are on their way; with an
 // organization, the time of its next letter has come first.
 func (s *Server) ReviewLetters(orgID string) { s.reviews.Sent(orgID) }
+
+// Pages are the pages as they are declared.
+func (s *Server) Pages() []web.Route { return s.web.Routes() }

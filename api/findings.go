@@ -6,11 +6,12 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/api/words"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -50,7 +51,7 @@ var findingsShown = sync.OnceValues(func() (list []site.Finding, err error) {
 func decisionFinding(d assurance.Documented) site.FindingOf {
 	of := site.FindingOf{Of: "Purchase decisions", Page: "docs/assurance", Level: strings.Join(d.Effects, " or "),
 		Catches: d.Catches, Why: d.Why, Instead: d.Instead, About: "A policy, and an intent that is decided about under it:",
-		Request: web.IndentJSON(d.Request), Finding: web.IndentJSON(d.Finding)}
+		Request: words.IndentJSON(d.Request), Finding: words.IndentJSON(d.Finding)}
 	switch {
 	case strings.HasPrefix(d.ID, "receipt."):
 		of.Of, of.About = "Execution receipts", "A decision, and what was reported about it:"
@@ -74,10 +75,10 @@ func serviceFinding(s policy.Service, r policy.Rule) (site.FindingOf, error) {
 	if err != nil {
 		return of, err
 	}
-	of.Level, of.Finding = severityOf(shown.Finding), web.IndentJSON(shown.Finding)
-	of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+") with these members changed, null for those taken out:", web.IndentJSON(clipped([]byte(r.Example)))
+	of.Level, of.Finding = severityOf(shown.Finding), words.IndentJSON(shown.Finding)
+	of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+") with these members changed, null for those taken out:", words.IndentJSON(clipped([]byte(r.Example)))
 	if r.Example == "{}" {
-		of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+"), as it stands:", web.IndentJSON(shown.Request)
+		of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+"), as it stands:", words.IndentJSON(shown.Request)
 	}
 	return of, nil
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/words"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/plot"
@@ -75,7 +78,7 @@ func (s *Server) formOf(operation string) *web.Form {
 	if o == nil || o.Service == nil {
 		return nil
 	}
-	return &web.Form{Operation: o.ID, Example: web.IndentJSON([]byte(o.Example)), PriceUSD: usd(o.Service.PriceCents)}
+	return &web.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: usd(o.Service.PriceCents)}
 }
 
 // figuresOf are the pictures of a service's page, drawn when somebody asks first.
@@ -110,4 +113,14 @@ func (s *Server) callForPage(r *http.Request, operation, key, body string) web.A
 		return web.Answer{Body: answer.Body, Status: answer.Status, Header: answer.Header}
 	}
 	return web.Answer{Body: answer.Body, Status: http.StatusOK, Header: answer.Header}
+}
+
+// decisionQueries are the queries about decisions that pages and operations share.
+func (s *Server) decisionQueries() query.Decisions {
+	return query.Decisions{Commands: s.app.Decisions, Projections: s.projections}
+}
+
+// deliveryQueries are the queries about messages to webhooks that pages and operations share.
+func (s *Server) deliveryQueries() query.Deliveries {
+	return query.Deliveries{Commands: s.app.Webhooks, Projections: s.projections}
 }

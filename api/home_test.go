@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/web"
 )
@@ -38,7 +40,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 // TestTryingIsLimited: by network address, and says what to do.
 func TestTryingIsLimited(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, api.Databases.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
+	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
 	b := s.browser(t)
 	for range 50 {
 		if got := b.form("/", url.Values{"command": {"ls"}}); got.status == 429 {

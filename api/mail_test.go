@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/mail"
 )
 
 // mailServer takes one letter as an SMTP server does and gives back what it was
@@ -57,11 +57,11 @@ func mailServer(t *testing.T) (address string, told <-chan []string) {
 func TestLetterBySMTP(t *testing.T) {
 	t.Parallel()
 	address, told := mailServer(t)
-	m, err := web.NewSMTP("smtp://" + address + "?from=sender@example.com")
+	m, err := mail.NewSMTP("smtp://" + address + "?from=sender@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter := web.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	letter := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
 	if err := m.Send(t.Context(), letter); err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +74,18 @@ func TestLetterBySMTP(t *testing.T) {
 	if n := strings.Count(text, "RCPT TO"); n != 1 {
 		t.Errorf("%d recipients", n)
 	}
-	if err := m.Send(context.Background(), web.Letter{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
+	if err := m.Send(context.Background(), mail.Message{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
 		t.Error("a letter to more than one line was sent")
 	}
 }
 
 func TestMailServerAway(t *testing.T) {
 	t.Parallel()
-	m, err := web.NewSMTP("smtp://127.0.0.1:1?from=sender@example.com")
+	m, err := mail.NewSMTP("smtp://127.0.0.1:1?from=sender@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Send(t.Context(), web.Letter{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
+	if err := m.Send(t.Context(), mail.Message{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
 		t.Error("a letter was sent to nobody")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/invopop/jsonschema"
@@ -215,7 +217,7 @@ func (s *Server) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) e
 		return err
 	}
 	address := s.app.BaseURL + web.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
-	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
+	return s.post(r, mail.Message{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
 		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
 			address + "\n\nIf you know nothing of it, do nothing.\n"})
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/query"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -59,7 +60,7 @@ func (s *Server) chooseOrganization(c *op.Call) (op.Reply, error) {
 	}
 	list, err := s.projections.Memberships(c.Request.Context(), c.Session.Customer)
 	if err != nil {
-		return op.Reply{}, web.HistoryError(err)
+		return op.Reply{}, query.Error(err)
 	}
 	i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 	if i < 0 { // unknown or somebody else's: one answer

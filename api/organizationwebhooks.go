@@ -94,7 +94,7 @@ var listDeliveries = &op.Operation{
 }
 
 func (s *Server) listDeliveries(c *op.Call) (op.Reply, error) {
-	list, err := s.web.Deliveries(c.Request.Context(), c.Principal, c.Vars["id"], c.Request.URL.Query().Get("state"))
+	list, err := s.deliveryQueries().List(c.Request.Context(), c.Principal, c.Vars["id"], c.Request.URL.Query().Get("state"))
 	return op.Reply{Value: deliveryList{list}}, err
 }
 
@@ -121,6 +121,6 @@ func (s *Server) sendAgain(c *op.Call) (op.Reply, error) {
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	n, err := s.web.SendAgain(c.Request.Context(), c.Principal, c.Vars["id"], in.MessageID)
+	n, err := s.deliveryQueries().SendAgain(c.Request.Context(), c.Principal, c.Vars["id"], in.MessageID)
 	return op.Reply{Value: sentAgain{n}}, err
 }

@@ -156,8 +156,8 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	acme, beta, ada := acmeAndBeta(t, s)
 	id := acme.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t).Record.DecisionID
 	s.server.ReviewLetters("")
-	letter := s.outbox.Letters()[0]
-	for _, l := range s.outbox.Letters() {
+	letter := s.outbox.Messages()[0]
+	for _, l := range s.outbox.Messages() {
 		if strings.Contains(l.Subject, "Waits for your review") {
 			letter = l
 		}

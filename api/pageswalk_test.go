@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
@@ -16,7 +18,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
@@ -170,8 +171,8 @@ func TestWalkSignInByLetter(t *testing.T) {
 	w.fill("email", "ada@example.com")
 	w.press("Send the link")
 	w.see("on its way")
-	letters := s.outbox.Letters()
-	i := slices.IndexFunc(letters, func(l web.Letter) bool { return l.To == "ada@example.com" })
+	letters := s.outbox.Messages()
+	i := slices.IndexFunc(letters, func(l mail.Message) bool { return l.To == "ada@example.com" })
 	if i < 0 {
 		t.Fatal("no letter")
 	}

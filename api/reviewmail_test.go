@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/web"
 )
 
 // TestReviewersAreTold: whoever may resolve a decision gets the exact action by
@@ -18,16 +19,16 @@ func TestReviewersAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
-	seen := len(s.outbox.Letters())
-	fresh := func(later string) []web.Letter {
+	seen := len(s.outbox.Messages())
+	fresh := func(later string) []mail.Message {
 		t.Helper()
 		s.server.ReviewLetters(later)
-		all := s.outbox.Letters()
+		all := s.outbox.Messages()
 		letters := all[:len(all)-seen]
 		seen = len(all)
 		return letters
 	}
-	to := func(letters []web.Letter) []string {
+	to := func(letters []mail.Message) []string {
 		var addresses []string
 		for _, l := range letters {
 			addresses = append(addresses, l.To)
@@ -109,7 +110,7 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	ada.signIn("ada@example.com")
 	ada.want(ada.post("/api/assurance/decisions", decisionBody("k", strings.Replace(weather, `"network":"base",`, "", 1))), 201, "needs_review")
 	s.server.ReviewLetters("")
-	if l := s.outbox.Letters()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Waits for your review") {
+	if l := s.outbox.Messages()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Waits for your review") {
 		t.Errorf("%+v", l)
 	}
 }
@@ -117,7 +118,9 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 // refusing is a mail server that takes nothing, and says to whom.
 type refusing struct{}
 
-func (refusing) Send(_ context.Context, l web.Letter) error { return errors.New("550 no such mailbox") }
+func (refusing) Send(_ context.Context, l mail.Message) error {
+	return errors.New("550 no such mailbox")
+}
 
 // TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
 // log, after the closing nobody is told, and the decision is recorded all the same.

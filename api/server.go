@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
@@ -49,8 +51,8 @@ type Config struct {
 	RateLimit      bool                 // false only on a loopback listener
 	TrustedProxies []netip.Prefix       // whose X-Forwarded-For counts
 	Contact        string               // e-mail address in the OpenAPI document
-	Mail           web.Mailer           // nil: sign-in answers 503
-	Outbox         *web.Outbox          // shown as a page, if there is one
+	Mail           mail.Sender          // nil: sign-in answers 503
+	Outbox         *mail.Outbox         // shown as a page, if there is one
 	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
 	NoCheckpoints  bool                 // there is no key for them: a database that is put back is not noticed
 	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
@@ -71,8 +73,8 @@ type Server struct {
 	rates       *op.Rates
 	sessions    *credential.Sessions
 	credentials credential.Reader
-	mail        web.Mailer
-	reviews     *web.ReviewMail
+	mail        mail.Sender
+	reviews     *mail.Reviews
 	web         *web.Handler
 	assets      []web.Asset
 	checkout    checkout.Provider
@@ -126,7 +128,7 @@ func New(c Config) (*Server, error) {
 	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints
 	s.metrics.checkpointKey(s.noHeads)
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.Path, Header: "X-API-Key", Credit: introductoryText}
-	s.reviews = web.NewReviewMail(c.App, c.Projections, c.Mail, c.Log)
+	s.reviews = mail.NewReviews(c.App.Decisions, c.Projections, c.Mail, c.Log)
 	var err error
 	if s.assets, err = web.Assets(); err != nil {
 		return nil, err

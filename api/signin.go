@@ -5,9 +5,10 @@ import (
 	"net/url"
 	"reflect"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -52,7 +53,7 @@ func (s *Server) sendLink(r *http.Request, email, next string) error {
 		return err
 	}
 	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
-	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
+	return s.post(r, mail.Message{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
 		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
 			"\n\nIf you did not ask for it, do nothing.\n"})
 }
@@ -70,7 +71,7 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 }
 
 // post sends a letter.
-func (s *Server) post(r *http.Request, l web.Letter) error {
+func (s *Server) post(r *http.Request, l mail.Message) error {
 	if err := s.mail.Send(r.Context(), l); err != nil {
 		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
 		return policy.Refuse(ground.CodeUnavailable, "", "the mail could not be sent, try again")

@@ -20,10 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
@@ -40,7 +41,7 @@ type site struct {
 	app    *commands.App
 	server *api.Server
 	clock  *ledgertest.Clock // stands at the present
-	outbox *web.Outbox
+	outbox *mail.Outbox
 	logs   *lockedBuffer
 }
 
@@ -54,10 +55,10 @@ func newSite(t *testing.T, db *ledgertest.DB) *site {
 // newSiteAt has another base URL than the listener's.
 func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 	t.Helper()
-	return newSiteWith(t, db, baseURL, web.NewOutbox(slog.New(slog.DiscardHandler)))
+	return newSiteWith(t, db, baseURL, mail.NewOutbox(slog.New(slog.DiscardHandler)))
 }
 
-func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Outbox, changes ...func(*api.Config)) *site {
+func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *mail.Outbox, changes ...func(*api.Config)) *site {
 	t.Helper()
 	s := &site{clock: ledgertest.NewClock(ledgertest.Present()), logs: &lockedBuffer{}, outbox: outbox}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -249,7 +250,7 @@ var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
 func (b *browser) link(email, next string) string {
 	b.t.Helper()
 	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
-	for _, letter := range b.site.outbox.Letters() {
+	for _, letter := range b.site.outbox.Messages() {
 		if token := linkPattern.FindStringSubmatch(letter.Text); letter.To == email && token != nil {
 			return token[1]
 		}
@@ -370,10 +371,10 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 		b.want(b.post("/api/auth/sign-in", `{"email":"`+bad+`"}`), 400, `"error":"`)
 	}
 	b.want(b.form("/sign-in", url.Values{"email": {"ada@example.com\r\nBcc: eve@example.com"}}), 400, "email must be one e-mail address")
-	if n := len(s.outbox.Letters()); n != 0 {
+	if n := len(s.outbox.Messages()); n != 0 {
 		t.Errorf("%d letters were sent", n)
 	}
-	for _, l := range []web.Letter{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
+	for _, l := range []mail.Message{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
 		if err := s.outbox.Send(t.Context(), l); err == nil {
 			t.Errorf("%q was sent", l)
 		}
@@ -645,8 +646,8 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 func TestLettersAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
-	outbox := web.NewOutbox(slog.New(slog.DiscardHandler), &written)
-	letter := web.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
+	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler), &written)
+	letter := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
 	if err := outbox.Send(t.Context(), letter); err != nil {
 		t.Fatal(err)
 	}
@@ -668,12 +669,12 @@ func TestNoMailIsSaid(t *testing.T) {
 func TestMailServerAddress(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"smtp://localhost?from=a@example.com", "smtps://u:p@mail.example.com:465?from=a@example.com", "smtp://mail.example.com:2525?from=a@example.com"} {
-		if _, err := web.NewSMTP(good); err != nil {
+		if _, err := mail.NewSMTP(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{"", "mail.example.com", "http://mail.example.com?from=a@example.com", "smtp://h", "smtp://u:hunter2@h?from=a", "smtp://u:hunter2@h:x?from=a@example.com"} {
-		if _, err := web.NewSMTP(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := mail.NewSMTP(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -711,7 +712,7 @@ func TestWithoutSigner(t *testing.T) {
 // brokenMail is a mail server that takes nothing.
 type brokenMail struct{}
 
-func (brokenMail) Send(context.Context, web.Letter) error {
+func (brokenMail) Send(context.Context, mail.Message) error {
 	return errors.New("421 ada@example.com: try later")
 }
 
@@ -729,7 +730,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 // minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
 	t.Parallel()
-	outbox := web.NewOutbox(slog.New(slog.DiscardHandler))
+	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler))
 	s := newSiteWith(t, api.Databases.New(t), "", outbox, func(c *api.Config) {
 		c.RateLimit, c.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/api/words"
+
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -117,8 +118,8 @@ func serviceShown(o *op.Operation) (site.Service, error) {
 		return site.Service{}, err
 	}
 	shown := site.Service{Operation: o.ID, Name: o.Service.Name, Path: o.Path, Title: o.Service.Title, Summary: o.Service.Summary,
-		PriceUSD: usd(o.Service.PriceCents), Group: o.Service.Group, Example: web.IndentJSON([]byte(o.Example)),
-		Answer: web.IndentJSON(answer), Signed: o.Service.Signed, Input: membersShown(o.Schema.Document)}
+		PriceUSD: usd(o.Service.PriceCents), Group: o.Service.Group, Example: words.IndentJSON([]byte(o.Example)),
+		Answer: words.IndentJSON(answer), Signed: o.Service.Signed, Input: membersShown(o.Schema.Document)}
 	return shown, nil
 }
 

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/api/stripe"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -58,7 +59,7 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 	f := &stripeFake{t: t, sessions: map[string]url.Values{}, subs: map[string]map[string]any{}}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
-	f.site = newSiteWith(t, db, "", web.NewOutbox(slog.New(slog.DiscardHandler)), append([]func(*api.Config){func(c *api.Config) {
+	f.site = newSiteWith(t, db, "", mail.NewOutbox(slog.New(slog.DiscardHandler)), append([]func(*api.Config){func(c *api.Config) {
 		products, err := catalog.Default()
 		if err != nil {
 			t.Fatal(err)

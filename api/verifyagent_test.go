@@ -23,7 +23,7 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 	if err := json.Unmarshal([]byte(got.body), &made); err != nil {
 		b.t.Fatal(err)
 	}
-	letter := b.site.outbox.Letters()[0]
+	letter := b.site.outbox.Messages()[0]
 	if letter.To != strings.ToLower(email) || !strings.Contains(letter.Text, made.ClientID) || strings.Contains(letter.Subject+letter.Text, "evil.example") {
 		b.t.Errorf("the letter: %+v", letter)
 	}

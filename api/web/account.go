@@ -13,9 +13,6 @@ import (
 )
 
 func showAccount(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	as, err := s.credentials.Describe(v.request.Context(), v.session)
 	if err != nil {
 		return view{}, err
@@ -68,9 +65,6 @@ type accountPage struct {
 
 // postKey issues a key of the account and leads to the page that shows it once.
 func postKey(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err
@@ -80,18 +74,12 @@ func postKey(s *Handler, v *visit) (view, error) {
 
 // postRevokeKey ends a key of the account.
 func postRevokeKey(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
 	return view{location: "/account"}, err
 }
 
 // postRevokeAgent ends an agent of the account.
 func postRevokeAgent(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
 	return view{location: "/account"}, err
 }
@@ -125,26 +113,17 @@ func (s *Handler) bought(ctx context.Context, customer string) ([]boughtProduct,
 
 // postDownload leads to the page with the button.
 func postDownload(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	l, err := s.app.CustomerDownload(v.request.Context(), v.session.Customer, v.form.Get("slug"))
 	return view{location: s.DownloadURL(l)}, err
 }
 
 // postBilling leads to the provider's page.
 func postBilling(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	to, err := s.BillingPortal(v.request.Context(), v.session.Customer)
 	return view{location: to}, err
 }
 
 func postOrganization(s *Handler, v *visit) (view, error) {
-	if v.session == nil {
-		return s.signInFirst(v), nil
-	}
 	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -76,7 +77,7 @@ func postService(s *Handler, v *visit) (view, error) {
 	}
 	form.Example = v.form.Get("body")
 	answer := s.Call(v.request, operation, strings.TrimSpace(v.form.Get("key")), form.Example)
-	shown.Form, shown.Answer = form, IndentJSON(answer.Body)
+	shown.Form, shown.Answer = form, words.IndentJSON(answer.Body)
 	return view{template: "content.html", data: shown, status: answer.Status, header: http.Header{"Retry-After": answer.Header["Retry-After"]}}, nil
 }
 

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -22,14 +22,14 @@ import (
 
 // decisionList is the page of decisions.
 type decisionList struct {
-	DecisionPage
-	Filter     DecisionFilter
+	query.DecisionPage
+	Filter     query.Filter
 	Filtered   bool
 	MayExport  bool
 	Chips      []chip
 	Query      string // the filter, as it stands in addresses
 	OrgID      string
-	Violations []ListedDecision
+	Violations []query.ListedDecision
 	Rules      []string // to choose from
 	Next       string   // address of the next page
 	First      string   // address of the first, on later ones
@@ -37,7 +37,10 @@ type decisionList struct {
 }
 
 // Bundles says whether there can be a signed bundle of what the filter chooses.
-func (l decisionList) Bundles() bool { return l.Filter.bundles() }
+func (l decisionList) Bundles() bool {
+	_, ok := l.Filter.Bundle()
+	return ok
+}
 
 // Export is the address of what the filter chooses, in a form of download, and of
 // whose decisions: a file does not show what another tab has chosen since. It is a
@@ -60,29 +63,26 @@ type decisionSum struct {
 }
 
 func showDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	ctx, query := v.request.Context(), v.request.URL.Query()
-	f, err := ReadDecisionFilter(query)
+	p := v.principal
+	ctx, asked := v.request.Context(), v.request.URL.Query()
+	f, err := query.ReadFilter(asked)
 	if err != nil {
 		return view{}, err
 	}
-	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f), OrgID: p.OrgID}
-	if list.DecisionPage, err = s.SearchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
+	list := decisionList{Filter: f, Filtered: len(f.Query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.Query().Encode(), Chips: chips(f), OrgID: p.OrgID}
+	if list.DecisionPage, err = s.queries().Search(ctx, p, f, 25, asked.Get("cursor")); err != nil {
 		return view{}, err
 	}
 	if list.NextCursor != nil {
-		q := f.query()
+		q := f.Query()
 		q.Set("cursor", *list.NextCursor)
 		list.Next = "/decisions?" + q.Encode()
 	}
-	if query.Get("cursor") != "" {
+	if asked.Get("cursor") != "" {
 		list.First = "/decisions?" + list.Query
 	}
 	if !list.Filtered && list.First == "" {
-		violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
+		violations, err := s.queries().Search(ctx, p, query.Violations(), 5, "")
 		if err != nil {
 			return view{}, err
 		}
@@ -106,13 +106,13 @@ func assuranceRules() (ids []string) {
 	return ids
 }
 
-func chips(f DecisionFilter) []chip {
-	list := []chip{{"All", "/decisions", len(f.query()) == 0}}
+func chips(f query.Filter) []chip {
+	list := []chip{{"All", "/decisions", len(f.Query()) == 0}}
 	for _, c := range []struct{ name, member, value string }{
 		{"Violations", "conformance", "violation"}, {"Denied", "decision", "deny"}, {"Needs review", "decision", "needs_review"},
 		{"Allowed", "decision", "allow"}, {"Without receipt", "conformance", "none"},
 	} {
-		q := f.query()
+		q := f.Query()
 		current := q.Get(c.member) == c.value
 		q.Set(c.member, c.value)
 		if current {
@@ -124,8 +124,8 @@ func chips(f DecisionFilter) []chip {
 }
 
 // sumDecisions adds up what a filter chooses, as far as one search reaches.
-func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter) (*decisionSum, error) {
-	page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, "")
+func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
+	page, err := s.queries().Search(ctx, p, f, query.MostSearched, "")
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +155,12 @@ func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f
 
 // showDecision is a decision with its timeline and what was compared with what.
 func showDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err
 	}
-	d.Integrity = []Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
+	d.Integrity = []words.Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
 		{Name: "Action hash", Value: d.Record.AssuranceActionHash}, {Name: "Signed with key", Value: d.Decided.Integrity.KeyID}}
 	return view{template: "decision.html", data: d}, nil
 }
@@ -171,10 +168,7 @@ func showDecision(s *Handler, v *visit) (view, error) {
 // downloadDecision is everything signed about a decision, one envelope a line, as
 // the verify page and the command line read it.
 func downloadDecision(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	c, err := s.app.ShowDecision(v.request.Context(), p, v.vars["id"])
 	if err != nil {
 		return view{}, err
@@ -196,48 +190,30 @@ func downloadDecision(s *Handler, v *visit) (view, error) {
 // bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
 // verifier, and sends the browser to it. Making it is an event of the ledger.
 func bundleDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightExport)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	f, err := ReadDecisionFilter(v.form)
+	p := v.principal
+	f, err := query.ReadFilter(v.form)
 	if err != nil {
 		return view{}, err
 	}
-	if !f.bundles() {
+	chosen, ok := f.Bundle()
+	if !ok {
 		return view{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
-	}
-	chosen := bundle.Filters{Protocol: f.Protocol, Decision: f.Decision, Agent: f.Agent, Run: f.Run}
-	if !f.from.IsZero() {
-		chosen.From = f.from.UTC().Format(time.RFC3339)
-	}
-	if !f.to.IsZero() {
-		chosen.To = f.to.UTC().Format(time.RFC3339)
 	}
 	place, err := s.Export(v.request.Context(), p, chosen)
 	return view{location: place}, err
 }
 
-// bundles says whether a signed bundle can be of exactly what the filter chooses: it is
-// chosen by what the decisions themselves hold, not by what came of them.
-func (f DecisionFilter) bundles() bool {
-	return f.Conformance == "" && f.Rule == "" && f.Text == "" && f.target == ""
-}
-
 // exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
 func exportDecisions(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightExport)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx := v.request.Context()
-	f, err := ReadDecisionFilter(v.request.URL.Query())
+	f, err := query.ReadFilter(v.request.URL.Query())
 	if err != nil {
 		return view{}, err
 	}
-	var items []ListedDecision
+	var items []query.ListedDecision
 	for cursor := ""; ; {
-		page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, cursor)
+		page, err := s.queries().Search(ctx, p, f, query.MostSearched, cursor)
 		if err != nil {
 			return view{}, err
 		}
@@ -265,7 +241,7 @@ func exportDecisions(s *Handler, v *visit) (view, error) {
 	return view{file: &webFile{"decisions.jsonl", "application/jsonl", text.Bytes()}}, nil
 }
 
-func decisionsCSV(items []ListedDecision) ([]byte, error) {
+func decisionsCSV(items []query.ListedDecision) ([]byte, error) {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
 	rows := [][]string{{"sequence", "decisionId", "recordedAt", "protocol", "agentId", "runId", "purpose", "action", "amountUsd", "decision", "because",

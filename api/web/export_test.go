@@ -2,7 +2,6 @@ package web
 
 // What the tests of templates call directly.
 var (
-	Ago     = ago
-	Short   = short
-	Visible = visible
+	Ago   = ago
+	Short = short
 )

@@ -59,6 +59,9 @@ func formLimit(path string) int64 {
 	return maxForm
 }
 
+// Field is a field of a form, by its label, and what was written in it.
+type Field struct{ Name, Value string }
+
 // unsent is a form that was sent and did nothing: where it stood, and what was
 // written in it, so that nobody has to write it again. The zero value is of a
 // request without a form.
@@ -66,18 +69,18 @@ type unsent struct {
 	Sent    bool
 	Unknown bool // whether it did nothing is not known
 	Back    string
-	Written []Member
+	Written []Field
 }
 
 // written are the fields of forms that people write texts in, in words. What is
 // secret is not shown again.
-var written = []Member{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
+var written = []Field{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
 
 func (s *Handler) unsent(v *visit) unsent {
 	u := unsent{Sent: v.request.Method == http.MethodPost, Back: s.placeOf(v)}
 	for _, field := range written {
 		if text := v.form.Get(field.Name); text != "" {
-			u.Written = append(u.Written, Member{field.Value, text})
+			u.Written = append(u.Written, Field{field.Value, text})
 		}
 	}
 	return u

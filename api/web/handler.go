@@ -8,7 +8,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/decisions"
@@ -27,7 +29,7 @@ type Config struct {
 	Projections *projections.Projections
 	Credentials credential.Reader
 	Log         *slog.Logger
-	Outbox      *Outbox // nil: there is no such page
+	Outbox      *mail.Outbox // nil: there is no such page
 	Service
 }
 
@@ -88,7 +90,7 @@ type Handler struct {
 	credentials credential.Reader
 	sessions    *credential.Sessions
 	log         *slog.Logger
-	outbox      *Outbox
+	outbox      *mail.Outbox
 	templates   *Pages
 	links       []Link      // at the foot of every page
 	places      *mux.Router // what can be looked at
@@ -112,13 +114,14 @@ func NewHandler(c Config) (*Handler, error) {
 // Route is one address for people.
 type Route struct {
 	Method, Path string
+	Access       credential.Access
 	Handler      http.Handler
 }
 
 // Routes lists them.
 func (s *Handler) Routes() (list []Route) {
 	for _, p := range s.pages() {
-		list = append(list, Route{p.method, p.path, s.serve(p)})
+		list = append(list, Route{p.method, p.path, p.access, s.serve(p)})
 	}
 	return list
 }
@@ -148,4 +151,14 @@ func (s *Handler) ShowPurchase(w http.ResponseWriter, r *http.Request, p Purchas
 // ShowDownload writes the page with the button that gets a file.
 func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p store.Product) {
 	s.show(w, &visit{request: r}, view{template: "download.html", data: p})
+}
+
+// queries are the queries about decisions that pages share with the API.
+func (s *Handler) queries() query.Decisions {
+	return query.Decisions{Commands: s.app.Decisions, Projections: s.projections}
+}
+
+// deliveries are the queries about messages to webhooks that pages share with the API.
+func (s *Handler) deliveries() query.Deliveries {
+	return query.Deliveries{Commands: s.app.Webhooks, Projections: s.projections}
 }

@@ -23,19 +23,9 @@ const (
 	maxRecord = 524_288     // a document to be verified
 	maxPolicy = 3 * 262_144 // a policy of 1000 entries in each list: as text, as the text before, as fields
 
-	smtpTimeout       = 10 * time.Second
-	outboxCode        = 10     // letters and digits of the outbox's code: 50 bits
-	maxOutbox         = 50     // letters the local outbox keeps
-	searchBatch       = 200    // decisions whose records are opened at once
-	searchedDecisions = 4000   // by one page of a list, at most
 	exportedDecisions = 10_000 // rows of one file
 	similarShown      = 5      // decisions beside a review
 	similarWithin     = 90 * 24 * time.Hour
-	shownDeliveries   = 100              // messages to a webhook, the newest
-	openReviews       = 100              // are counted; from there on a number says "or more"
-	shownReviews      = 50               // on a page of the list
-	reviewMailEvery   = 10 * time.Minute // letters about waiting decisions, to each organization
-	reviewMailTimeout = 30 * time.Second // of one round of letters
-	countedReviews    = 1000             // by a letter; from there on it says "at least"
-	keptNotes         = 100              // newest decisions of which the next letter chooses one that waits
+	openReviews       = 100 // are counted; from there on a number says "or more"
+	shownReviews      = 50  // on a page of the list
 )

@@ -30,12 +30,10 @@ var roles = []roleShown{
 }
 
 func showMembers(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx := v.request.Context()
 	page := memberPage{Roles: roles, Self: p.Member, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
+	var err error
 	if page.Members, err = s.app.Members(ctx, p); err != nil {
 		return view{}, err
 	}
@@ -46,48 +44,30 @@ func showMembers(s *Handler, v *visit) (view, error) {
 
 // postMember adds a member, or changes the role of the one in whose row the form stood.
 func postMember(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
-		email := strings.TrimSpace(v.form.Get("email"))
-		p, err := s.app.Permit(ctx, p, organizations.RightManage)
-		if err != nil {
-			return err
-		}
-		list, err := s.app.Members(ctx, p)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(list, func(m organizations.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
-		if i >= 0 && list[i].MemberID != v.form.Get("memberId") {
-			return policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
-		}
-		_, err = s.app.AddMember(ctx, p, email, v.form.Get("role"))
-		return err
-	})
+	ctx, p, email := v.request.Context(), v.principal, strings.TrimSpace(v.form.Get("email"))
+	list, err := s.app.Members(ctx, p)
+	if err != nil {
+		return view{}, err
+	}
+	i := slices.IndexFunc(list, func(m organizations.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
+	if i >= 0 && list[i].MemberID != v.form.Get("memberId") {
+		return view{}, policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
+	}
+	_, err = s.app.AddMember(ctx, p, email, v.form.Get("role"))
+	return view{location: "/members"}, err
 }
 
 func postRemoveMember(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
-		if v.form.Get("sure") != "yes" {
-			return policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
-		}
-		return s.app.RemoveMember(ctx, p, v.form.Get("memberId"))
-	})
+	if v.form.Get("sure") != "yes" {
+		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
+	}
+	err := s.app.RemoveMember(v.request.Context(), v.principal, v.form.Get("memberId"))
+	return view{location: "/members"}, err
 }
 
 func postArguments(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/members", func(ctx context.Context, p organizations.Principal) error {
-		_, err := s.app.KeepArguments(ctx, p, v.form.Get("arguments"), "changed on the page of members")
-		return err
-	})
-}
-
-// manage runs a change and shows the place again.
-func (s *Handler) manage(v *visit, place string, change func(context.Context, organizations.Principal) error) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	return view{location: place}, change(v.request.Context(), p)
+	_, err := s.app.KeepArguments(v.request.Context(), v.principal, v.form.Get("arguments"), "changed on the page of members")
+	return view{location: "/members"}, err
 }
 
 // keyPage is what has access for the organization.
@@ -118,11 +98,7 @@ var tokenScopes = []scopeShown{
 func (k keyPage) Name(member string) string { return named(k.People, member) }
 
 func showKeys(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	page, err := s.keyPage(v.request.Context(), p)
+	page, err := s.keyPage(v.request.Context(), v.principal)
 	if err != nil {
 		return view{}, err
 	}
@@ -142,18 +118,10 @@ func (s *Handler) keyPage(ctx context.Context, p organizations.Principal) (keyPa
 // postToken issues a token, or one that follows another, and leads to the page that shows
 // it once.
 func postToken(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	ctx := v.request.Context()
-	if p, err = s.app.Permit(ctx, p, organizations.RightManage); err != nil {
-		return view{}, err
-	}
 	if len(v.form["scope"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
 		return view{}, policy.Refuse("missing_field", "/scope", "tick what the token may do: at least one box")
 	}
-	issued, err := s.app.IssueToken(ctx, p, organizations.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
+	issued, err := s.app.IssueToken(v.request.Context(), v.principal, organizations.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
 	if err != nil {
 		return view{}, err
 	}
@@ -161,7 +129,6 @@ func postToken(s *Handler, v *visit) (view, error) {
 }
 
 func postRevokeToken(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/keys", func(ctx context.Context, p organizations.Principal) error {
-		return s.app.RevokeToken(ctx, p, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
-	})
+	err := s.app.RevokeToken(v.request.Context(), v.principal, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
+	return view{location: "/keys"}, err
 }

@@ -3,6 +3,9 @@ package web
 import (
 	"net"
 	"net/http"
+
+	"github.com/countersign/countersign/api/mail"
+
 	"net/netip"
 	"strings"
 
@@ -12,7 +15,7 @@ import (
 // outboxShown is what the outbox page shows: a form for the code, or letters.
 type outboxShown struct {
 	Open, Wrong bool
-	Letters     []Letter
+	Letters     []mail.Message
 }
 
 // atOutbox refuses whoever is not at this machine: a name of somebody else's that
@@ -51,8 +54,8 @@ func openOutbox(s *Handler, v *visit) (view, error) {
 	if !s.MayEnterCode() {
 		return view{}, policy.Refuse(codeRateLimited, "", "too many codes were entered, try again in a minute")
 	}
-	if !s.outbox.opens(v.form.Get("code")) {
+	if !s.outbox.Opens(v.form.Get("code")) {
 		return view{template: "outbox.html", data: outboxShown{Wrong: true}, status: http.StatusForbidden}, nil
 	}
-	return view{template: "outbox.html", data: outboxShown{Open: true, Letters: s.outbox.Letters()}}, nil
+	return view{template: "outbox.html", data: outboxShown{Open: true, Letters: s.outbox.Messages()}}, nil
 }

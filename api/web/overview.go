@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
@@ -19,9 +20,9 @@ const overviewDays = 30
 
 // overview answers whether anything is on fire.
 type overview struct {
-	Reviews    []ListedDecision
+	Reviews    []query.ListedDecision
 	MoreThere  bool
-	Violations []ListedDecision
+	Violations []query.ListedDecision
 	Days       []Day         // the oldest first
 	Chart      template.HTML // of them; empty where nothing was decided
 	Allowed    int
@@ -81,18 +82,15 @@ type checkpointShown struct {
 }
 
 func showOverview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	ctx := v.request.Context()
+	ctx, p := v.request.Context(), v.principal
 	var o overview
 	var more int64
-	if o.Reviews, more, err = s.searchReviews(ctx, p, DecisionFilter{}, 0, openReviews); err != nil {
+	var err error
+	if o.Reviews, more, err = s.queries().Reviews(ctx, p, query.Filter{}, 0, openReviews); err != nil {
 		return view{}, err
 	}
 	o.MoreThere = more > 0
-	violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
+	violations, err := s.queries().Search(ctx, p, query.Violations(), 5, "")
 	if err != nil {
 		return view{}, err
 	}
@@ -154,7 +152,7 @@ func (s *Handler) addVerdicts(ctx context.Context, p organizations.Principal, o 
 	}
 	days, err := s.projections.Verdicts(ctx, p.OrgID, actors, from)
 	if err != nil {
-		return HistoryError(err)
+		return query.Error(err)
 	}
 	counted := map[time.Time]Day{}
 	for _, d := range days {

@@ -18,12 +18,16 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// page is one address for people. Its form is read like a browser sends it; the
-// session, if there is one, is loaded before and kept after.
+// page is one address for people, as the table of pages declares it. Its access is checked
+// before it runs, and a page with a right finds in visit.principal who acts.
 type page struct {
 	method, path string
+	access       credential.Access // Anybody, Person, or Member with a right
 	run          func(*Handler, *visit) (view, error)
 }
+
+// signedIn is access for everybody who is signed in.
+var signedIn = credential.Access{Kind: credential.Person}
 
 // visit is one request for a page.
 type visit struct {
@@ -31,6 +35,9 @@ type visit struct {
 	session *credential.Session // nil without one
 	form    url.Values          // of a POST
 	vars    map[string]string
+
+	// principal acts for the organization; only on a page that declares a right.
+	principal organizations.Principal
 }
 
 // view is what a page shows: a template with its data, or another address.
@@ -48,63 +55,63 @@ type view struct {
 // pages is every page.
 func (s *Handler) pages() []page {
 	list := []page{
-		{http.MethodGet, "/", showHome},
-		{http.MethodPost, "/", postHome},
-		{http.MethodGet, "/pricing", showPrices},
-		{http.MethodPost, "/pricing", postBuy},
-		{http.MethodPost, "/tools/{operation}/try", postService},
-		{http.MethodGet, "/search", showSearch},
-		{http.MethodGet, "/sign-in", showSignIn},
-		{http.MethodPost, "/sign-in", postSignIn},
-		{http.MethodGet, "/sign-in/confirm", showConfirm},
-		{http.MethodPost, "/sign-in/confirm", postConfirm},
-		{http.MethodGet, ConfirmAgentPath, showConfirmAgent},
-		{http.MethodPost, ConfirmAgentPath, postConfirmAgent},
-		{http.MethodGet, "/account", showAccount},
-		{http.MethodPost, "/account/organization", postOrganization},
-		{http.MethodPost, "/account/keys", postKey},
-		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
-		{http.MethodPost, "/account/agents/revoke", postRevokeAgent},
-		{http.MethodPost, "/account/download", postDownload},
-		{http.MethodPost, "/account/billing", postBilling},
-		{http.MethodPost, "/sign-out", postSignOut},
-		{http.MethodGet, "/ledger", showLedger},
-		{http.MethodGet, "/verify", showVerify},
-		{http.MethodPost, "/verify", postVerify},
-		{http.MethodGet, "/members", showMembers},
-		{http.MethodPost, "/members", postMember},
-		{http.MethodPost, "/members/remove", postRemoveMember},
-		{http.MethodPost, "/members/arguments", postArguments},
-		{http.MethodGet, "/keys", showKeys},
-		{http.MethodPost, "/keys", postToken},
-		{http.MethodPost, "/keys/revoke", postRevokeToken},
-		{http.MethodGet, "/webhooks", showWebhooks},
-		{http.MethodPost, "/webhooks", postWebhook},
-		{http.MethodGet, "/webhooks/{id}", showWebhook},
-		{http.MethodPost, "/webhooks/{id}/again", postSendAgain},
-		{http.MethodPost, "/webhooks/{id}/rotate", postRotateWebhook},
-		{http.MethodPost, "/webhooks/{id}/remove", postRemoveWebhook},
-		{http.MethodGet, "/overview", showOverview},
-		{http.MethodGet, "/reviews", listReviews},
-		{http.MethodGet, "/reviews/{id}", showReview},
-		{http.MethodPost, "/reviews/{id}", postReview},
-		{http.MethodGet, "/decisions", showDecisions},
-		{http.MethodGet, "/decisions.csv", exportDecisions},
-		{http.MethodGet, "/decisions.jsonl", exportDecisions},
-		{http.MethodPost, "/decisions/bundle", bundleDecisions},
-		{http.MethodGet, "/guard", showGuard},
-		{http.MethodGet, "/decisions/{id:asd_[^/]+}", showDecision},
-		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
-		{http.MethodGet, "/policies", showPolicies},
-		{http.MethodGet, "/policies/new", newPolicy},
-		{http.MethodPost, "/policies/new", postPolicy},
-		{http.MethodPost, "/policies/freeze", postFreeze},
-		{http.MethodGet, "/policies/drafts/{id}", showDraftPage},
-		{http.MethodPost, "/policies/drafts/{id}", postActivate},
-		{http.MethodGet, "/policies/{version:[0-9]+}", showPolicyVersion},
+		{http.MethodGet, "/", credential.Access{}, showHome},
+		{http.MethodPost, "/", credential.Access{}, postHome},
+		{http.MethodGet, "/pricing", credential.Access{}, showPrices},
+		{http.MethodPost, "/pricing", credential.Access{}, postBuy},
+		{http.MethodPost, "/tools/{operation}/try", credential.Access{}, postService},
+		{http.MethodGet, "/search", credential.Access{}, showSearch},
+		{http.MethodGet, "/sign-in", credential.Access{}, showSignIn},
+		{http.MethodPost, "/sign-in", credential.Access{}, postSignIn},
+		{http.MethodGet, "/sign-in/confirm", credential.Access{}, showConfirm},
+		{http.MethodPost, "/sign-in/confirm", credential.Access{}, postConfirm},
+		{http.MethodGet, ConfirmAgentPath, credential.Access{}, showConfirmAgent},
+		{http.MethodPost, ConfirmAgentPath, credential.Access{}, postConfirmAgent},
+		{http.MethodGet, "/account", signedIn, showAccount},
+		{http.MethodPost, "/account/organization", signedIn, postOrganization},
+		{http.MethodPost, "/account/keys", signedIn, postKey},
+		{http.MethodPost, "/account/keys/revoke", signedIn, postRevokeKey},
+		{http.MethodPost, "/account/agents/revoke", signedIn, postRevokeAgent},
+		{http.MethodPost, "/account/download", signedIn, postDownload},
+		{http.MethodPost, "/account/billing", signedIn, postBilling},
+		{http.MethodPost, "/sign-out", credential.Access{}, postSignOut},
+		{http.MethodGet, "/ledger", credential.Access{}, showLedger},
+		{http.MethodGet, "/verify", credential.Access{}, showVerify},
+		{http.MethodPost, "/verify", credential.Access{}, postVerify},
+		{http.MethodGet, "/members", credential.WithRight(organizations.RightMembers), showMembers},
+		{http.MethodPost, "/members", credential.WithRight(organizations.RightManage), postMember},
+		{http.MethodPost, "/members/remove", credential.WithRight(organizations.RightManage), postRemoveMember},
+		{http.MethodPost, "/members/arguments", credential.WithRight(organizations.RightManage), postArguments},
+		{http.MethodGet, "/keys", credential.WithRight(organizations.RightMembers), showKeys},
+		{http.MethodPost, "/keys", credential.WithRight(organizations.RightManage), postToken},
+		{http.MethodPost, "/keys/revoke", credential.WithRight(organizations.RightManage), postRevokeToken},
+		{http.MethodGet, "/webhooks", credential.WithRight(organizations.RightMembers), showWebhooks},
+		{http.MethodPost, "/webhooks", credential.WithRight(organizations.RightManage), postWebhook},
+		{http.MethodGet, "/webhooks/{id}", credential.WithRight(organizations.RightMembers), showWebhook},
+		{http.MethodPost, "/webhooks/{id}/again", credential.WithRight(organizations.RightManage), postSendAgain},
+		{http.MethodPost, "/webhooks/{id}/rotate", credential.WithRight(organizations.RightManage), postRotateWebhook},
+		{http.MethodPost, "/webhooks/{id}/remove", credential.WithRight(organizations.RightManage), postRemoveWebhook},
+		{http.MethodGet, "/overview", credential.WithRight(organizations.RightRead), showOverview},
+		{http.MethodGet, "/reviews", credential.WithRight(organizations.RightRead), listReviews},
+		{http.MethodGet, "/reviews/{id}", credential.WithRight(organizations.RightRead), showReview},
+		{http.MethodPost, "/reviews/{id}", credential.WithRight(organizations.RightRead), postReview},
+		{http.MethodGet, "/decisions", credential.WithRight(organizations.RightRead), showDecisions},
+		{http.MethodGet, "/decisions.csv", credential.WithRight(organizations.RightExport), exportDecisions},
+		{http.MethodGet, "/decisions.jsonl", credential.WithRight(organizations.RightExport), exportDecisions},
+		{http.MethodPost, "/decisions/bundle", credential.WithRight(organizations.RightExport), bundleDecisions},
+		{http.MethodGet, "/guard", credential.WithRight(organizations.RightExport), showGuard},
+		{http.MethodGet, "/decisions/{id:asd_[^/]+}", credential.WithRight(organizations.RightRead), showDecision},
+		{http.MethodGet, "/decisions/{id}/download", credential.WithRight(organizations.RightRead), downloadDecision},
+		{http.MethodGet, "/policies", credential.WithRight(organizations.RightPolicies), showPolicies},
+		{http.MethodGet, "/policies/new", credential.WithRight(organizations.RightDraft), newPolicy},
+		{http.MethodPost, "/policies/new", credential.WithRight(organizations.RightDraft), postPolicy},
+		{http.MethodPost, "/policies/freeze", credential.WithRight(organizations.RightActivate), postFreeze},
+		{http.MethodGet, "/policies/drafts/{id}", credential.WithRight(organizations.RightPolicies), showDraftPage},
+		{http.MethodPost, "/policies/drafts/{id}", credential.WithRight(organizations.RightPolicies), postActivate},
+		{http.MethodGet, "/policies/{version:[0-9]+}", credential.WithRight(organizations.RightPolicies), showPolicyVersion},
 	}
 	if s.outbox != nil {
-		list = append(list, page{http.MethodGet, "/outbox", showOutbox}, page{http.MethodPost, "/outbox", openOutbox})
+		list = append(list, page{http.MethodGet, "/outbox", credential.Access{}, showOutbox}, page{http.MethodPost, "/outbox", credential.Access{}, openOutbox})
 	}
 	return list
 }
@@ -147,6 +154,10 @@ func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		if as := v.form.Get(formPerson); as != "" && v.session != nil && as != v.session.Customer {
 			return view{}, errAnotherPerson
 		}
+	}
+	instead, err := s.enter(v, p.access)
+	if err != nil || instead != nil {
+		return *cmp.Or(instead, &view{}), err
 	}
 	return p.run(s, v)
 }

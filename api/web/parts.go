@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"html/template"
 	"math/big"
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/countersign/countersign/api/words"
 )
 
 // functions are what templates call, beside the parts.
@@ -20,9 +18,9 @@ func functions(clock func() time.Time) template.FuncMap {
 		"full":    func(t any) string { return full(instant(t)) },
 		"past":    func(t any) bool { return instant(t).Before(clock()) },
 		"text":    textOf,
-		"visible": func(text any) string { return visible(textOf(text)) },
+		"visible": func(text any) string { return words.Visible(textOf(text)) },
 		"short":   short,
-		"words":   words,
+		"words":   spaced,
 		"usd":     dollars,
 		"count":   count,
 		"dict":    dict,
@@ -126,37 +124,12 @@ func short(id string) string {
 	return prefix + id[:4] + "…" + id[len(id)-4:]
 }
 
-// words is a name of the API as people read it.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// spaced returns a name of the API as people read it: with spaces for underscores.
+func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // dollars is an amount in cents as US dollars.
 func dollars(cents int64) string {
 	return big.NewRat(cents, 100).FloatString(2)
-}
-
-// visible marks what a reader cannot see in the text of people and agents, or what
-// would change the order in which they see it: <U+202E>.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, hidden) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func hidden(r rune) bool {
-	switch r {
-	case '\n', '\t', ' ':
-		return false
-	}
-	return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Z, r) || unicode.Is(unicode.Variation_Selector, r)
 }
 
 // dict hands several values to a part: name, value, name, value.
@@ -173,13 +146,4 @@ func dict(pairs ...any) (map[string]any, error) {
 		m[name] = pairs[i+1]
 	}
 	return m, nil
-}
-
-// IndentJSON writes JSON for people to read.
-func IndentJSON(text []byte) string {
-	value := jsontext.Value(slices.Clone(text))
-	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(text)
-	}
-	return string(value)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
@@ -44,7 +45,7 @@ type policyVersion struct {
 	decisions.Activation
 	Sentences []string
 	Text      string
-	Diff      []DiffLine // to the version before
+	Diff      []words.DiffLine // to the version before
 	Name      func(string) string
 	Stops     bool // nothing may be paid or called, as after a freeze
 	MayDraft  bool // the reader may start another from it
@@ -55,14 +56,14 @@ type policyVersion struct {
 }
 
 func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
-	said, err := PolicySentences(a.Canonical)
+	said, err := words.Policy(a.Canonical)
 	if err != nil {
 		return policyVersion{}, err
 	}
 	var p assurance.Policy
 	err = json.Unmarshal(a.Canonical, &p)
 	none := func(list []string) bool { return list != nil && len(list) == 0 }
-	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
+	return policyVersion{Activation: a, Sentences: said, Text: words.IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
 func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (policyPage, error) {
@@ -84,7 +85,7 @@ func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (po
 			return page, err
 		}
 		if n := len(page.Versions); n > 0 {
-			v.Diff = Diff(page.Versions[n-1].Text, v.Text)
+			v.Diff = words.Diff(page.Versions[n-1].Text, v.Text)
 		}
 		page.Versions = append(page.Versions, v)
 	}
@@ -123,20 +124,10 @@ func (p policyPage) madeOf(draftID string) *policyVersion {
 	return &p.Versions[i]
 }
 
-// readPolicies is the page of policies for who has a right, and who that is.
-func (s *Handler) readPolicies(v *visit, right organizations.Right) (organizations.Principal, policyPage, *view, error) {
-	p, redirect, err := s.reader(v, right)
-	if err != nil || redirect != nil {
-		return p, policyPage{}, redirect, err
-	}
-	page, err := s.policyPage(v.request.Context(), p)
-	return p, page, nil, err
-}
-
 func showPolicies(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	if page.On = v.request.URL.Query().Get("on"); page.On != "" {
 		day, err := time.Parse(time.DateOnly, page.On)
@@ -153,9 +144,9 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 }
 
 func showPolicyVersion(s *Handler, v *visit) (view, error) {
-	_, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	version := page.version(v.vars["version"])
 	if version == nil {
@@ -173,7 +164,7 @@ type policyEditor struct {
 	Reason   string // that was given for putting it in force
 	Lint     []events.PolicyLint
 	Said     []string
-	Diff     []DiffLine // to the active version
+	Diff     []words.DiffLine // to the active version
 	Preview  *decisions.Preview
 	Form     policyForm
 	Draft    *decisions.Draft // that it is, once it was kept
@@ -186,9 +177,9 @@ type policyEditor struct {
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, organizations.RightDraft)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	text := "{\n  \"policyId\": \"default\"\n}\n"
 	query := v.request.URL.Query()
@@ -207,7 +198,7 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		}
 		text = namedAs(text, page.Active.PolicyID)
 	}
-	e, err := s.checkPolicy(v.request.Context(), p, page, text)
+	e, err := s.checkPolicy(v.request.Context(), v.principal, page, text)
 	return view{template: "policy-editor.html", data: e}, err
 }
 
@@ -222,7 +213,7 @@ func withoutVersion(text string) string {
 	if err != nil {
 		return text
 	}
-	return IndentJSON(whole)
+	return words.IndentJSON(whole)
 }
 
 // namedAs gives a template the organization's one policyId.
@@ -253,11 +244,11 @@ func (s *Handler) checkPolicy(ctx context.Context, p organizations.Principal, pa
 		return e, nil
 	}
 	e.Lint = lintOf(draft)
-	if e.Said, err = PolicySentences([]byte(text)); err != nil {
+	if e.Said, err = words.Policy([]byte(text)); err != nil {
 		return e, err
 	}
 	if page.Active != nil {
-		e.Diff = Diff(withoutVersion(page.Active.Text), withoutVersion(text))
+		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
 	if err == nil {
@@ -277,14 +268,7 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 // keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
 // stays on the page.
 func postPolicy(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	if err := p.May(organizations.RightDraft); err != nil {
-		return view{}, err
-	}
-	ctx := v.request.Context()
+	ctx, p := v.request.Context(), v.principal
 	page, err := s.policyPage(ctx, p)
 	if err != nil {
 		return view{}, err
@@ -311,14 +295,14 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {
-	p, page, redirect, err := s.readPolicies(v, organizations.RightPolicies)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
+	page, err := s.policyPage(v.request.Context(), v.principal)
+	if err != nil {
+		return view{}, err
 	}
 	if version := page.madeOf(v.vars["id"]); version != nil {
 		return view{location: "/policies/" + strconv.Itoa(version.Version)}, nil
 	}
-	return s.draftPage(v.request.Context(), p, page, v.vars["id"])
+	return s.draftPage(v.request.Context(), v.principal, page, v.vars["id"])
 }
 
 // draftPage is the page of a draft that nobody has put in force.
@@ -328,7 +312,7 @@ func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page
 		return view{}, policy.Refuse(codeNotFound, "", "not found")
 	}
 	d := page.Drafts[i]
-	e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
+	e := policyEditor{Text: words.IndentJSON(d.Canonical), Lint: d.Lint}
 	if p.May(organizations.RightDraft) == nil {
 		var err error
 		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {
@@ -341,11 +325,7 @@ func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page
 }
 
 func postActivate(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	reason := strings.TrimSpace(v.form.Get("reason"))
+	p, reason := v.principal, strings.TrimSpace(v.form.Get("reason"))
 	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], reason)
 	if err != nil {
 		return s.notActivated(v, p, reason, err)
@@ -378,13 +358,9 @@ func (s *Handler) notActivated(v *visit, p organizations.Principal, reason strin
 }
 
 func postFreeze(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
 	if v.form.Get("sure") != "yes" {
 		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
 	}
-	a, err := s.app.FreezePolicy(v.request.Context(), p, strings.TrimSpace(v.form.Get("reason")))
+	a, err := s.app.FreezePolicy(v.request.Context(), v.principal, strings.TrimSpace(v.form.Get("reason")))
 	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/words"
 )
 
 // policyForm is a policy as fields beside its text. The text is what counts: the form
@@ -185,7 +187,7 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 		f.Problems = append(f.Problems, "the text and the form together are no JSON")
 		return text, f
 	}
-	written := formOf(IndentJSON(whole))
+	written := formOf(words.IndentJSON(whole))
 	written.Written = changed
 	return written.Made, written
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -35,19 +36,6 @@ func organizationShown(m projections.Membership) Organization {
 	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
 }
 
-// reader is who reads for an organization with a right; another view sends whoever
-// is not signed in, or does not act for the organization of the page, where that is
-// done.
-func (s *Handler) reader(v *visit, right organizations.Right) (organizations.Principal, *view, error) {
-	return s.principalOf(v, true, right)
-}
-
-// actor is who changes something for an organization; the command asks for the
-// right.
-func (s *Handler) actor(v *visit) (organizations.Principal, *view, error) {
-	return s.principalOf(v, false, "")
-}
-
 // organizationOf is the organization that a form's page was of, or that an address
 // names.
 func organizationOf(v *visit) string {
@@ -57,38 +45,46 @@ func organizationOf(v *visit) string {
 	return v.request.URL.Query().Get(formOrganization)
 }
 
-func (s *Handler) principalOf(v *visit, onlyReads bool, right organizations.Right) (organizations.Principal, *view, error) {
-	if v.session == nil {
+// enter checks whether the visitor may open a page, and finds out who acts for the
+// organization of a page with a right. Instead of the page it may return another view: where to
+// sign in, where to choose an organization, or that the page is of another organization.
+func (s *Handler) enter(v *visit, access credential.Access) (instead *view, err error) {
+	switch {
+	case access.Kind == credential.Anybody:
+		return nil, nil
+	case v.session == nil:
 		to := s.signInFirst(v)
-		return organizations.Principal{}, &to, nil
+		return &to, nil
+	case access.Kind == credential.Person:
+		return nil, nil
 	}
 	named, of := organizationOf(v), Organization{}
 	if v.request.Method == http.MethodPost && named == "" {
-		return organizations.Principal{}, nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
+		return nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
 	}
 	if named != "" && named != v.session.Org {
-		var err error
 		if of, err = s.membership(v, named); err != nil {
-			return organizations.Principal{}, nil, err
+			return nil, err
 		}
 		if v.session.Org == "" && of.ID != "" { // no other choice is undone
 			v.session.Choose(of.ID)
 		}
 	}
-	p, err := s.credentials.Member(v.request.Context(), v.session, onlyReads)
+	// Confirmed, also of a form: a role of a moment ago neither refuses nor permits anything.
+	p, err := s.credentials.Member(v.request.Context(), v.session, true)
 	switch {
 	case errors.Is(err, credential.ErrChooseFirst):
-		return p, &view{location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
+		return &view{location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
 	case errors.Is(err, credential.ErrNoOrganization):
-		return p, &view{location: "/account"}, nil
-	case err == nil && named != "" && named != p.OrgID:
+		return &view{location: "/account"}, nil
+	case err != nil:
+		return nil, err
+	case named != "" && named != p.OrgID:
 		to, err := s.actsForAnother(v, p, of)
-		return p, &to, err
+		return &to, err
 	}
-	if err == nil && right != "" {
-		err = p.May(right)
-	}
-	return p, nil, err
+	v.principal = p
+	return nil, p.May(access.Right)
 }
 
 // membership is one of the person's organizations by its id; the zero value: they
@@ -100,7 +96,7 @@ func (s *Handler) membership(v *visit, orgID string) (Organization, error) {
 			return organizationShown(m), nil
 		}
 	}
-	return Organization{}, HistoryError(err)
+	return Organization{}, query.Error(err)
 }
 
 // otherOrganization is that a page, or the page of a form, is of another organization
@@ -122,14 +118,6 @@ func (s *Handler) actsForAnother(v *visit, p organizations.Principal, of Organiz
 		shown.status = http.StatusConflict
 	}
 	return shown, err
-}
-
-// redirected is the view that stands in the place of a page's own, which may be none.
-func redirected(to *view) view {
-	if to == nil {
-		return view{}
-	}
-	return *to
 }
 
 // signInFirst sends somebody without a session to sign in and come back. Of whom a

@@ -13,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
@@ -24,8 +26,8 @@ import (
 
 // reviewList is what waits for a person, the oldest first.
 type reviewList struct {
-	Items       []ListedDecision
-	Filter      DecisionFilter
+	Items       []query.ListedDecision
+	Filter      query.Filter
 	Filtered    bool
 	Rules       []string // to choose from
 	Next, First string   // addresses of the next page, and on later ones of the first
@@ -34,29 +36,26 @@ type reviewList struct {
 }
 
 func listReviews(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	ctx, query := v.request.Context(), v.request.URL.Query()
-	f, err := ReadDecisionFilter(query)
+	p := v.principal
+	ctx, asked := v.request.Context(), v.request.URL.Query()
+	f, err := query.ReadFilter(asked)
 	if err != nil {
 		return view{}, err
 	}
-	f = DecisionFilter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // what one can know before a verdict
+	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // what one can know before a verdict
 	var after int64
-	if text := query.Get("after"); text != "" {
+	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
 			return view{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
 		}
 	}
-	list := reviewList{Filter: f, Filtered: len(f.query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
+	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
 		Resolved: s.resolvedBefore(v, p)}
 	var next int64
-	if list.Items, next, err = s.searchReviews(ctx, p, f, after, shownReviews); err != nil {
+	if list.Items, next, err = s.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
 		return view{}, err
 	}
-	page := f.query()
+	page := f.Query()
 	if after > 0 {
 		list.First = "/reviews?" + page.Encode()
 	}
@@ -65,55 +64,6 @@ func listReviews(s *Handler, v *visit) (view, error) {
 		list.Next = "/reviews?" + page.Encode()
 	}
 	return view{template: "reviews.html", data: list}, nil
-}
-
-// searchReviews lists what waits for a verdict behind a sequence, the oldest first, as
-// far as the reader may see it; next is behind which sequence there may be more, 0 at
-// the end. Like SearchDecisions it opens records to compare them.
-func (s *Handler) searchReviews(ctx context.Context, p organizations.Principal, f DecisionFilter, after int64, most int) (items []ListedDecision, next int64, err error) {
-	in, batch := projections.ReviewFilter{After: after}, searchBatch
-	if len(f.query()) == 0 {
-		batch = most + 1
-	}
-	if p.OwnOnly() {
-		if in.Actors, err = s.app.OwnActors(ctx, p); err != nil {
-			return nil, 0, err
-		}
-	}
-	for looked := 0; looked < searchedDecisions; looked += batch {
-		rows, err := s.projections.OpenReviews(ctx, p.OrgID, in, batch)
-		if err != nil {
-			return nil, 0, HistoryError(err)
-		}
-		sequences := make([]int64, len(rows))
-		for i, row := range rows {
-			sequences[i] = row.Sequence
-		}
-		records, err := s.app.DecisionRecords(ctx, p, sequences)
-		if err != nil {
-			return nil, 0, err
-		}
-		denied, err := s.app.DeniedNow(ctx, p, sequences)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, row := range rows {
-			d := listDecision(row, records[row.Sequence])
-			d.DeniedNow = denied[row.Sequence]
-			if !f.matches(d) {
-				continue
-			}
-			if len(items) == most {
-				return items, items[most-1].Sequence, nil
-			}
-			items = append(items, d)
-		}
-		if len(rows) < batch {
-			return items, 0, nil
-		}
-		in.After = rows[len(rows)-1].Sequence
-	}
-	return items, in.After, nil
 }
 
 // resolved is a verdict that the reader gave a moment ago. It is read from the record:
@@ -129,7 +79,7 @@ func (s *Handler) resolvedBefore(v *visit, p organizations.Principal) *resolved 
 	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != p.Member {
 		return nil
 	}
-	return &resolved{id, c.Approval.Verdict, Who(c.Record.Subject) + " wants to " + Deed(c.Protocol, c.Record.Normalized)}
+	return &resolved{id, c.Approval.Verdict, words.Who(c.Record.Subject) + " wants to " + words.Deed(c.Protocol, c.Record.Normalized)}
 }
 
 // decisionView is one decision as a person reads it.
@@ -137,12 +87,12 @@ type decisionView struct {
 	decisions.DecisionCase
 	Who, Deed, Because string
 	Amount             string
-	Action             []Member              // of the normalized intent, by name
+	Action             []words.Member        // of the normalized intent, by name
 	Found              []decisions.Explained // that did more than pass
 	Passed             []decisions.Explained
 	Arguments          string            // of the tool, indented; empty: they were not kept
 	People             map[string]string // e-mail addresses by member, as far as the reader may know them
-	Similar            []ListedDecision
+	Similar            []query.ListedDecision
 	Waits              bool // for a verdict
 	MayDecide          bool // the reader may give it
 	Unused             bool // an approval is over, and nothing is known to have been done with it
@@ -151,7 +101,7 @@ type decisionView struct {
 	Problem            string    // why the verdict that was sent is not recorded
 	Resolved           *resolved // the verdict before this one
 	Bundle             string    // everything signed, as text
-	Integrity          []Member
+	Integrity          []words.Member
 }
 
 // Name is a member's address, as far as the reader may know it.
@@ -162,12 +112,12 @@ func (s *Handler) decisionView(ctx context.Context, p organizations.Principal, i
 	if err != nil {
 		return decisionView{}, err
 	}
-	d := decisionView{DecisionCase: c, Who: Who(c.Record.Subject), Deed: Deed(c.Protocol, c.Record.Normalized), Because: Because(c.Record.Findings),
+	d := decisionView{DecisionCase: c, Who: words.Who(c.Record.Subject), Deed: words.Deed(c.Protocol, c.Record.Normalized), Because: words.Because(c.Record.Findings),
 		Waits: c.Record.Decision == assurance.NeedsReview && c.Approval == nil && c.Receipt == nil}
 	if c.Protocol == assurance.X402 {
-		d.Amount = Amount(c.Record.Normalized)
+		d.Amount = words.Amount(c.Record.Normalized)
 	}
-	if d.Action, err = Action(c.Normalized); err != nil {
+	if d.Action, err = words.Action(c.Normalized); err != nil {
 		return d, err
 	}
 	for _, rule := range c.Rules {
@@ -178,7 +128,7 @@ func (s *Handler) decisionView(ctx context.Context, p organizations.Principal, i
 		}
 	}
 	if c.Arguments != nil {
-		d.Arguments = IndentJSON(c.Arguments)
+		d.Arguments = words.IndentJSON(c.Arguments)
 	}
 	if a := c.Approval; a != nil && a.Verdict == assurance.VerdictApproved && c.Receipt == nil {
 		d.Unused = instant(a.ValidUntil).Before(s.app.Clock())
@@ -224,29 +174,26 @@ func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil
 func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
 
 // Written is what was written about a decision for which there is no form any more.
-func (d decisionView) Written() []Member {
+func (d decisionView) Written() []Field {
 	if d.Reason == "" || d.Verdictable() {
 		return nil
 	}
-	return []Member{{"Reason", d.Reason}}
+	return []Field{{"Reason", d.Reason}}
 }
 
 // similar are decisions about the same host or tool before this one.
-func (s *Handler) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]ListedDecision, error) {
+func (s *Handler) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]query.ListedDecision, error) {
 	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.SearchDecisions(ctx, p, DecisionFilter{target: targetOf(c.Record), from: issued.Add(-similarWithin), Protocol: c.Record.Protocol},
+	page, err := s.queries().Search(ctx, p, query.Similar(c.Record, issued.Add(-similarWithin)),
 		similarShown, projections.Cursor(c.Decided.Ledger.Sequence))
 	return page.Items, err
 }
 
 func showReview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightRead)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
 	d.Resolved = s.resolvedBefore(v, p)
 	return view{template: "review.html", data: d}, err
@@ -256,10 +203,7 @@ func showReview(s *Handler, v *visit) (view, error) {
 // review. Nothing is recorded without that button: the reason is a text of several
 // lines, in which Enter presses none.
 func postReview(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx, id := v.request.Context(), v.vars["id"]
 	if v.form.Get("do") == "check" {
 		return s.checkArguments(v, p)

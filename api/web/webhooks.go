@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
@@ -56,37 +57,8 @@ var webhookTopics = []topicShown{
 // deliveryStates are what may become of a message.
 var deliveryStates = []string{"due", "sent", "dead"}
 
-// Deliveries lists the newest messages to a webhook of the principal's organization,
-// with a state only those in it.
-func (s *Handler) Deliveries(ctx context.Context, p organizations.Principal, webhookID, state string) ([]projections.Delivery, error) {
-	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
-		return nil, err
-	}
-	list, err := s.projections.Deliveries(ctx, p.OrgID, webhookID, state, shownDeliveries)
-	return list, HistoryError(err)
-}
-
-// SendAgain makes the dead messages of a webhook due, or one message that is named,
-// and says how many.
-func (s *Handler) SendAgain(ctx context.Context, p organizations.Principal, webhookID, messageID string) (int, error) {
-	if err := p.May(organizations.RightManage); err != nil {
-		return 0, err
-	}
-	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
-		return 0, err
-	}
-	n, err := s.projections.SendAgain(ctx, p.OrgID, webhookID, messageID)
-	if err == nil && n == 0 && messageID != "" {
-		return 0, policy.Refuse(ground.CodeNotFound, "", "message not found")
-	}
-	return n, HistoryError(err)
-}
-
 func showWebhooks(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightMembers)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
+	p := v.principal
 	ctx := v.request.Context()
 	page := webhooksPage{Topics: webhookTopics, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	list, err := s.app.ListWebhooks(ctx, p)
@@ -94,9 +66,9 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 		return view{}, err
 	}
 	for _, hook := range list {
-		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", shownDeliveries)
+		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", query.MostDelivered)
 		if err != nil {
-			return view{}, HistoryError(err)
+			return view{}, query.Error(err)
 		}
 		page.Webhooks = append(page.Webhooks, webhookShown{hook, len(dead)})
 	}
@@ -105,17 +77,10 @@ func showWebhooks(s *Handler, v *visit) (view, error) {
 
 // postWebhook makes a webhook and leads to the page that shows its secret once.
 func postWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	if p, err = s.app.Permit(v.request.Context(), p, organizations.RightManage); err != nil {
-		return view{}, err
-	}
 	if len(v.form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
 		return view{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
 	}
-	created, err := s.app.CreateWebhook(v.request.Context(), p, webhooks.WebhookOrder{
+	created, err := s.app.CreateWebhook(v.request.Context(), v.principal, webhooks.WebhookOrder{
 		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
 	if err != nil {
 		return view{}, err
@@ -124,11 +89,7 @@ func postWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func postRotateWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.actor(v)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
-	rotated, err := s.app.RotateWebhook(v.request.Context(), p, v.vars["id"])
+	rotated, err := s.app.RotateWebhook(v.request.Context(), v.principal, v.vars["id"])
 	if err != nil {
 		return view{}, err
 	}
@@ -136,15 +97,11 @@ func postRotateWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func showWebhook(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, organizations.RightMembers)
-	if err != nil || redirect != nil {
-		return redirected(redirect), err
-	}
 	state := v.request.URL.Query().Get("state")
 	if state != "" && !slices.Contains(deliveryStates, state) {
 		return view{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
 	}
-	page, err := s.webhookPage(v.request.Context(), p, v.vars["id"], state)
+	page, err := s.webhookPage(v.request.Context(), v.principal, v.vars["id"], state)
 	if err != nil {
 		return view{}, err
 	}
@@ -155,15 +112,15 @@ func showWebhook(s *Handler, v *visit) (view, error) {
 }
 
 func (s *Handler) webhookPage(ctx context.Context, p organizations.Principal, id, state string) (webhookPage, error) {
-	page := webhookPage{State: state, States: deliveryStates, Most: shownDeliveries,
+	page := webhookPage{State: state, States: deliveryStates, Most: query.MostDelivered,
 		MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
-	if page.Deliveries, err = s.Deliveries(ctx, p, id, state); err != nil {
+	if page.Deliveries, err = s.deliveries().List(ctx, p, id, state); err != nil {
 		return page, err
 	}
-	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", shownDeliveries)
+	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", query.MostDelivered)
 	if err != nil {
-		return page, HistoryError(err)
+		return page, query.Error(err)
 	}
 	page.Dead = len(dead)
 	list, err := s.app.ListWebhooks(ctx, p)
@@ -187,20 +144,14 @@ func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
 
 func postSendAgain(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p organizations.Principal) error {
-		_, err := s.SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
-		return err
-	})
+	_, err := s.deliveries().SendAgain(v.request.Context(), v.principal, v.vars["id"], v.form.Get("messageId"))
+	return view{location: "/webhooks/" + v.vars["id"]}, err
 }
 
 func postRemoveWebhook(s *Handler, v *visit) (view, error) {
-	return s.manage(v, "/webhooks", func(ctx context.Context, p organizations.Principal) error {
-		if err := p.May(organizations.RightManage); err != nil {
-			return err
-		}
-		if v.form.Get("sure") != "yes" {
-			return policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
-		}
-		return s.app.RemoveWebhook(ctx, p, v.vars["id"], "removed on its page")
-	})
+	if v.form.Get("sure") != "yes" {
+		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
+	}
+	err := s.app.RemoveWebhook(v.request.Context(), v.principal, v.vars["id"], "removed on its page")
+	return view{location: "/webhooks"}, err
 }

@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/words"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
@@ -64,7 +65,7 @@ func (c *policySchemaCmd) Run(o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	return o.Result(jsontext.Value(text), web.IndentJSON(text)+"\n")
+	return o.Result(jsontext.Value(text), words.IndentJSON(text)+"\n")
 }
 
 // policyDiffCmd compares policies.
@@ -76,10 +77,10 @@ type policyDiffCmd struct {
 
 // policyDiff is what differs between two policies.
 type policyDiff struct {
-	Before  string         `json:"before"` // a file, or the version in force
-	After   string         `json:"after"`
-	Changed []string       `json:"changed"` // members
-	Lines   []web.DiffLine `json:"-"`
+	Before  string           `json:"before"` // a file, or the version in force
+	After   string           `json:"after"`
+	Changed []string         `json:"changed"` // members
+	Lines   []words.DiffLine `json:"-"`
 }
 
 // Run prints what the file would change; something that differs is exit code 1.
@@ -92,7 +93,7 @@ func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	d := policyDiff{Before: name, After: c.File, Changed: changedMembers(before, after), Lines: web.Diff(web.IndentJSON(before), web.IndentJSON(after))}
+	d := policyDiff{Before: name, After: c.File, Changed: changedMembers(before, after), Lines: words.Diff(words.IndentJSON(before), words.IndentJSON(after))}
 	if err := o.Result(d, d.text(o)); err != nil || len(d.Changed) == 0 {
 		return err
 	}

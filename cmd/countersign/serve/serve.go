@@ -16,12 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/api/mail"
+
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/api/traces"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/node"
@@ -229,7 +230,7 @@ func (s *running) settle(ctx context.Context) {
 func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
-		config.Mail, err = web.NewSMTP(c.SMTPURL)
+		config.Mail, err = mail.NewSMTP(c.SMTPURL)
 		return "sign in at " + c.BaseURL + "/sign-in", err
 	case c.Private() && c.OnThisMachine():
 		path := filepath.Join(c.Dir(), setting.LettersFile)
@@ -240,7 +241,7 @@ func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err
 		if err != nil {
 			return "", fmt.Errorf("keep letters in %s: %w", setting.LettersFile, files.WithoutPath(err))
 		}
-		config.Outbox = web.NewOutbox(config.Log, file, terminal)
+		config.Outbox = mail.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
 		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
 		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil

@@ -1,4 +1,4 @@
-package web
+package words
 
 import (
 	"strconv"
@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// PolicySentences says what a policy allows, one sentence for each member it has.
-func PolicySentences(canonical []byte) ([]string, error) {
+// Policy returns what a policy allows, one sentence for each of its members.
+func Policy(canonical []byte) ([]string, error) {
 	var p assurance.Policy
 	if err := json.Unmarshal(canonical, &p); err != nil {
 		return nil, err
@@ -58,68 +58,11 @@ func PolicySentences(canonical []byte) ([]string, error) {
 	return said, nil
 }
 
-// list names the first of many.
+// list joins names; of more than eight it names the first eight and counts the rest.
 func list(names []string) string {
 	const most = 8
 	if len(names) <= most {
-		return visible(strings.Join(names, ", "))
+		return Visible(strings.Join(names, ", "))
 	}
-	return visible(strings.Join(names[:most], ", ")) + " and " + strconv.Itoa(len(names)-most) + " more"
-}
-
-// DiffLine is a line of two texts: in both, only in the first, or only in the
-// second.
-type DiffLine struct {
-	Kind string // "", "del" or "ins"
-	Text string
-}
-
-// Diff compares two texts line by line, with the longest common subsequence. Texts
-// of many lines are shown as replaced: nobody reads such a comparison.
-func Diff(before, after string) []DiffLine {
-	a, b := strings.Split(strings.TrimRight(before, "\n"), "\n"), strings.Split(strings.TrimRight(after, "\n"), "\n")
-	const most = 1500
-	var lines []DiffLine
-	if len(a) > most || len(b) > most {
-		for _, l := range a {
-			lines = append(lines, DiffLine{"del", l})
-		}
-		for _, l := range b {
-			lines = append(lines, DiffLine{"ins", l})
-		}
-		return lines
-	}
-	common := longestCommon(a, b)
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			lines = append(lines, DiffLine{"", a[i]})
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
-			lines = append(lines, DiffLine{"del", a[i]})
-			i++
-		default:
-			lines = append(lines, DiffLine{"ins", b[j]})
-			j++
-		}
-	}
-	return lines
-}
-
-// longestCommon is, at i and j, how many lines a from i and b from j have in common.
-func longestCommon(a, b []string) [][]int {
-	n := make([][]int, len(a)+1)
-	for i := range n {
-		n[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				n[i][j] = n[i+1][j+1] + 1
-			} else {
-				n[i][j] = max(n[i+1][j], n[i][j+1])
-			}
-		}
-	}
-	return n
+	return Visible(strings.Join(names[:most], ", ")) + " and " + strconv.Itoa(len(names)-most) + " more"
 }

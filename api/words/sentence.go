@@ -1,4 +1,7 @@
-package web
+// Package words says in plain words what is in the records: who wants to do what, what
+// decided, what a policy allows, and what differs between two texts. Pages, e-mails, answers
+// of the API and the command line use the same sentences.
+package words
 
 import (
 	"net/url"
@@ -8,28 +11,28 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Who is the agent of a decision as a sentence begins.
+// Who returns the agent of a decision, as the beginning of a sentence.
 func Who(s assurance.Subject) string {
 	if s.AgentID == "" {
 		return "An agent"
 	}
-	return visible(s.AgentID)
+	return Visible(s.AgentID)
 }
 
-// Deed is what an agent wants, in words: "pay 4.20 USDC to api.example.com", "call
+// Deed returns what an agent wants to do: "pay 4.20 USDC to api.example.com", "call
 // read of files".
 func Deed(protocol string, n assurance.Intent) string {
 	if protocol == assurance.MCP {
-		return "call " + visible(n.ToolName) + " of " + visible(n.ServerID)
+		return "call " + Visible(n.ToolName) + " of " + Visible(n.ServerID)
 	}
 	host := n.ResourceURL
 	if u, err := url.Parse(n.ResourceURL); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	return "pay " + Amount(n) + " to " + visible(host)
+	return "pay " + Amount(n) + " to " + Visible(host)
 }
 
-// Amount is the sum of a purchase with its unit.
+// Amount returns the price of a purchase with its unit.
 func Amount(n assurance.Intent) string {
 	switch {
 	case n.AmountUnitsInUSD != "":
@@ -42,7 +45,7 @@ func Amount(n assurance.Intent) string {
 	return "an amount that was not named"
 }
 
-// cents gives a whole or short decimal its two digits: "4.2" is "4.20".
+// cents writes a decimal with at least two digits after the point: "4.2" becomes "4.20".
 func cents(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	for len(fraction) < 2 {
@@ -51,8 +54,8 @@ func cents(decimal string) string {
 	return whole + "." + fraction
 }
 
-// Because is what decided in words: the messages of the findings with the worst
-// effect, and of no finding an empty text.
+// Because returns the messages of the findings that decided, those with the worst effect. It
+// is empty if there are no findings.
 func Because(findings []assurance.Finding) string {
 	var said []string
 	for _, f := range findings { // the worst first

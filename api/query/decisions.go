@@ -1,33 +1,37 @@
-package web
+// Package query asks the questions that pages and the API share, so that a page and an answer
+// never differ: which decisions a filter chooses, which of them wait for a review, and what was
+// sent to a webhook. It reads projections, and opens the records that they point to.
+package query
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/api/words"
+	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/projections"
 )
 
-// DecisionFilter chooses decisions, in the query of an address. What is empty
-// chooses all.
-type DecisionFilter struct {
+// Filter chooses decisions. Its members stand in the query of an address; an empty member
+// chooses all decisions.
+type Filter struct {
 	Decision, Conformance, Protocol, Rule, Run, Agent, Text string
 	From, To                                                string // dates or times
-	target                                                  string // of the same kind of action: see targetOf
+	target                                                  string // what the action is about, see targetOf
 
-	from, to time.Time // To is not in the period
+	from, to time.Time // the period: from is in it, to is not
 }
 
-// DecisionFilterValues are what the members of a filter may be that are words of a
-// list, by their names in a query.
-func DecisionFilterValues() map[string][]string {
+// FilterValues returns the values of those members of a filter that have a fixed list of
+// values, by the member's name in a query.
+func FilterValues() map[string][]string {
 	return map[string][]string{
 		"decision":    {"allow", "deny", "needs_review"},
 		"conformance": {"conforming", "violation", "inconclusive", "none"},
@@ -35,12 +39,13 @@ func DecisionFilterValues() map[string][]string {
 	}
 }
 
-// ReadDecisionFilter refuses nothing but a period that is none: a filter that is
-// misread would hide decisions.
-func ReadDecisionFilter(q url.Values) (f DecisionFilter, err error) {
-	f = DecisionFilter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
+// ReadFilter reads a filter from the query of an address. It refuses a value that is not in
+// FilterValues, and a period that is no date or time, because a filter that is misread would
+// hide decisions.
+func ReadFilter(q url.Values) (f Filter, err error) {
+	f = Filter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
 		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")), From: q.Get("from"), To: q.Get("to")}
-	for name, values := range DecisionFilterValues() {
+	for name, values := range FilterValues() {
 		if member := q.Get(name); member != "" && !slices.Contains(values, member) {
 			return f, policy.Refuse("invalid_enum", "/"+name, name+" is not one of the values of this filter")
 		}
@@ -65,8 +70,8 @@ func period(name, text string, day time.Duration) (time.Time, error) {
 	return t, nil
 }
 
-// query is the filter as it stands in an address.
-func (f DecisionFilter) query() url.Values {
+// Query returns the filter as the query of an address.
+func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"decision": f.Decision, "conformance": f.Conformance, "protocol": f.Protocol, "rule": f.Rule,
 		"run": f.Run, "agent": f.Agent, "text": f.Text, "from": f.From, "to": f.To} {
@@ -77,8 +82,30 @@ func (f DecisionFilter) query() url.Values {
 	return q
 }
 
-// matches compares what is in the record.
-func (f DecisionFilter) matches(d ListedDecision) bool {
+// Violations chooses the decisions whose receipt contradicts them.
+func Violations() Filter { return Filter{Conformance: "violation"} }
+
+// Similar chooses the decisions about the same host or tool as a record, from a time on.
+func Similar(r assurance.DecisionRecord, from time.Time) Filter {
+	return Filter{target: targetOf(r), from: from, Protocol: r.Protocol}
+}
+
+// Bundle returns the filters of a signed bundle of exactly what the filter chooses. There is
+// none, and ok is false, if the filter chooses by what came of the decisions later: a bundle is
+// chosen by what the decisions themselves hold.
+func (f Filter) Bundle() (chosen bundle.Filters, ok bool) {
+	chosen = bundle.Filters{Protocol: f.Protocol, Decision: f.Decision, Agent: f.Agent, Run: f.Run}
+	if !f.from.IsZero() {
+		chosen.From = f.from.UTC().Format(time.RFC3339)
+	}
+	if !f.to.IsZero() {
+		chosen.To = f.to.UTC().Format(time.RFC3339)
+	}
+	return chosen, f.Conformance == "" && f.Rule == "" && f.Text == "" && f.target == ""
+}
+
+// matches compares the members of the filter that only the record has.
+func (f Filter) matches(d ListedDecision) bool {
 	switch {
 	case f.Protocol != "" && d.Protocol != f.Protocol,
 		f.Rule != "" && !slices.Contains(d.RuleIDs, f.Rule),
@@ -93,7 +120,7 @@ func (f DecisionFilter) matches(d ListedDecision) bool {
 	})
 }
 
-// ListedDecision is one decision of a list.
+// ListedDecision is a decision in a list.
 type ListedDecision struct {
 	DecisionID    string   `json:"decisionId"`
 	Sequence      int64    `json:"sequence"`
@@ -115,19 +142,19 @@ type ListedDecision struct {
 	Alerts        []string `json:"alerts"`
 
 	target, resource string
-	DeniedNow        bool `json:"-"` // by the active policy, of a decision that waits for a verdict
+	DeniedNow        bool `json:"-"` // the active policy denies the action; only of decisions that wait for a verdict
 }
 
-// Who is the agent as a sentence begins.
-func (d ListedDecision) Who() string { return Who(assurance.Subject{AgentID: d.AgentID}) }
+// Who returns the agent, as the beginning of a sentence.
+func (d ListedDecision) Who() string { return words.Who(assurance.Subject{AgentID: d.AgentID}) }
 
-// Violates says whether what happened contradicts the decision.
+// Violates reports whether the receipt contradicts the decision.
 func (d ListedDecision) Violates() bool { return d.Conformance != nil && *d.Conformance == "violation" }
 
 func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) ListedDecision {
 	d := ListedDecision{DecisionID: row.DecisionID, Sequence: row.Sequence, RecordedAt: r.IssuedAt, Protocol: r.Protocol, RunID: r.Subject.RunID,
-		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, Action: Deed(r.Protocol, r.Normalized), Decision: r.Decision,
-		Because: Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, Verdict: row.Verdict, ReceiptID: row.ReceiptID,
+		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, Action: words.Deed(r.Protocol, r.Normalized), Decision: r.Decision,
+		Because: words.Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, Verdict: row.Verdict, ReceiptID: row.ReceiptID,
 		Outcome: row.Outcome, Conformance: row.Conformance, Alerts: append([]string{}, row.Alerts...), target: targetOf(r), resource: r.Normalized.ResourceURL}
 	for _, f := range r.Findings {
 		d.RuleIDs = append(d.RuleIDs, f.RuleID)
@@ -141,8 +168,8 @@ func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) Liste
 	return d
 }
 
-// targetOf is what actions of one kind have in common: the host that is paid, or
-// the tool that is called.
+// targetOf returns what similar actions have in common: the host that is paid, or the tool that
+// is called.
 func targetOf(r assurance.DecisionRecord) string {
 	if r.Protocol == assurance.MCP {
 		return "mcp " + r.Normalized.ServerID + "/" + r.Normalized.ToolName
@@ -162,10 +189,15 @@ type DecisionPage struct {
 	Warnings   []string         `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
 }
 
-// SearchDecisions lists the decisions a filter chooses, the newest first. Names of
-// agents are sealed, so records are opened and compared: of one page no more than
-// searchedDecisions.
-func (s *Handler) SearchDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter, limit int, cursor string) (DecisionPage, error) {
+// Decisions answers queries about the decisions of an organization.
+type Decisions struct {
+	Commands    *decisions.Decisions
+	Projections *projections.Projections
+}
+
+// Search lists the decisions that a filter chooses, the newest first. Names of agents are
+// sealed, so it opens the records and compares them: for one page at most MostSearched.
+func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filter, limit int, cursor string) (DecisionPage, error) {
 	page := DecisionPage{Items: []ListedDecision{}, Limit: limit}
 	below, ok := projections.SequenceOf(cursor)
 	if !ok {
@@ -175,21 +207,21 @@ func (s *Handler) SearchDecisions(ctx context.Context, p organizations.Principal
 	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: below}
 	var err error
 	if p.OwnOnly() {
-		if in.Actors, err = s.app.OwnActors(ctx, p); err != nil {
+		if in.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
 			return page, err
 		}
 	}
 	if !f.to.IsZero() {
-		end, err := s.app.SequenceAt(ctx, p, f.to)
+		end, err := s.Commands.SequenceAt(ctx, p, f.to)
 		if err != nil {
 			return page, err
 		}
 		in.Below = min(in.Below, end)
 	}
-	for looked := 0; looked < searchedDecisions; looked += searchBatch {
-		rows, err := s.projections.Decisions(ctx, p.OrgID, in, searchBatch)
+	for looked := 0; looked < MostSearched; looked += searchBatch {
+		rows, err := s.Projections.Decisions(ctx, p.OrgID, in, searchBatch)
 		if err != nil {
-			return page, HistoryError(err)
+			return page, Error(err)
 		}
 		done, err := s.addDecisions(ctx, p, f, rows, &page)
 		if err != nil || done || len(rows) < searchBatch {
@@ -202,14 +234,14 @@ func (s *Handler) SearchDecisions(ctx context.Context, p organizations.Principal
 	return page, nil
 }
 
-// addDecisions adds the rows that match; done: the page is full, or the period is
-// over.
-func (s *Handler) addDecisions(ctx context.Context, p organizations.Principal, f DecisionFilter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
+// addDecisions adds the rows that match the filter. It is done if the page is full, or the
+// period is over.
+func (s Decisions) addDecisions(ctx context.Context, p organizations.Principal, f Filter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
 	sequences := make([]int64, len(rows))
 	for i, row := range rows {
 		sequences[i] = row.Sequence
 	}
-	records, err := s.app.DecisionRecords(ctx, p, sequences)
+	records, err := s.Commands.DecisionRecords(ctx, p, sequences)
 	if err != nil {
 		return false, err
 	}
@@ -229,15 +261,4 @@ func (s *Handler) addDecisions(ctx context.Context, p organizations.Principal, f
 		page.Items = append(page.Items, d)
 	}
 	return false, nil
-}
-
-// HistoryError gives the read model's errors the texts of the contract.
-func HistoryError(err error) error {
-	switch {
-	case errors.Is(err, projections.ErrNotFound):
-		return policy.Refuse(codeNotFound, "", "not found")
-	case errors.Is(err, projections.ErrBehind):
-		return &ground.Unavailable{Cause: err}
-	}
-	return err
 }

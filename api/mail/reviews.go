@@ -1,4 +1,4 @@
-package web
+package mail
 
 import (
 	"context"
@@ -9,32 +9,32 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )
 
-// ReviewMail sends an e-mail to an organization's reviewers when a decision waits for
+// Reviews sends an e-mail to an organization's reviewers when a decision waits for
 // them: at once for the first one, then at most one e-mail every 10 minutes, so that an
 // agent in a loop does not fill a mailbox. Each e-mail says how many decisions wait in
 // all. An e-mail may be lost with the process; the page /reviews lists every decision.
-type ReviewMail struct {
-	app         *commands.App
+type Reviews struct {
+	decisions   *decisions.Decisions
 	projections *projections.Projections
-	mail        Mailer // nil: nobody is told
+	sender      Sender // nil: no e-mail is sent
 	log         *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	waiting map[string]*waiting
 	closed  bool
-	running sync.WaitGroup // letters on their way
+	running sync.WaitGroup // messages on their way
 }
 
-// waiting is an organization that was written to a short time ago.
+// waiting is an organization whose reviewers were written to less than 10 minutes ago.
 type waiting struct {
-	timer *time.Timer  // of the next letter
-	since []reviewNote // the newest decisions since the last one
+	timer *time.Timer  // of the next message
+	since []reviewNote // the newest decisions since the last message
 }
 
 // reviewNote is a decision that needs a review, and the member who asked for it.
@@ -44,14 +44,14 @@ type reviewNote struct {
 	record        jsontext.Value
 }
 
-// NewReviewMail sends by a mailer; by none, nobody is told.
-func NewReviewMail(app *commands.App, p *projections.Projections, mail Mailer, log *slog.Logger) *ReviewMail {
-	return &ReviewMail{app: app, projections: p, mail: mail, log: log, waiting: map[string]*waiting{}}
+// NewReviews makes a Reviews that sends with a sender. Without one it sends nothing.
+func NewReviews(d *decisions.Decisions, p *projections.Projections, sender Sender, log *slog.Logger) *Reviews {
+	return &Reviews{decisions: d, projections: p, sender: sender, log: log, waiting: map[string]*waiting{}}
 }
 
-// Tell is told of a decision that waits, and of who asked for it.
-func (m *ReviewMail) Tell(p organizations.Principal, decision seal.Envelope) {
-	if m.mail == nil {
+// Tell takes a decision that waits and the principal who asked for it.
+func (m *Reviews) Tell(p organizations.Principal, decision seal.Envelope) {
+	if m.sender == nil {
 		return
 	}
 	n := reviewNote{p.OrgID, p.Member, decision.Ledger.Sequence, decision.Record}
@@ -66,12 +66,12 @@ func (m *ReviewMail) Tell(p organizations.Principal, decision seal.Envelope) {
 	if m.closed {
 		return
 	}
-	m.waiting[n.orgID] = &waiting{timer: time.AfterFunc(reviewMailEvery, func() { m.later(n.orgID) })}
+	m.waiting[n.orgID] = &waiting{timer: time.AfterFunc(reviewsEvery, func() { m.later(n.orgID) })}
 	m.send([]reviewNote{n})
 }
 
-// later writes about the decisions since the last letter, if there are any.
-func (m *ReviewMail) later(orgID string) {
+// later sends a message about the decisions since the last message, if there are any.
+func (m *Reviews) later(orgID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.waiting[orgID]
@@ -82,13 +82,12 @@ func (m *ReviewMail) later(orgID string) {
 	default:
 		m.send(w.since)
 		w.since = nil
-		w.timer.Reset(reviewMailEvery)
+		w.timer.Reset(reviewsEvery)
 	}
 }
 
-// Close ends the timers and waits, until ctx ends, for the letters that are on
-// their way.
-func (m *ReviewMail) Close(ctx context.Context) {
+// Close stops the timers and waits, until ctx ends, for the messages that are on their way.
+func (m *Reviews) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
 	for _, w := range m.waiting {
@@ -106,10 +105,10 @@ func (m *ReviewMail) Close(ctx context.Context) {
 	}
 }
 
-// send is called with the lock held, with what came since the last letter.
-func (m *ReviewMail) send(since []reviewNote) {
+// send writes about the decisions since the last message. The caller holds the lock.
+func (m *Reviews) send(since []reviewNote) {
 	m.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), reviewMailTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), reviewsTimeout)
 		defer cancel()
 		if err := m.write(ctx, since); err != nil {
 			m.log.Warn("reviewers were not told of a decision", "orgId", since[0].orgID, "error", err)
@@ -117,15 +116,15 @@ func (m *ReviewMail) send(since []reviewNote) {
 	})
 }
 
-// write tells of the newest decision that still waits, and how many wait in all. What was
-// resolved meanwhile needs no letter.
-func (m *ReviewMail) write(ctx context.Context, since []reviewNote) error {
+// write sends a message about the newest decision that still waits. It says how many wait in
+// all. If every decision was resolved meanwhile it sends nothing.
+func (m *Reviews) write(ctx context.Context, since []reviewNote) error {
 	orgID := since[0].orgID
 	open, err := m.projections.OpenReviews(ctx, orgID, projections.ReviewFilter{}, countedReviews)
 	if err != nil {
 		m.log.Warn("an e-mail to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
 	}
-	if err == nil && len(open) < countedReviews { // the list is whole
+	if err == nil && len(open) < countedReviews { // the list is complete
 		since = slices.DeleteFunc(since, func(n reviewNote) bool {
 			return !slices.ContainsFunc(open, func(row projections.DecisionRow) bool { return row.Sequence == n.sequence })
 		})
@@ -134,30 +133,30 @@ func (m *ReviewMail) write(ctx context.Context, since []reviewNote) error {
 		return nil
 	}
 	n := since[len(since)-1]
-	reviewers, err := m.app.Reviewers(ctx, n.orgID, n.member)
+	reviewers, err := m.decisions.Reviewers(ctx, n.orgID, n.member)
 	if err != nil {
 		return err
 	}
-	org, err := m.app.Organization(ctx, n.orgID)
+	org, err := m.decisions.Organization(ctx, n.orgID)
 	if err != nil {
 		return err
 	}
-	letter, err := ReviewLetter(n.record, org.Name, len(open), m.app.BaseURL)
+	message, err := reviewMessage(n.record, org.Name, len(open), m.decisions.BaseURL)
 	if err != nil {
 		return err
 	}
-	letter.At = m.app.Clock()
-	for _, letter.To = range reviewers {
-		if err = m.mail.Send(ctx, letter); err != nil {
+	message.At = m.decisions.Clock()
+	for _, message.To = range reviewers {
+		if err = m.sender.Send(ctx, message); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Sent waits for the letters that are on their way; with an organization, the time
-// of its next letter has come first.
-func (m *ReviewMail) Sent(orgID string) {
+// Sent is for tests. It waits for the messages that are on their way; if it is given an
+// organization, it first sends the organization's next message without waiting for its time.
+func (m *Reviews) Sent(orgID string) {
 	if orgID != "" {
 		m.later(orgID)
 	}

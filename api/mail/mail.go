@@ -1,0 +1,93 @@
+// Package mail writes and sends the e-mails of the service: over SMTP, or into an outbox that
+// only the machine's own user can read. It also tells the reviewers of an organization about
+// the decisions that wait for them (Reviews).
+package mail
+
+import (
+	"context"
+	"errors"
+	netmail "net/mail"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// Message is an e-mail to one address, as plain text.
+type Message struct {
+	To, Subject, Text string
+	Link              string // the link in the text; the page of the outbox makes it clickable
+	At                time.Time
+}
+
+// Sender sends messages: over SMTP, or into the outbox.
+type Sender interface {
+	Send(ctx context.Context, m Message) error
+}
+
+// check refuses a message whose address or subject would become more than one header line,
+// or more than one address.
+func (m Message) check() error {
+	address, err := netmail.ParseAddress(m.To)
+	if err != nil || address.Address != m.To || strings.ContainsFunc(m.To+m.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return errors.New("a letter's address or subject is not one line")
+	}
+	return nil
+}
+
+// smtpSender sends through a mail server.
+type smtpSender struct {
+	client *gomail.Client
+	from   string
+}
+
+// NewSMTP reads smtp://user:password@host:587?from=ADDRESS (STARTTLS if the
+// server has it; demanded with a password) or smtps://…:465.
+func NewSMTP(address string) (Sender, error) {
+	bad := errors.New("SMTP_URL must look like smtps://user:password@host:465?from=sender@example.com")
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
+		return nil, bad // without the cause, which repeats the password
+	}
+	from := u.Query().Get("from")
+	if sender, err := netmail.ParseAddress(from); err != nil || sender.Address != from {
+		return nil, bad
+	}
+	options := []gomail.Option{gomail.WithTimeout(smtpTimeout)}
+	policy, port := gomail.TLSOpportunistic, 587
+	if u.Scheme == "smtps" {
+		options, port = append(options, gomail.WithSSL()), 465
+	}
+	if password, has := u.User.Password(); has {
+		policy = gomail.TLSMandatory
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(u.User.Username()), gomail.WithPassword(password))
+	}
+	if u.Port() != "" {
+		if port, err = strconv.Atoi(u.Port()); err != nil {
+			return nil, bad
+		}
+	}
+	client, err := gomail.NewClient(u.Hostname(), append(options, gomail.WithTLSPolicy(policy), gomail.WithPort(port))...)
+	if err != nil {
+		return nil, bad
+	}
+	return &smtpSender{client, from}, nil
+}
+
+// Send implements Sender.
+func (s *smtpSender) Send(ctx context.Context, m Message) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	message := gomail.NewMsg()
+	if err := errors.Join(message.From(s.from), message.To(m.To)); err != nil {
+		return errors.New("a letter's address is not accepted")
+	}
+	message.Subject(m.Subject)
+	message.SetDateWithValue(m.At)
+	message.SetMessageID()
+	message.SetBodyString(gomail.TypeTextPlain, m.Text)
+	return s.client.DialAndSendWithContext(ctx, message)
+}

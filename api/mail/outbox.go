@@ -1,0 +1,64 @@
+package mail
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Outbox keeps messages on a machine that nobody else can look into, in place of a mail
+// server. It writes them to a file of the machine's user and to the terminal of the service,
+// and shows them on the page /outbox to the user who enters the code printed there. Without the
+// code an agent on the same machine could sign in as its own reviewer.
+type Outbox struct {
+	log  *slog.Logger
+	code string
+	to   []io.Writer
+
+	mu       sync.Mutex // guards messages, and writing to the writers
+	messages []Message  // the newest first
+}
+
+// NewOutbox makes an empty outbox with a new code. Each message is written to every writer; the
+// log says that it came, without its content.
+func NewOutbox(log *slog.Logger, to ...io.Writer) *Outbox {
+	return &Outbox{log: log, code: rand.Text()[:outboxCode], to: to}
+}
+
+// Code returns the code that opens the page.
+func (o *Outbox) Code() string { return o.code }
+
+// Opens reports whether a text is the code.
+func (o *Outbox) Opens(code string) bool {
+	return subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(code))), []byte(o.code)) == 1
+}
+
+// Send implements Sender.
+func (o *Outbox) Send(_ context.Context, m Message) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.messages = append([]Message{m}, o.messages[:min(len(o.messages), maxOutbox-1)]...)
+	for _, w := range o.to {
+		if _, err := fmt.Fprintf(w, "\nTo: %s\nDate: %s\nSubject: %s\n\n%s\n", m.To, m.At.UTC().Format(time.RFC1123Z), m.Subject, m.Text); err != nil {
+			return fmt.Errorf("write a letter: %w", err)
+		}
+	}
+	o.log.Info("a letter lies in the outbox: open /outbox")
+	return nil
+}
+
+// Messages returns the messages of the outbox, the newest first.
+func (o *Outbox) Messages() []Message {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]Message{}, o.messages...)
+}

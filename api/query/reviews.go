@@ -1,0 +1,57 @@
+package query
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/projections"
+)
+
+// Reviews lists the decisions after a sequence that wait for a verdict, the oldest first, as far
+// as the reader may see them. next is the sequence after which there may be more, and 0 at the
+// end. Like Search it opens the records and compares them.
+func (s Decisions) Reviews(ctx context.Context, p organizations.Principal, f Filter, after int64, most int) (items []ListedDecision, next int64, err error) {
+	in, batch := projections.ReviewFilter{After: after}, searchBatch
+	if len(f.Query()) == 0 {
+		batch = most + 1
+	}
+	if p.OwnOnly() {
+		if in.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
+			return nil, 0, err
+		}
+	}
+	for looked := 0; looked < MostSearched; looked += batch {
+		rows, err := s.Projections.OpenReviews(ctx, p.OrgID, in, batch)
+		if err != nil {
+			return nil, 0, Error(err)
+		}
+		sequences := make([]int64, len(rows))
+		for i, row := range rows {
+			sequences[i] = row.Sequence
+		}
+		records, err := s.Commands.DecisionRecords(ctx, p, sequences)
+		if err != nil {
+			return nil, 0, err
+		}
+		denied, err := s.Commands.DeniedNow(ctx, p, sequences)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, row := range rows {
+			d := listDecision(row, records[row.Sequence])
+			d.DeniedNow = denied[row.Sequence]
+			if !f.matches(d) {
+				continue
+			}
+			if len(items) == most {
+				return items, items[most-1].Sequence, nil
+			}
+			items = append(items, d)
+		}
+		if len(rows) < batch {
+			return items, 0, nil
+		}
+		in.After = rows[len(rows)-1].Sequence
+	}
+	return items, in.After, nil
+}

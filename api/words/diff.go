@@ -1,0 +1,60 @@
+package words
+
+import "strings"
+
+// DiffLine is a line of two texts: in both, only in the first, or only in the
+// second.
+type DiffLine struct {
+	Kind string // "", "del" or "ins"
+	Text string
+}
+
+// Diff compares two texts line by line by their longest common subsequence. A text of more
+// than 1500 lines is shown as replaced, because nobody reads such a comparison.
+func Diff(before, after string) []DiffLine {
+	a, b := strings.Split(strings.TrimRight(before, "\n"), "\n"), strings.Split(strings.TrimRight(after, "\n"), "\n")
+	const most = 1500
+	var lines []DiffLine
+	if len(a) > most || len(b) > most {
+		for _, l := range a {
+			lines = append(lines, DiffLine{"del", l})
+		}
+		for _, l := range b {
+			lines = append(lines, DiffLine{"ins", l})
+		}
+		return lines
+	}
+	common := longestCommon(a, b)
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			lines = append(lines, DiffLine{"", a[i]})
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			lines = append(lines, DiffLine{"del", a[i]})
+			i++
+		default:
+			lines = append(lines, DiffLine{"ins", b[j]})
+			j++
+		}
+	}
+	return lines
+}
+
+// longestCommon returns a table: at i and j stands how many lines a[i:] and b[j:] have in common.
+func longestCommon(a, b []string) [][]int {
+	n := make([][]int, len(a)+1)
+	for i := range n {
+		n[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				n[i][j] = n[i+1][j+1] + 1
+			} else {
+				n[i][j] = max(n[i+1][j], n[i][j+1])
+			}
+		}
+	}
+	return n
+}

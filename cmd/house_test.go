@@ -51,6 +51,7 @@ var rooms = map[string][]string{
 type file struct {
 	path, folder string
 	test         bool
+	fset         *token.FileSet
 	syntax       *ast.File
 }
 
@@ -75,7 +76,7 @@ func files(t *testing.T) []file {
 		}
 		relative := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
 		folder, _, _ := strings.Cut(relative+"/", "/"+name+"/")
-		found = append(found, file{relative, folder, strings.HasSuffix(name, "_test.go"), syntax})
+		found = append(found, file{relative, folder, strings.HasSuffix(name, "_test.go"), fset, syntax})
 		return nil
 	})
 	if err != nil || len(found) < 50 {

@@ -33,7 +33,7 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 		{newest, older, "", "warning", "has rule set 2026.01.01, " + hash + ": it judges by other rules than this program; update " + other + ": go install ./cmd/countersign "},
 		{older, newest, "", "warning", "has rule set " + version + ", " + hash + ": it judges by other rules than this program; update " + own + ": go install ./cmd/countersign-guard "},
 		{newest, script, `echo '{"rulesetVersion":"` + version + `","rulesetHash":"00"}'`, "warning", "install both from the same source"},
-		{newest, script, "exit 1", "warning", "does not tell its rule set; update " + other},
+		{newest, script, "exit 1", "warning", "does not report its rule set; update " + other},
 	} {
 		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil {
 			t.Fatal(err)

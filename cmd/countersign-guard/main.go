@@ -1,14 +1,14 @@
-// Command countersign-guard is the guard of a coding agent and the gate, without the
-// service: the same commands with the same answers as those of countersign.
+// Command countersign-guard holds the guard of coding agents and the gate, without the service. Its commands
+// give the same answers as those of countersign.
 //
 //	countersign-guard gate COMMAND     the verdict on a command, offline
 //	countersign-guard gate hook        the guard of a coding agent
 //	countersign-guard rules show|list  what the verdicts rest on
 //	countersign-guard doctor --hook    whether the installed hooks guard
 //
-// A guard runs at every tool call of an agent, so this program is small: nothing of the
-// service is in it, and a hook's event is answered before the command line's parser is made.
-// Exit codes: 0 done, 1 the answer is no, 2 it could not be done.
+// An agent starts the guard at every tool call, so the program is kept small: it contains nothing of the
+// service, and it answers a hook's event before it builds the command line parser. Exit codes: 0 done, 1 the
+// answer is no, 2 the command failed.
 package main
 
 import (
@@ -31,40 +31,41 @@ import (
 
 type cli struct {
 	JSON    bool             `help:"Print results as JSON." name:"json"`
-	Color   string           `help:"When results are coloured: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
+	Color   string           `help:"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Gate   gateCmd     `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
-	Rules  gate.Rules  `cmd:"" help:"The rules behind the verdicts: list, show."`
-	Doctor gate.Doctor `cmd:"" help:"Check whether the installed hooks guard."`
+	Gate   gateCmd     `cmd:"" help:"Print the verdict on a command, offline; or guard a coding agent as its hook."`
+	Rules  gate.Rules  `cmd:"" help:"List or show the rules behind the verdicts."`
+	Doctor gate.Doctor `cmd:"" help:"Check that the installed hooks block a dangerous command."`
 }
 
 type gateCmd struct {
 	gate.Commands
-	Log logCmd `cmd:"" help:"What the guard decided on this machine."`
+	Log logCmd `cmd:"" help:"Show what the guard decided on this machine."`
 }
 
 type logCmd struct {
-	Show gate.LogShow `cmd:"" default:"withargs" help:"Show the log (the word show may be left out). Exit 1: the log was cut or edited."`
+	Show gate.LogShow `cmd:"" default:"withargs" help:"Show the log (the default). Exit code 1: the log was cut or edited."`
 }
 
-// memory is how much the program may take before it collects garbage after all.
+// memory is the heap size from which garbage is collected: main switches off the usual collection.
 const memory = 256 << 20
 
-// ownAccount is whose settings count, and askOnTerminal who consents. Tests put others in
-// their place.
+// ownAccount returns the account whose settings apply, and askOnTerminal asks the person at the terminal.
+// Tests replace both.
 var (
 	ownAccount    = guard.OwnAccount
 	askOnTerminal = gate.AskOnTerminal
 )
 
 func main() {
-	debug.SetGCPercent(-1) // it ends before a collection would pay
+	debug.SetGCPercent(-1) // the program ends before a collection would pay off
 	debug.SetMemoryLimit(memory)
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process around it.
+// run runs the command line args and returns the exit code. An installed hook's command line skips the
+// parser.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := &gate.Output{Output: &screen.Output{Stdout: stdout, Stderr: stderr}, Account: ownAccount, Ask: askOnTerminal}
 	if hook, ok := gate.PlainHook(args); ok {
@@ -99,7 +100,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return ended(stderr, command.Run(o))
 }
 
-// ended is the exit code of a result.
+// ended prints err, if any, and returns the exit code for it.
 func ended(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:

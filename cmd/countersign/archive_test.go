@@ -110,7 +110,7 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := again.run(0, "restore", folder, "--identity", file); !strings.Contains(text, " 0 faults") {
 		t.Errorf("restore: %s", text)
 	}
-	if text := again.run(0, "archive", "back"); !strings.Contains(text, "brought back 1024 events") || !strings.Contains(text, "holds 0 events") {
+	if text := again.run(0, "archive", "back"); !strings.Contains(text, "moved back 1024 events") || !strings.Contains(text, "holds 0 events") {
 		t.Errorf("back: %s", text)
 	}
 	if err := os.RemoveAll(place); err != nil {

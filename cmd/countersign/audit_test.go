@@ -98,9 +98,9 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	bare.run(1, "ask for a new export", "pin", first, "--pin", pin)
 	bare.run(1, "ask for a new export", "verify", first, "--keys", before, "--pin", pin)
 
-	a.run(2, "say who is to be erased", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(2, "name the subject to erase", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
-	a.run(0, "NOT erased: letters that were written before, in "+filepath.Join(dir, "letters.txt"), "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(0, "NOT erased: e-mail stored in "+filepath.Join(dir, "letters.txt"), "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 	a.run(2, "nothing is sealed for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 
 	a.run(0, "as the events say", "replay", "diff")
@@ -115,12 +115,12 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	a.run(2, "the ledger has the positions", "replay", "at", "100000")
 
 	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")
-	a.run(0, "is retired", "signer", "rotate", "--next-signing-key", next)
+	a.run(0, "was retired", "signer", "rotate", "--next-signing-key", next)
 	decide("k4", "bob") // the node goes on with the new key
 	after := keys("after.json")
 	a.run(0, "to ", "signer", "list")
 	for _, args := range [][]string{{"export", "--org", org, "--out", second}, {"org", "list"}} {
-		a.run(2, "after a rotation the one that was NEXT_SIGNING_KEY", args...)
+		a.run(2, "after a rotation, the former NEXT_SIGNING_KEY", args...)
 	}
 	a.run(0, "", "export", "--org", org, "--out", second, "--signing-key", next)
 	bare.run(0, "VALID", "verify", second, "--keys", after)
@@ -191,7 +191,7 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	good, _ := decide("good")
 	doubtful, from := decide("doubtful")
 	a.run(2, "compromised from: want a position from 1 to", "signer", "rotate", "--next-signing-key", next, "--compromised-from", "99999")
-	a.run(0, "is retired", "signer", "rotate", "--next-signing-key", next, "--compromised-from", strconv.FormatInt(from, 10))
+	a.run(0, "was retired", "signer", "rotate", "--next-signing-key", next, "--compromised-from", strconv.FormatInt(from, 10))
 	fresh, _ := decide("fresh")
 
 	text, err := fetched(s.base + "/.well-known/jwks.json")

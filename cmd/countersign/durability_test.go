@@ -20,7 +20,7 @@ func TestServeRefusesAPostgreSQLThatMayLoseCommits(t *testing.T) {
 	cmd := program(append([]string{"serve", "--listen", "127.0.0.1:0"}, o.base...)...)
 	cmd.Env = append(cmd.Env, "DURABILITY=database")
 	said, _ := cmd.CombinedOutput() // the code says how it ended
-	for _, part := range []string{"fsync", "full_page_writes", "turn both on", "--durability=provider"} {
+	for _, part := range []string{"fsync", "full_page_writes", "turn on both", "--durability=provider"} {
 		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(said), part) {
 			t.Errorf("exit %d: %q does not say %q", code, said, part)
 		}

@@ -102,7 +102,7 @@ func TestGateTrust(t *testing.T) {
 		t.Errorf("%d: %s", code, out)
 	}
 	asked := answering(t, "n")
-	if code, _ := runGate(t, "trust"); code != 2 || !strings.Contains(*asked, `{"askFrom":"critical"}`) || !strings.Contains(*asked, "asks for askFrom critical") {
+	if code, _ := runGate(t, "trust"); code != 2 || !strings.Contains(*asked, `{"askFrom":"critical"}`) || !strings.Contains(*asked, "requests askFrom critical") {
 		t.Errorf("%d: %s", code, *asked)
 	}
 	if code, _ := runGate(t, "git push --force origin topic"); code != 1 {

@@ -21,16 +21,16 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// pushWithin is how long one report may take on its way.
+// pushWithin is the time limit of one report.
 const pushWithin = 30 * time.Second
 
-// gateLogPushCmd reports the log to a ledger.
+// gateLogPushCmd sends the log to a ledger.
 type gateLogPushCmd struct {
-	URL   string `required:"" name:"url" help:"Address of the service." env:"COUNTERSIGN_URL" placeholder:"URL"`
-	Token string `required:"" help:"Token of the organization that may decide (svco_...)." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
+	URL   string `required:"" name:"url" help:"URL of the service." env:"COUNTERSIGN_URL" placeholder:"URL"`
+	Token string `required:"" help:"Organization token (svco_...) with the scope assurance:decide." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
 }
 
-// Run sends everything from the last line the ledger has of this machine.
+// Run sends the lines after the last one that the ledger has from this machine.
 func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	log := ownAccount().Log()
 	lines, err := log.Unsent()
@@ -55,7 +55,8 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	return o.Result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
 }
 
-// machineKey signs this machine's reports. It lies beside the log, for its owner alone.
+// machineKey returns the key that signs this machine's reports. It is stored in the folder of
+// the log, readable by its owner only.
 func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
 	d := setting.Ledger{Data: string(log), Begins: true}
 	text, err := d.DevelopmentKey(guard.KeyName)
@@ -69,8 +70,8 @@ func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// send reports one part. An answer that did not come is no harm: the same part again is
-// answered as it was.
+// send sends one report. If the answer is lost, sending the same report again is safe: the
+// service answers it as before.
 func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error {
 	body, err := canon.Marshal(report)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+"/api/assurance/guard-logs", bytes.NewReader(body))
 	if err != nil {
-		return errors.New("--url must be the address of a service")
+		return errors.New("--url must be the URL of a service")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.Token)
 	r.Header.Set("Content-Type", "application/json")
@@ -96,6 +97,6 @@ func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error
 	var said struct {
 		Error string `json:"error"`
 	}
-	_ = json.Unmarshal(text, &said) // a proxy's page says nothing
+	_ = json.Unmarshal(text, &said) // a page of a proxy has no such member
 	return fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
 }

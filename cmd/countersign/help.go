@@ -12,11 +12,11 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// helpAll is the flag that shows help with every flag. Those that few people need
-// once (a flag's tag "rare") would hide the others from everybody else.
+// helpAll is the flag that shows help with every flag. Without it, flags with the tag "rare"
+// are hidden, so that the common ones are easy to find.
 type helpAll bool
 
-// BeforeReset prints the help and ends, as --help does.
+// BeforeReset prints the help and ends the program, as --help does.
 func (helpAll) BeforeReset(ctx *kong.Context) error {
 	eachFlag(ctx.Model.Node, func(f *kong.Flag) { f.Hidden = f.Hidden && !f.Tag.Has("rare") })
 	if err := ctx.PrintUsage(false); err != nil {
@@ -26,8 +26,8 @@ func (helpAll) BeforeReset(ctx *kong.Context) error {
 	return nil
 }
 
-// printHelp prints help as the parser does, but for the line on top: that goes on below
-// itself where it is wide, and says of which flags one is enough.
+// printHelp prints help as the parser does, except for the usage line: it wraps a long one and
+// shows required flags of which only one is needed as alternatives.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	width := screen.UsualWidth
 	if file, is := ctx.Stdout.(*os.File); is {
@@ -56,13 +56,13 @@ func usage(ctx *kong.Context) string {
 			}
 		}
 	}
-	for _, flags := range alternatives { // which stand together
+	for _, flags := range alternatives { // flags of one xor group
 		text = strings.Replace(text, strings.Join(flags, " "), "("+strings.Join(flags, " | ")+")", 1)
 	}
 	return text
 }
 
-// hideRare leaves the rare flags out of help; they work as others do.
+// hideRare leaves the rare flags out of the help. They still work.
 func hideRare(root *kong.Node) {
 	eachFlag(root, func(f *kong.Flag) { f.Hidden = f.Hidden || f.Tag.Has("rare") })
 }
@@ -76,14 +76,14 @@ func eachFlag(n *kong.Node, do func(*kong.Flag)) {
 	}
 }
 
-// completionCmd prints what a shell needs to complete command lines of this program.
-// The script asks the program itself, so that it never knows less than that.
+// completionCmd prints a script that completes command lines in a shell. The script asks the
+// program itself for the completions, so the two always agree.
 type completionCmd struct {
-	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish,powershell," default:"" help:"bash, zsh, fish or powershell."`
-	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"What the scripts ask: the words so far, the last one unfinished."`
+	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish,powershell," default:"" help:"The shell: bash, zsh, fish or powershell."`
+	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"For the scripts: the words so far, the last one unfinished."`
 }
 
-// Run prints the script, or where to put it.
+// Run prints the script, or, if no shell is named, where to put it.
 func (c *completionCmd) Run(o *screen.Output, ctx *kong.Context) error {
 	if c.Shell == "" {
 		_, err := io.WriteString(o.Stdout, completionHelp)
@@ -110,7 +110,7 @@ func (c *completionCmd) Run(o *screen.Output, ctx *kong.Context) error {
 
 const completionHelp = `countersign completion SHELL prints a script:
   bash  eval "$(countersign completion bash)"       in ~/.bashrc
-  zsh   eval "$(countersign completion zsh)"        in ~/.zshrc, behind compinit
+  zsh   eval "$(countersign completion zsh)"        in ~/.zshrc, after compinit
   fish  countersign completion fish | source        in ~/.config/fish/config.fish
   powershell  countersign completion powershell | Out-String | Invoke-Expression   in $PROFILE
 `
@@ -129,8 +129,8 @@ complete -o default -F _countersign countersign
 }
 compdef _countersign countersign
 `,
-	// PowerShell before 7.3 drops an empty argument, so an unfinished word that is empty is
-	// written as two quotes.
+	// PowerShell before 7.3 drops empty arguments, so the script writes an empty unfinished
+	// word as two quotes.
 	"powershell": `Register-ArgumentCompleter -Native -CommandName countersign -ScriptBlock {
 	param($wordToComplete, $commandAst, $cursorPosition)
 	$words = @($commandAst.CommandElements | ForEach-Object { $_.ToString() })
@@ -144,11 +144,11 @@ compdef _countersign countersign
 `,
 }
 
-// completions are the commands, flags or values that may stand where the last word
-// begins. Nothing is a place for a file, or for what only the user knows.
+// completions returns the commands, flags or values that can replace the last word. It returns
+// none if a file name or a free text is expected.
 func completions(at *kong.Node, words []string) []string {
 	flags := slices.Clone(at.Flags)
-	var pending *kong.Flag // whose value comes next
+	var pending *kong.Flag // the flag whose value comes next
 	for _, word := range words[:len(words)-1] {
 		if pending != nil {
 			pending = nil

@@ -1,31 +1,31 @@
-// Command countersign is the service and everything an operator, an auditor or a
-// developer does with it from a terminal.
+// Command countersign runs the service and has the commands that operators, auditors and
+// developers use in a terminal.
 //
-//	countersign serve               start the service (and its own PostgreSQL)
-//	countersign demo                the main job from end to end, explained
-//	countersign gate COMMAND        the verdict on a command, offline
-//	countersign gate hook           the guard of a coding agent, offline
-//	countersign rules show|list     what the verdicts rest on
-//	countersign verify [FILE]       check a signed record, or the whole ledger
-//	countersign key issue|revoke    API keys
-//	countersign org create|…        organizations, members, tokens
-//	countersign policy activate|…   the policy of an organization
-//	countersign webhooks create|…   who is told of an organization's decisions
-//	countersign export              signed history, for auditors
-//	countersign signer list|rotate  keys that sign
-//	countersign erase               erase a person or an agent
-//	countersign payments list|…     payments over x402
-//	countersign refunds list|…      what is paid back
-//	countersign entitlements list|… customers' access to products
-//	countersign replay rebuild      build a read model anew
-//	countersign backup|restore      copy the ledger, and put it back
-//	countersign archive             old payloads out of the database, and back
-//	countersign migrate             the database schema
-//	countersign tail|top            events as they come; what a ledger does now
-//	countersign doctor              what works here and what does not
+//	countersign serve                start the service (and its own PostgreSQL)
+//	countersign demo                 run the main job from end to end, explained
+//	countersign gate COMMAND         print the verdict on a command, offline
+//	countersign gate hook            guard a coding agent, offline
+//	countersign rules show|list      show the rules behind the verdicts
+//	countersign verify [FILE]        check a signed record, or the ledger
+//	countersign key issue|revoke     manage API keys
+//	countersign org create|…         manage organizations, members and tokens
+//	countersign policy activate|…    manage the policy of an organization
+//	countersign webhooks create|…    manage webhooks for an organization's decisions
+//	countersign export               write signed history for auditors
+//	countersign signer list|rotate   manage the keys that sign
+//	countersign erase                erase a person or an agent
+//	countersign payments list|…      manage payments over x402
+//	countersign refunds list|…       manage refunds
+//	countersign entitlements list|…  manage customers' access to products
+//	countersign replay rebuild       rebuild a read model
+//	countersign backup|restore       back up and restore the ledger
+//	countersign archive              move old payloads out of the database, and back
+//	countersign migrate              manage the database schema
+//	countersign tail|top             print events as they come; show present figures
+//	countersign doctor               check what works and what does not
 //
-// Results go to stdout, logs to stderr. Exit codes: 0 done, 1 the answer is no
-// (tampered, needs approval), 2 it could not be done.
+// Results go to stdout, logs to stderr. Exit codes: 0 done, 1 the answer is no (tampered, needs
+// approval), 2 the command failed.
 package main
 
 import (
@@ -55,36 +55,36 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// cli is every flag, environment name and help text of the program.
+// cli holds every command, flag, environment name and help text of the program.
 type cli struct {
 	global
 
-	Serve        serve.Command       `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
-	Demo         serve.Demo          `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
-	Gate         gateCmd             `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
-	Rules        gate.Rules          `cmd:"" help:"The rules behind the verdicts: list, show."`
-	Verify       proof.Verify        `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
-	Key          manage.Key          `cmd:"" help:"API keys."`
-	Org          manage.Org          `cmd:"" help:"Organizations, their members and tokens."`
-	Policy       manage.Policy       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
-	Webhooks     manage.Webhooks     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
-	Check        proof.Check         `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
-	Export       proof.Export        `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
-	Pin          proof.Pin           `cmd:"" help:"Keep the newest checkpoint you have seen of a ledger, and refuse one that does not continue it. Exit 1: history was taken back, or is another."`
-	Signer       operate.Signer      `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
-	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
-	Payments     manage.Payments     `cmd:"" help:"Payments over x402, for operators."`
-	Refunds      manage.Refunds      `cmd:"" help:"Refunds of payments over x402, for operators."`
-	Entitlements manage.Entitlements `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
-	Replay       proof.Replay        `cmd:"" help:"Build again from the events what was built from them."`
-	Backup       operate.Backup      `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
-	Restore      operate.Restore     `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
-	Archive      operate.Archive     `cmd:"" help:"Move the payloads of old events out of the database into a folder or bucket, signed; check them; bring them back."`
-	Migrate      operate.Migrate     `cmd:"" help:"The database schema."`
-	Doctor       operate.Doctor      `cmd:"" help:"Check what works here, in words."`
+	Serve        serve.Command       `cmd:"" help:"Start the service, and without DATABASE_URL its own PostgreSQL."`
+	Demo         serve.Demo          `cmd:"" help:"Run the main job from end to end in a temporary folder, explained step by step."`
+	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline; or guard a coding agent as its hook."`
+	Rules        gate.Rules          `cmd:"" help:"List or show the rules behind the verdicts."`
+	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, or, without a file, the ledger. Exit code 1: something does not verify."`
+	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`
+	Org          manage.Org          `cmd:"" help:"Manage organizations, their members and tokens."`
+	Policy       manage.Policy       `cmd:"" help:"Manage the policy of an organization: check, draft, activate, preview, explain."`
+	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
+	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
+	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
+	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
+	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
+	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`
+	Payments     manage.Payments     `cmd:"" help:"List, reconcile and resolve payments over x402, for operators."`
+	Refunds      manage.Refunds      `cmd:"" help:"Approve and record refunds of payments over x402, for operators."`
+	Entitlements manage.Entitlements `cmd:"" help:"List, grant and revoke customers' access to products, for operators."`
+	Replay       proof.Replay        `cmd:"" help:"Rebuild or compare from the events what was derived from them."`
+	Backup       operate.Backup      `cmd:"" help:"Copy the ledger into a folder while it is in use, with its keys in a separate encrypted file."`
+	Restore      operate.Restore     `cmd:"" help:"Restore a backup into an empty data folder or database, and verify it. Exit code 1: something does not verify."`
+	Archive      operate.Archive     `cmd:"" help:"Move the payloads of old events from the database to a signed archive in a folder or bucket, check them, or bring them back."`
+	Migrate      operate.Migrate     `cmd:"" help:"Show or change the version of the database schema."`
+	Doctor       operate.Doctor      `cmd:"" help:"Check what works here and what does not."`
 	Config       operate.Config      `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
 	Tail         operate.Tail        `cmd:"" help:"Print events as they come."`
-	Top          operate.Top         `cmd:"" help:"What the ledger does now: calls, verdicts, lag, head."`
+	Top          operate.Top         `cmd:"" help:"Show what the ledger is doing: calls, verdicts, lag, head."`
 	Completion   completionCmd       `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	VersionCmd   operate.Version     `cmd:"" name:"version" help:"Print the version and the revision."`
 }
@@ -93,16 +93,16 @@ type cli struct {
 type global struct {
 	JSON  bool   `help:"Print results as JSON." name:"json"`
 	Quiet bool   `help:"Print only the result: no advice about what to do next." name:"quiet" short:"q"`
-	Color string `help:"When results are coloured: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
+	Color string `help:"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 
-	HelpAll helpAll          `help:"Show help with every flag, also those that are rarely needed." name:"help-all"`
+	HelpAll helpAll          `help:"Show help with all flags, also those that are rarely needed." name:"help-all"`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// commandNamed is the part of cli that the first word of a command line asks for, and
-// nil if that is not the name of a command, or of one that looks at the others. To read
-// all of the flags takes longer than most commands do, and the guard of a coding agent
-// runs at every tool call.
+// commandNamed returns the part of cli that the first word of the command line names. It
+// returns nil if the word names no command, or a command that needs the whole of cli (help,
+// completion). Reading all flags takes longer than most commands do, and the guard of a coding
+// agent runs at every tool call.
 func commandNamed(args []string) kong.Option {
 	if len(args) == 0 || args[0] == "completion" {
 		return nil
@@ -116,13 +116,14 @@ func commandNamed(args []string) kong.Option {
 	return nil
 }
 
-// gateMemory is how much a guard may take before it collects garbage after all.
+// gateMemory is the heap size from which the guard collects garbage: main switches off the
+// usual collection.
 const gateMemory = 256 << 20
 
 func main() {
-	localpg.DieWithGoRun() // first: "go run" does not pass signals on
+	localpg.DieWithGoRun() // must be first: "go run" does not pass signals on
 	if isGate(os.Args[1:]) {
-		debug.SetGCPercent(-1) // it ends before a collection would pay
+		debug.SetGCPercent(-1) // the program ends before a collection would pay off
 		debug.SetMemoryLimit(gateMemory)
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -130,7 +131,7 @@ func main() {
 
 func isGate(args []string) bool { return len(args) > 0 && args[0] == "gate" }
 
-// run is main without the process around it.
+// run runs the command line args and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	var c cli
 	grammar, flags, options := any(&c), &c.global, []kong.Option(nil)
@@ -162,7 +163,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	go func() { // a second signal ends at once
+	go func() { // a second signal ends the program at once
 		<-ctx.Done()
 		stop()
 	}()
@@ -184,8 +185,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// misread says what is wrong with a command line, and whose help says more. Two of the
-// parser's sentences are about its own tokens, so they are put into a reader's words.
+// misread explains what is wrong with a command line and names the command whose help says
+// more. Two of the parser's messages speak of its own tokens; misread replaces them.
 func misread(err error) error {
 	text, help := err.Error(), "countersign --help lists the commands"
 	text = valueMissing.ReplaceAllString(text, "a value is missing")

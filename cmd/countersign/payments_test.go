@@ -187,7 +187,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	for _, tx := range []string{"", "0xabc", transaction + "0", strings.Repeat("a", 66), list[0].PaymentID} {
 		for _, args := range [][]string{{"payments", "resolve", list[0].PaymentID, "--settled=" + tx}, {"refunds", "sent", list[0].PaymentID, "--transaction=" + tx}} {
 			out, err := program(append(args, "--data", dir)...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "want a transaction: 0x and 64 hex digits") {
+			if err == nil || !strings.Contains(string(out), "must be a transaction hash: 0x and 64 hex digits") {
 				t.Errorf("%v: %v, %s", args, err, out)
 			}
 		}

@@ -56,7 +56,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	bare.run(0, "VALID", "verify", export, one("record", ""), one("checkpoint", ":checkpoint"))
 	bare.run(2, "keys: none signs checkpoints", "verify", export, one("record", ""))
 	bare.run(2, "no key to trust", "verify", export, one("checkpoint", ":checkpoint"))
-	bare.run(2, "--key: want KEYID:HEX", "verify", export, one("record", ":other"))
+	bare.run(2, "--key must be KEYID:HEX", "verify", export, one("record", ":other"))
 
 	missing := in("missing.txt")
 	bare.run(2, "make it with countersign pin", "verify", export, "--keys", keys, "--pin", missing)

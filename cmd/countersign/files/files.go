@@ -1,4 +1,4 @@
-// Package files replaces a file on the disk so that it is whole whatever happens.
+// Package files replaces a file on disk so that readers see the old text or the new one, never a part.
 package files
 
 import (
@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file whole or not at all, as New does.
+// Replace writes text to a file through New: the file then holds all of it or is unchanged.
 func Replace(place string, text []byte) error {
 	f, err := Create(place)
 	if err != nil {
@@ -20,20 +20,20 @@ func Replace(place string, text []byte) error {
 	return f.Close(err)
 }
 
-// New is a file that is being written: on the disk under another name, until it takes
-// the place of the old one, whose rights it keeps. A new file is its owner's alone. A
-// link stays one, and what it leads to is replaced. A device or a pipe is no file to
-// be replaced: it is written to.
+// New is a file being written. Its text goes to a temporary file in the same folder, which Close renames over
+// the old file; the old file's permissions are kept. A file that did not exist is readable by its owner only.
+// If the name is a symbolic link, the link stays and its target is replaced. A device or a pipe cannot be
+// replaced: the text is written to it directly.
 type New struct {
-	place  string // as it was named
-	target string // behind links
+	place  string // the name that the caller gave
+	target string // the file it names, with links resolved
 	file   *os.File
 	mode   fs.FileMode
 	Direct bool // a device or a pipe
 }
 
-// Create begins a file. What cannot be written is found here, where nothing has
-// happened yet, but for a disk that gets full.
+// Create opens the temporary file. A folder that cannot be written to is reported here, before any work is
+// done; only a full disk is found later.
 func Create(place string) (*New, error) {
 	n := &New{place: place, target: place, mode: 0o600}
 	err := n.create()
@@ -47,7 +47,7 @@ func (n *New) create() (err error) {
 	for range maxLinks {
 		next, err := os.Readlink(n.target)
 		if err != nil {
-			break // it is none
+			break // not a link
 		}
 		if !filepath.IsAbs(next) {
 			next = filepath.Join(filepath.Dir(n.target), next)
@@ -62,7 +62,7 @@ func (n *New) create() (err error) {
 	case info.IsDir():
 		return errors.New("it is a folder: name a file")
 	case info.Mode()&fs.ModeSymlink != 0:
-		return errors.New("it is a link that leads to no end")
+		return errors.New("too many symbolic links")
 	case !info.Mode().IsRegular():
 		n.Direct = true
 		n.file, err = os.OpenFile(n.target, os.O_WRONLY, 0)
@@ -74,7 +74,7 @@ func (n *New) create() (err error) {
 	return err
 }
 
-// maxLinks is how many links are followed, as by the kernel.
+// maxLinks is how many symbolic links are followed: the limit of the Linux kernel.
 const maxLinks = 40
 
 // Write implements io.Writer.
@@ -83,8 +83,9 @@ func (n *New) Write(b []byte) (int, error) {
 	return written, n.failed(err)
 }
 
-// Close ends the file: it takes its place if err, of who wrote it, is nil. Else
-// nothing of it stays, the place is as it was, and err comes back.
+// Close ends the write. If err, the error of the code that wrote the text, is nil, the temporary file
+// replaces the old one. Otherwise the temporary file is removed, the old file stays as it was, and Close
+// returns err.
 func (n *New) Close(err error) error {
 	switch {
 	case n.Direct:
@@ -103,7 +104,7 @@ func (n *New) Close(err error) error {
 	return err
 }
 
-// failed names the file as it was asked for.
+// failed adds the file name that the caller gave to err.
 func (n *New) failed(err error) error {
 	if err == nil {
 		return nil
@@ -111,7 +112,7 @@ func (n *New) failed(err error) error {
 	return fmt.Errorf("write %s: %w", n.place, WithoutPath(err))
 }
 
-// WithoutPath is what went wrong with a file, for a message that names it already.
+// WithoutPath returns the cause of a file error without its path, for messages that name the file already.
 func WithoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

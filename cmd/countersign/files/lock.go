@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// ErrClaimed is what another process holds, which still runs.
+// ErrClaimed is returned when another running process holds the file.
 var ErrClaimed = errors.New("another process holds it")
 
-// Claim makes a file that one process at a time can hold. What a killed one leaves is
-// free; letGo removes it.
+// Claim creates a lock file that one process at a time can hold. letGo removes it. The lock of a process that
+// was killed is free.
 func Claim(path string) (letGo func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -22,7 +22,8 @@ func Claim(path string) (letGo func(), err error) {
 		err = ErrClaimed
 	}
 	if err == nil {
-		// Whoever held it may have removed it meanwhile: then it keeps nobody out.
+		// The process that held it may have removed it between open and lock: a lock on a removed file
+		// excludes no other process.
 		if there, failed := os.Stat(path); failed != nil || !os.SameFile(held, there) {
 			err = ErrClaimed
 		}
@@ -31,13 +32,13 @@ func Claim(path string) (letGo func(), err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return func() {
-		_ = os.Remove(path) // while it is held; one that stays is free
+		_ = os.Remove(path) // while the lock is held; a file that stays is not locked
 		_ = f.Close()
 	}, nil
 }
 
-// Locked calls do while this process holds the lock of a file, which it makes where there
-// is none, with its folder. Others who call Locked with the same file wait.
+// Locked calls do while this process holds the lock of a file, and creates the file and its folder if they do
+// not exist. Other callers with the same path wait.
 func Locked(path string, do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes the file unless somebody else holds it; closing it, or the end of the
-// process, lets go.
+// tryLock locks the file, or fails if another process holds it. Closing the file or the end of the process
+// unlocks it.
 func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// Lock waits until nobody else holds the file; closing it lets go.
+// Lock waits until no other process holds the file, and locks it. Closing the file unlocks it.
 func Lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }

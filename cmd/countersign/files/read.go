@@ -6,24 +6,23 @@ import (
 	"os"
 )
 
-// ReadAtMost reads all of r. More than most bytes are an error: half of a text must
-// not be taken for the whole.
+// ReadAtMost reads all of r. Input longer than most bytes is an error: a part of a text must not be taken for
+// all of it.
 func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the input: %w", err)
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("longer than %d bytes, the most that is read: nothing of it was used", most)
+		return nil, fmt.Errorf("the input is longer than %d bytes, the maximum; nothing was used", most)
 	}
 	return text, nil
 }
 
-// MaxInput is the most that ReadInput reads, in bytes: more than any document of the service
-// has.
+// MaxInput is the maximum of ReadInput, in bytes. No document that the service accepts is longer.
 const MaxInput = 8 << 20
 
-// OpenInput opens the file that the user names, or standard input for -.
+// OpenInput opens the file that the user names, or standard input for "-".
 func OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(os.Stdin), nil
@@ -31,8 +30,7 @@ func OpenInput(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// ReadInput reads what the user names, - for standard input, and refuses more than MaxInput
-// bytes.
+// ReadInput reads the file that the user names ("-": standard input) and refuses more than MaxInput bytes.
 func ReadInput(name string) ([]byte, error) {
 	in, err := OpenInput(name)
 	if err != nil {

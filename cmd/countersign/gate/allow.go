@@ -11,19 +11,19 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// Allow writes an exception, after a person said yes on the terminal.
+// Allow adds an exception to the user's settings after a person agreed on the terminal.
 type Allow struct {
-	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Without it, a hash or a code: the last blocked action is offered."`
-	Action  string        `help:"Instead of a rule: the hash of one exact action, as gate log shows it." placeholder:"HASH"`
-	Once    string        `help:"Instead of a rule: let exactly the action pass once that was blocked with this code." placeholder:"CODE"`
-	Session bool          `help:"Only in the session in which the last action was blocked."`
-	Task    bool          `help:"Only in that session, and for one hour."`
-	Here    bool          `help:"Only in this folder and below, and in the same folder of the repository's other worktrees."`
-	For     time.Duration `help:"For how long, such as 24h (1d: 24h); without it, until it is taken out." placeholder:"TIME" type:"days"`
-	Reason  string        `help:"Why; it is kept with the exception." placeholder:"TEXT"`
+	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Default: offer the last blocked action."`
+	Action  string        `help:"Instead of a rule: allow one exact action, named by its hash (see gate log)." placeholder:"HASH"`
+	Once    string        `help:"Instead of a rule: allow once the action that was blocked with this code." placeholder:"CODE"`
+	Session bool          `help:"Only in the agent session of the last blocked action."`
+	Task    bool          `help:"Only in the agent session of the last blocked action, and for one hour."`
+	Here    bool          `help:"Only in this folder and its subfolders, also in the repository's other worktrees."`
+	For     time.Duration `help:"How long the exception lasts, such as 24h or 7d. Default: until it is removed." placeholder:"TIME" type:"days"`
+	Reason  string        `help:"The reason, stored with the exception." placeholder:"TEXT"`
 }
 
-// onceWithin is how long a code may wait for its action, taskWithin how long a task takes.
+// onceWithin is how long a one-time code stays valid; taskWithin is how long --task allows an action.
 const onceWithin, taskWithin = 15 * time.Minute, time.Hour
 
 // Run asks the user and adds the exception.
@@ -33,7 +33,7 @@ func (c *Allow) Run(o *Output) error {
 	what := "rule " + c.Rule
 	switch {
 	case c.Once != "" && (c.Rule != "" || c.Action != ""), c.Rule != "" && c.Action != "":
-		return errors.New("a rule, --action and --once: give one of them")
+		return errors.New("give only one of a rule, --action and --once")
 	case c.Action != "":
 		what = "the action " + c.Action
 	case c.Once != "" || c.Rule == "":
@@ -42,7 +42,7 @@ func (c *Allow) Run(o *Output) error {
 	return c.add(o, account, e, what)
 }
 
-// blocked offers an action that the guard stopped.
+// blocked offers to allow the last action that the guard blocked.
 func (c *Allow) blocked(o *Output, account guard.Account) error {
 	b, err := account.BlockedBy(c.Once)
 	if err != nil {
@@ -76,14 +76,14 @@ func (c *Allow) blocked(o *Output, account guard.Account) error {
 		return errNotAllowed
 	}
 	if strings.HasPrefix(strings.ToLower(answer), "s") && e.Session == "" || strings.HasPrefix(strings.ToLower(answer), "t") && e.Session == "" {
-		return errors.New("the agent named no session")
+		return errors.New("the agent's event named no session")
 	}
 	return written(o, account, e)
 }
 
 var errNotAllowed = errors.New("nothing was allowed")
 
-// add asks once more and writes.
+// add asks for confirmation and writes the exception.
 func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what string) error {
 	if c.Session || c.Task {
 		last, err := account.BlockedBy("")
@@ -91,7 +91,7 @@ func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what st
 		case err != nil:
 			return err
 		case last.Session == "":
-			return errors.New("the agent named no session")
+			return errors.New("the agent's event named no session")
 		}
 		e.Session = last.Session
 		if c.Task {
@@ -118,7 +118,7 @@ func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what st
 	return written(o, account, e)
 }
 
-// limits says in words where and how long an exception counts.
+// limits describes the scope and the end of an exception.
 func limits(e guard.Exception) (text string) {
 	if e.Once {
 		text += ", once"
@@ -143,12 +143,12 @@ func written(o *Output, account guard.Account, e guard.Exception) error {
 	return o.Result(e, "written to "+file+"\n")
 }
 
-// Trust lets a project's file loosen the guard.
+// Trust lets the settings file of a project relax the guard.
 type Trust struct {
-	Folder string `arg:"" optional:"" default:"." type:"path" help:"Folder of the project; default: this one."`
+	Folder string `arg:"" optional:"" default:"." type:"path" help:"Folder of the project. Default: the current folder."`
 }
 
-// Run shows the file and asks the user.
+// Run shows the file and asks the user to trust it.
 func (c *Trust) Run(o *Output) error {
 	account := o.Account()
 	file, text, asks, err := account.ProjectFile(c.Folder)
@@ -156,14 +156,14 @@ func (c *Trust) Run(o *Output) error {
 		return err
 	}
 	if asks == "" {
-		return o.Result(map[string]any{"file": file, "trusted": false}, file+" loosens nothing: it counts as it is\n")
+		return o.Result(map[string]any{"file": file, "trusted": false}, file+" relaxes nothing and applies without trust\n")
 	}
-	answer, err := o.Ask(fmt.Sprintf("%s:\n\n%s\nIt asks for %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
+	answer, err := o.Ask(fmt.Sprintf("%s:\n\n%s\nIt requests %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
 	if err != nil {
 		return err
 	}
 	if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
-		return errors.New("it was not trusted")
+		return errors.New("the file was not trusted")
 	}
 	if err := account.Trust(file, text, time.Now()); err != nil {
 		return err
@@ -171,7 +171,8 @@ func (c *Trust) Run(o *Output) error {
 	return o.Result(map[string]any{"file": file, "trusted": true}, "trusted: "+file+"\n")
 }
 
-// shownText is a text for a terminal: its lines, without what a terminal would obey.
+// shownText returns text for a terminal: line by line, without control characters that the terminal would act
+// on.
 func shownText(text []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {

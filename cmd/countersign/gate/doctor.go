@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// HookFindings are those about the guards of coding agents on this machine, and about the
-// rule sets of this program and of the other one with a guard in it.
+// HookFindings checks the guards of the coding agents on this machine, and compares the rule
+// sets of the two programs that hold a guard (countersign and countersign-guard).
 func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []screen.Finding) {
 	for _, f := range o.Account().Try(ctx, guard.Agent(agent), command) {
 		found = append(found, screen.Finding{Name: "hook", State: f.State, Detail: f.Detail})
@@ -33,8 +33,8 @@ func HookFindings(ctx context.Context, o *Output, agent string, command []string
 	return found
 }
 
-// otherPrograms are the files of programs with a guard in them, apart from this one: those
-// that the shell finds, and those in the folder of this one.
+// otherPrograms returns the other installed programs that hold a guard: those that the shell
+// finds in PATH, and those in the folder of this program.
 func otherPrograms() (places []string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,19 +60,19 @@ func otherPrograms() (places []string) {
 	return places
 }
 
-// ruleset is what a verdict says of the rules behind it.
+// ruleset identifies the rules behind a verdict.
 type ruleset struct {
 	Version string `json:"rulesetVersion"`
 	Hash    string `json:"rulesetHash"`
 }
 
-// against compares the rule set of this program with that of another one, which is asked
+// against compares the rule set of this program with that of the program at place, which is run
 // for a verdict.
 func (own ruleset) against(ctx context.Context, place string) screen.Finding {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	ask := exec.CommandContext(ctx, place, "gate", "--json", "--", "true")
-	ask.WaitDelay = time.Second // a child that keeps the pipe open
+	ask.WaitDelay = time.Second // limits the wait for a child that keeps the pipe open
 	answer, err := ask.Output()
 	var other ruleset
 	if err == nil {
@@ -85,7 +85,7 @@ func (own ruleset) against(ctx context.Context, place string) screen.Finding {
 	self, _ := os.Executable()
 	switch differ := fmt.Sprintf("%s has rule set %s, %s: it judges by other rules than this program; ", place, other.Version, other.Hash); {
 	case err != nil || other.Hash == "":
-		return screen.Warning("rules", fmt.Sprintf("%s does not tell its rule set; %s", place, update(place)))
+		return screen.Warning("rules", fmt.Sprintf("%s does not report its rule set; %s", place, update(place)))
 	case other == own:
 		return screen.OK("rules", place+" has the same rule set")
 	case other.Version < own.Version:
@@ -97,19 +97,18 @@ func (own ruleset) against(ctx context.Context, place string) screen.Finding {
 	}
 }
 
-// Doctor looks at the guards of coding agents, which is all that the guard's own program
-// looks at.
+// Doctor checks the guards of coding agents. countersign-guard has no other checks.
 type Doctor struct {
 	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a canary, and compare the rule sets of countersign and countersign-guard." default:"true"`
 	Agent string `help:"Only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
-	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: the hook's command, instead of what the settings name."`
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: a hook's command to check instead of those in the settings."`
 }
 
-// Run prints the findings; a bad one is exit code 1.
+// Run prints the findings. Exit code 1: one of them is bad.
 func (c *Doctor) Run(ctx context.Context, o *Output) error {
 	if !c.Hook {
-		return errors.New("this program looks at hooks only; countersign doctor looks at a service")
+		return errors.New("this program checks hooks only; countersign doctor checks a service")
 	}
 	return o.Findings(HookFindings(ctx, o, c.Agent, c.HookCommand))
 }

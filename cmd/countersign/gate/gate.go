@@ -1,7 +1,7 @@
-// Package gate is the command line of the gate and the guard: verdicts, the hook of a
-// coding agent, what the user allows and trusts, the log and the rules. It needs no service,
-// so that a program of its own can hold it (cmd/countersign-guard); cmd/countersign has the
-// same commands.
+// Package gate is the command line of the gate and the guard: verdicts, the hook of coding
+// agents, the exceptions and trust that the user grants, the log and the rules. It needs no
+// service, so that the small program cmd/countersign-guard can hold it as well as
+// cmd/countersign.
 package gate
 
 import (
@@ -17,38 +17,38 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// Output is where a command of the gate writes its result, and the user it works for.
+// Output is where the gate's commands write, and the user account they work for.
 type Output struct {
 	*screen.Output
 	Account func() guard.Account
-	Ask     func(question string) (string, error) // the person at the controlling terminal
+	Ask     func(question string) (string, error) // asks the person at the controlling terminal
 }
 
-// AskOnTerminal asks the person at the controlling terminal. Standard
-// input is not read, since text from a pipe is not a person's consent.
+// AskOnTerminal asks the person at the controlling terminal. It does not read standard input:
+// text from a pipe is not a person's consent.
 func AskOnTerminal(question string) (string, error) {
 	answer, err := guard.AskOnTerminal(question)
 	if err != nil {
-		return "", fmt.Errorf("this asks a person: run it in a terminal of your own (%w)", err)
+		return "", fmt.Errorf("this needs a person's answer: run it in your own terminal (%w)", err)
 	}
 	return answer, nil
 }
 
-// Commands are those of the gate that both programs have.
+// Commands are the gate's commands that both programs have.
 type Commands struct {
-	Verdict Verdict `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
-	Explain Explain `cmd:"" help:"What lowered or raised the verdict on a command, rule by rule. Exit 1: it needs approval."`
-	Hook    Hook    `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
-	Allow   Allow   `cmd:"" help:"Let a rule, or one exact action, pass the guard. Asks on the terminal; without a rule it offers the last blocked action."`
-	Trust   Trust   `cmd:"" help:"Show what a project's .countersign.json asks for, and let it loosen the guard. Asks on the terminal."`
-	Stats   Stats   `cmd:"" help:"What the guard decided, in numbers."`
+	Verdict Verdict `cmd:"" default:"withargs" help:"Print the verdict on a command (the default). Exit code 1: the command needs approval."`
+	Explain Explain `cmd:"" help:"Explain what raised or lowered the verdict on a command, rule by rule. Exit code 1: the command needs approval."`
+	Hook    Hook    `cmd:"" help:"Guard a coding agent: read its pre-tool event and answer in its format. Any failure blocks the tool call."`
+	Allow   Allow   `cmd:"" help:"Add an exception to the guard for a rule or for one exact action. Asks on the terminal. Without arguments it offers the last blocked action."`
+	Trust   Trust   `cmd:"" help:"Show what a project's .countersign.json requests and trust it to relax the guard. Asks on the terminal."`
+	Stats   Stats   `cmd:"" help:"Count what the guard decided."`
 }
 
-// Args lets a command be written as it is run: "gate ls -la" and "gate -- log"
-// mean the command, of which every word is one, whatever flags of ours or names of
-// subcommands are in it. Flags of ours stand before it. Only behind a command that is
-// one argument ("gate 'ls -la' --json") they may stand as well, since nothing of the
-// command can follow there.
+// Args rewrites the command line so that a user can write a command as it is run: every word of
+// "gate ls -la" and "gate -- log" belongs to the command, even if it looks like one of our
+// flags or subcommands. Our flags come before the command. They may follow it only if the
+// command is a single argument ("gate 'ls -la' --json"), because then no further word can
+// belong to it.
 func Args(root *kong.Node, args []string) []string {
 	at, asked := root.Children[0], "verdict"
 	var flags []string
@@ -80,7 +80,7 @@ func Args(root *kong.Node, args []string) []string {
 	return args
 }
 
-// takesValue says whether a flag of ours takes the next word.
+// takesValue reports whether one of our flags takes the next word as its value.
 func takesValue(gate *kong.Node, flag string) bool {
 	found := false
 	eachFlag(gate.Parent, func(f *kong.Flag) {
@@ -110,7 +110,7 @@ func ReadDays(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return fmt.Errorf("want a duration such as 90m, 24h or 7d")
+		return fmt.Errorf("expected a duration such as 90m, 24h or 7d")
 	}
 	target.SetInt(int64(d * day))
 	return nil

@@ -16,24 +16,23 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Hook is the guard of a coding agent: the agent's pre-tool event comes on
-// standard input, the answer in the agent's own format goes to standard output. An
-// answer is exit code 0; a failure is exit code 2 with the reason on standard error,
-// and so are a crash of the Go runtime and a wrong flag: each of the agents takes that
-// for a block.
+// Hook guards a coding agent. The agent's pre-tool event comes on standard input; the answer
+// goes to standard output in the agent's own format. Exit code 0: an answer was written. Exit
+// code 2: the guard failed, and standard error has the reason; a crash of the Go runtime and a
+// wrong flag also end with 2. Every supported agent blocks the tool call on exit code 2.
 type Hook struct {
-	Agent       string `help:"Whose format to answer in: ${enum}. auto looks at the event, and then never asks." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
-	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and where it goes; write nothing." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
-	Ask         string `help:"Whether high risk may be asked about: auto (where the agent is known to stop and ask), always (wherever its format has a word for it), never (deny)." enum:"auto,always,never" default:"auto"`
-	Strict      bool   `help:"One step stricter: ask about medium risk, deny high."`
-	FailClosed  bool   `help:"Treat a command that no rule knows and that is not proven read-only as high. Off by default: builds and tests are such commands, and a guard that asks about each of them gets switched off." name:"fail-closed"`
-	Environment string `help:"Environment the agent's commands reach." name:"environment"`
-	AllowProven bool   `help:"Answer allow where every part of a command is proven read-only, so that the agent does not ask either." name:"allow-proven"`
-	NoLog       bool   `help:"Keep no log of the verdicts." name:"no-log"`
-	Write       bool   `help:"With --install: merge the entry into the agent's settings, keep a copy of what was there, and try it."`
-	Uninstall   bool   `help:"With --install: take the entry out again."`
-	Project     bool   `help:"With --write or --uninstall: the settings of this folder's project, not the user's own."`
-	System      bool   `help:"With --write or --uninstall: the machine's managed settings, which no user or project leaves out. Needs root."`
+	Agent       string `help:"The agent in whose format to answer: ${enum}. auto recognizes the agent by its event, and denies where it would ask." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
+	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and the file it belongs in, without writing it." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
+	Ask         string `help:"Whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never (deny)." enum:"auto,always,never" default:"auto"`
+	Strict      bool   `help:"Be one step stricter: ask about medium risk, deny high risk."`
+	FailClosed  bool   `help:"Treat a command as high risk if no rule matches it and it is not proven read-only. Off by default, because it stops most builds and tests." name:"fail-closed"`
+	Environment string `help:"Environment that the agent's commands reach, such as production." name:"environment"`
+	AllowProven bool   `help:"Answer allow if every part of a command is proven read-only, so that the agent does not ask the user either." name:"allow-proven"`
+	NoLog       bool   `help:"Do not log the verdicts." name:"no-log"`
+	Write       bool   `help:"With --install: add the entry to the agent's settings, keep a copy of the old settings, and test the hook."`
+	Uninstall   bool   `help:"With --install: remove the entry from the agent's settings."`
+	Project     bool   `help:"With --write or --uninstall: use the settings of the project in this folder, not the user's own."`
+	System      bool   `help:"With --write or --uninstall: use the managed settings of the machine, which users and projects cannot override. Needs root."`
 }
 
 // Run answers one event.
@@ -73,8 +72,7 @@ func (c *Hook) guard(o *Output) guard.Guard {
 	return g
 }
 
-// write merges the guard's entry into the agent's settings, and tries at once what was
-// written, as doctor does.
+// write adds the guard to the agent's settings and then tests the hook as doctor does.
 func (c *Hook) write(ctx context.Context, o *Output) error {
 	program, err := installable()
 	if err != nil {
@@ -91,7 +89,7 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
 	}
 	if a == guard.Codex {
-		text += "open /hooks in Codex and trust it: until then Codex skips it without a word\n"
+		text += "open /hooks in Codex and trust the hook: until then Codex skips it silently\n"
 	}
 	result["works"] = guard.Works(found)
 	if err := o.Result(result, text); err != nil {
@@ -103,7 +101,7 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 	return nil
 }
 
-// where says whose settings are meant.
+// where returns which settings the flags select.
 func (c *Hook) where() guard.Where {
 	switch {
 	case c.System:
@@ -114,27 +112,27 @@ func (c *Hook) where() guard.Where {
 	return guard.OfUser
 }
 
-// takeOut takes the entry out again.
+// takeOut removes the guard from the agent's settings.
 func (c *Hook) takeOut(o *Output) error {
 	done, err := guard.Agent(c.Install).Uninstall(c.where())
 	if err != nil {
 		return err
 	}
 	result, text := c.written(done)
-	return o.Result(result, text+"the guard is taken out\n")
+	return o.Result(result, text+"the guard was removed\n")
 }
 
-// written says what was done to the settings.
+// written reports the change of the settings.
 func (c *Hook) written(done guard.Change) (result map[string]any, text string) {
 	text = "written: " + done.Settings + "\n"
 	if done.Copy != "" {
-		text += "what was there: " + done.Copy + "\n"
+		text += "old settings: " + done.Copy + "\n"
 	}
 	return map[string]any{"agent": c.Install, "settings": done.Settings, "copy": done.Copy, "installed": c.Write}, text
 }
 
-// installable is the path of this program as an agent can start it. Under "go run"
-// there is none that lasts.
+// installable returns the path of this program for an agent's settings. It refuses a program
+// started by "go run", which is removed when it ends.
 func installable() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -149,18 +147,19 @@ func installable() (string, error) {
 	return self, nil
 }
 
-// ownPath is how a configuration names this program: by its full path, since
-// agents start hooks with a PATH of their own.
+// ownPath returns the full path of this program for a configuration: agents start hooks with a
+// PATH of their own.
 func ownPath() string {
 	self, err := os.Executable()
-	if err != nil || strings.Contains(self, "go-build") { // "go run" removes it
+	if err != nil || strings.Contains(self, "go-build") { // "go run" removes the program
 		return "countersign"
 	}
 	return self
 }
 
-// PlainHook reads the command line of an installed hook, as --install writes it, without the
-// parser of command lines: to make that takes longer than a verdict. False for any other.
+// PlainHook reads the command line of a hook that --install wrote. It does not build the
+// command line parser, which takes longer than a verdict. It returns false for any other
+// command line.
 func PlainHook(args []string) (*Hook, bool) {
 	if len(args) < 2 || args[0] != "gate" || args[1] != "hook" {
 		return nil, false

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// LogShow shows the log.
+// LogShow prints the log.
 type LogShow struct {
-	Blocked bool `help:"Only what was asked about or denied."`
-	Last    int  `help:"How many of the newest lines; 0: all." default:"50" placeholder:"N"`
+	Blocked bool `help:"Show only the calls that were asked about or denied."`
+	Last    int  `help:"Show this many of the newest lines; 0: all." default:"50" placeholder:"N"`
 }
 
-// Run prints the log; a log that was cut or edited is exit code 1.
+// Run prints the log. Exit code 1: the log was cut or edited.
 func (c *LogShow) Run(o *Output) error {
 	lines, wrong, err := readLog(o)
 	if err != nil {
@@ -60,17 +60,17 @@ func (c *LogShow) Run(o *Output) error {
 	return nil
 }
 
-// readLog reads the user's own log.
+// readLog reads the user's log.
 func readLog(o *Output) (lines []guardlog.Line, wrong string, err error) {
 	return o.Account().Log().Read()
 }
 
-// Stats counts the log.
+// Stats counts the decisions in the log.
 type Stats struct {
-	Since time.Duration `help:"How far back, such as 7d." default:"168h" type:"days"`
+	Since time.Duration `help:"The period to count, such as 7d." default:"168h" type:"days"`
 }
 
-// Run prints the numbers.
+// Run prints the counts.
 func (c *Stats) Run(o *Output) error {
 	lines, wrong, err := readLog(o)
 	if err != nil {

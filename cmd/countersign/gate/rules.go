@@ -8,10 +8,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Rules shows what the verdicts rest on.
+// Rules shows the rules behind the verdicts.
 type Rules struct {
-	List RulesList `cmd:"" help:"List the rules: id, level, what each is about."`
-	Show RulesShow `cmd:"" help:"Show one rule: what it catches and what not, why, the safer way, examples that are judged now."`
+	List RulesList `cmd:"" help:"List the rules with id, level and title."`
+	Show RulesShow `cmd:"" help:"Show one rule: what it matches and what not, why, the safer way, and examples with their present verdicts."`
 }
 
 // RulesList lists the rules.
@@ -54,7 +54,7 @@ func rulePage(o *Output, r actionrisk.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s (%s)\n%s\n\n", o.Styled(screen.Bold, r.ID), o.Styled(levelStyles[r.Level], r.Level), r.Category, r.Title)
 	if r.Retired {
-		b.WriteString("retired: it is raised no more, and stands here for old verdicts\n\n")
+		b.WriteString("retired: it is not raised any more and is shown for old verdicts\n\n")
 	}
 	part := func(head string, lines ...string) {
 		for i, line := range lines {
@@ -71,14 +71,14 @@ func rulePage(o *Output, r actionrisk.Record) string {
 	part("not", r.CatchesNot...)
 	part("why", r.Why)
 	part("moved by", r.Context...)
-	part("taken back", map[string]string{"yes": "easily", "hard": "hardly", "no": "not at all"}[r.Reversible])
+	part("reversible", map[string]string{"yes": "yes", "hard": "with effort", "no": "no"}[r.Reversible])
 	part("instead", r.Instead)
 	part("ask", r.Questions...)
 	for _, group := range []struct {
 		head string
 		list []actionrisk.Judged
 	}{{"raises it", r.Raised}, {"does not", r.NotRaised}, {"safer", r.Safer}} {
-		rows := screen.Table{Heads: []string{group.head, "level", "beside it"}}
+		rows := screen.Table{Heads: []string{group.head, "level", "context"}}
 		for _, e := range group.list {
 			rows.Add(e.Command, e.Risk, e.Beside())
 		}

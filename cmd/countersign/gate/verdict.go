@@ -15,38 +15,38 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// verdictFlags are what may stand beside a command.
+// verdictFlags are the circumstances of a command.
 type verdictFlags struct {
-	Cwd         string `help:"Working directory; default: this one, for the exceptions in force here." placeholder:"DIR"`
+	Cwd         string `help:"Working directory, which selects the exceptions that apply. Default: the current one." placeholder:"DIR"`
 	Branch      string `help:"Checked-out branch."`
-	Environment string `help:"Environment the command reaches." name:"environment"`
-	Target      string `help:"Resource the command reaches."`
-	FailClosed  bool   `help:"Route a command that no rule knows and that is not proven read-only to review." name:"fail-closed"`
+	Environment string `help:"Environment that the command reaches, such as production." name:"environment"`
+	Target      string `help:"Resource that the command reaches."`
+	FailClosed  bool   `help:"Require review of a command that no rule matches and that is not proven read-only." name:"fail-closed"`
 }
 
 func (f verdictFlags) action(command string) actionrisk.Action {
 	return actionrisk.Action{Command: command, Cwd: f.Cwd, Branch: f.Branch, Environment: f.Environment, Target: f.Target, FailClosedOnUnmatched: f.FailClosed}
 }
 
-// Verdict asks the engine about one command, or about many.
+// Verdict judges one command, or each line of a file.
 type Verdict struct {
 	verdictFlags
 	Batch string   `help:"Instead of a command: a file with one command, or one action as JSON, per line, such as a shell history; - for standard input." placeholder:"FILE" type:"path"`
 	CSV   bool     `help:"With --batch: one line of CSV per command." name:"csv"`
-	Words []string `arg:"" optional:"" name:"command" help:"The command, as one argument or as its words, behind the flags; - to read it from standard input."`
+	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
 }
 
-const maxCommand = 1 << 20 // octets from standard input, far above the contract's 2000 characters
+const maxCommand = 1 << 20 // bytes from standard input; the service accepts 2,000 characters
 
-// Run prints the verdict; a command that needs approval is exit code 1.
+// Run prints the verdict. Exit code 1: a command needs approval.
 func (c *Verdict) Run(o *Output) error {
 	switch {
 	case c.Batch != "" && len(c.Words) > 0:
-		return errors.New("--batch and a command: give one of them")
+		return errors.New("give only one of --batch and a command")
 	case c.Batch != "":
 		return c.batch(o)
 	case c.CSV:
-		return errors.New("--csv belongs to --batch")
+		return errors.New("--csv needs --batch")
 	}
 	v, err := judge(o, c.Words, c.verdictFlags)
 	if err != nil {
@@ -58,25 +58,24 @@ func (c *Verdict) Run(o *Output) error {
 	return screen.ErrNo
 }
 
-// judgedCommand is a verdict, and what the user's own exceptions make of it.
+// judgedCommand is a verdict and the effect of the user's exceptions on it.
 type judgedCommand struct {
 	actionrisk.ScoreOutput
 	Exceptions *appliedExceptions `json:"exceptions,omitempty"`
 
 	action actionrisk.Action
-	left   actionrisk.ScoreOutput // what is left of the verdict behind the exceptions
+	left   actionrisk.ScoreOutput // the verdict without the findings that exceptions allow
 }
 
-// appliedExceptions is what the settings that count say about a command.
+// appliedExceptions is what the settings of the user and the project say about a command.
 type appliedExceptions struct {
 	Files    []string       `json:"files"`
-	Ignored  []string       `json:"ignored,omitempty"` // what they ask for that does not count
-	Decision guard.Decision `json:"decision"`          // pass, ask or deny, as the guard would
+	Ignored  []string       `json:"ignored,omitempty"` // requests that do not apply, with the reason
+	Decision guard.Decision `json:"decision"`          // pass, ask or deny, as the guard would answer
 	Note     string         `json:"note,omitempty"`
 }
 
-// judge reads a command and asks the engine, then the exceptions that count in the
-// folder.
+// judge asks the engine about a command, then applies the exceptions for the folder.
 func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	command, err := commandOf(words)
 	if err != nil {
@@ -92,7 +91,7 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	v.left = v.ScoreOutput
 	where := f.Cwd
 	if where == "" {
-		where, _ = os.Getwd() // without a folder the user's settings count
+		where, _ = os.Getwd() // without a folder only the user's settings apply
 	}
 	rules, err := o.Account().RulesFor(trace, where, where)
 	if err != nil || len(rules.Files) == 0 {
@@ -103,8 +102,8 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	return v, nil
 }
 
-// commandOf is the command the user means: one argument is a whole command, several
-// are its words.
+// commandOf returns the command that the user typed: one argument is a complete command,
+// several are the words of one.
 func commandOf(words []string) (string, error) {
 	switch {
 	case len(words) == 0:
@@ -122,8 +121,8 @@ func commandOf(words []string) (string, error) {
 	return strings.Join(quoted, " "), nil
 }
 
-// stopped says whether somebody has to approve, by the user's own levels where there
-// are some.
+// stopped reports whether the command needs approval: by the user's settings if any apply,
+// otherwise by the verdict.
 func (v judgedCommand) stopped() bool {
 	if v.Exceptions != nil {
 		return v.Exceptions.Decision != guard.Pass
@@ -134,8 +133,8 @@ func (v judgedCommand) stopped() bool {
 // levelStyles are the colours of the levels.
 var levelStyles = map[string]string{"low": screen.Green, "medium": screen.Yellow, "high": screen.Red, "critical": screen.Bold + ";" + screen.Red}
 
-// screen is a verdict on one screen: the level, the command with the part that counts
-// marked, what carries it, why, and what to do instead.
+// screen formats a verdict for one screen: the level, the command with the decisive part
+// marked, the rules, the reason, and the safer way.
 func (v judgedCommand) screen(o *Output) string {
 	var b strings.Builder
 	title := v.nothingFound()
@@ -170,21 +169,21 @@ func (v judgedCommand) screen(o *Output) string {
 	return b.String()
 }
 
-// shownRules keeps a verdict on one screen.
+// shownRules is the number of rules that fit on one screen with the rest.
 const shownRules = 4
 
-// nothingFound is a verdict without a rule, in words.
+// nothingFound describes a verdict that rests on no rule.
 func (v judgedCommand) nothingFound() string {
 	switch {
 	case v.Coverage.Unmatched:
-		return "No rule matched, and it is not proven read-only"
+		return "No rule matched, and the command is not proven read-only"
 	case v.Coverage.ReadOnly:
 		return "Proven read-only"
 	}
 	return "No rule matched"
 }
 
-// ruleLines are one rule in words; further ones are shorter.
+// ruleLines describes one rule. Every rule after the first gets a shorter text.
 func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines [][2]string) {
 	if further {
 		lines = append(lines, [2]string{"also", fmt.Sprintf("%s (%s, %s) in %q", r.Title, r.ID, r.Severity, r.Evidence.Excerpt)})
@@ -195,7 +194,7 @@ func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines 
 		if len(r.Via) > 0 {
 			lines = append(lines, [2]string{"through", strings.Join(r.Via, " > ")})
 		}
-		back := map[string]string{"yes": "can be taken back", "hard": "hard to take back", "no": "cannot be taken back"}[r.Reversible]
+		back := map[string]string{"yes": "reversible", "hard": "reversible with effort", "no": "cannot be undone"}[r.Reversible]
 		why := r.Effect + "; " + back
 		if strings.EqualFold(r.Effect, r.Title) {
 			why = back
@@ -208,8 +207,8 @@ func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines 
 	return lines
 }
 
-// marked is the command with what counted underlined: in the text where there are
-// styles, else by marks below it.
+// marked returns the command with the matched parts underlined, by text styles if the terminal
+// has them, otherwise by a line of ^ below.
 func (v judgedCommand) marked(o *Output) string {
 	var b strings.Builder
 	at := 0
@@ -225,8 +224,8 @@ func (v judgedCommand) marked(o *Output) string {
 	return b.String()
 }
 
-// spans are where the rules found something in one line of the command, in order and
-// apart from each other.
+// spans returns the parts of one line of the command that rules matched, in order, with
+// overlaps merged.
 func (v judgedCommand) spans(at, length int) (spans [][2]int) {
 	for _, r := range v.MatchedRules {
 		from, to := max(r.Evidence.Start-at, 0), min(r.Evidence.End-at, length)
@@ -246,7 +245,7 @@ func (v judgedCommand) spans(at, length int) (spans [][2]int) {
 	return apart
 }
 
-// underlined marks spans of a line, in it or by the line below.
+// underlined marks spans of a line, in the line itself or in the line below.
 func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 	var line, marks strings.Builder
 	at := 0
@@ -262,10 +261,10 @@ func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 	return line.String(), strings.TrimRight(marks.String(), " ")
 }
 
-// Explain tells how a verdict came about.
+// Explain shows how a verdict came about.
 type Explain struct {
 	verdictFlags
-	Words []string `arg:"" optional:"" name:"command" help:"The command, as one argument or as its words, behind the flags; - to read it from standard input."`
+	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
 }
 
 // Run prints every rule with what moved its level, and what was not understood.
@@ -283,7 +282,7 @@ func (c *Explain) Run(o *Output) error {
 func (v judgedCommand) explained(o *Output) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, score %d\n\n%s\n", o.Styled(levelStyles[v.Risk], v.Risk), v.RiskScore, v.marked(o))
-	fmt.Fprintf(&b, "read as %s, %s\n", v.Coverage.Route, map[bool]string{true: "whole", false: "in words only: a parser refused a part of it"}[v.Coverage.Parsed])
+	fmt.Fprintf(&b, "read as %s, %s\n", v.Coverage.Route, map[bool]string{true: "parsed completely", false: "word by word, because a parser refused a part of it"}[v.Coverage.Parsed])
 	if len(v.MatchedRules) == 0 {
 		fmt.Fprintf(&b, "%s\n", v.nothingFound())
 	}
@@ -294,7 +293,7 @@ func (v judgedCommand) explained(o *Output) string {
 		}
 	}
 	if len(v.Coverage.Uncertainties) > 0 {
-		b.WriteString("\nnot known:\n")
+		b.WriteString("\nuncertain:\n")
 		for _, what := range v.Coverage.Uncertainties {
 			fmt.Fprintf(&b, "  %s\n", what)
 		}

@@ -5,17 +5,17 @@ import (
 	"path/filepath"
 )
 
-// Account is whose guard it is: the places that it believes. They follow from the user id
-// of the process and the user database alone. HOME, XDG_* and PATH say nothing here, since
-// a project's settings can set the environment of an agent's hooks.
+// Account is the user whose guard runs, with the paths that the guard trusts. The paths follow
+// only from the user id of the process and the user database. HOME, XDG_* and PATH are ignored,
+// because a project's settings can set the environment of an agent's hooks.
 type Account struct {
 	UID     int
-	Home    string // empty: the user database does not know the user
-	Machine string // the file of the machine's operator
-	Program string // the guard's own executable, links resolved
+	Home    string // empty if the user database does not know the user
+	Machine string // the settings file of the machine's operator
+	Program string // the guard's own executable, with links resolved
 }
 
-// OwnAccount is that of this process.
+// OwnAccount returns the account of this process.
 func OwnAccount() Account {
 	a := Account{UID: os.Getuid(), Home: homeOf(os.Getuid()), Machine: machineFile()}
 	if self, err := os.Executable(); err == nil {
@@ -24,7 +24,7 @@ func OwnAccount() Account {
 	return a
 }
 
-// userFiles are the user's own settings. The first is where gate allow writes.
+// userFiles returns the user's settings files. gate allow writes to the first.
 func (a Account) userFiles() []string {
 	if a.Home == "" {
 		return nil
@@ -32,8 +32,8 @@ func (a Account) userFiles() []string {
 	return []string{filepath.Join(a.Home, ".config", "countersign.json"), filepath.Join(a.Home, projectFile)}
 }
 
-// State is the folder of what the guard itself keeps: its log, what is trusted, what was
-// allowed for a time. Empty: there is none, and nothing is kept.
+// State returns the folder of the guard's own data: its log, what is trusted, what is allowed
+// for a time. It is empty if the user has no home folder; then nothing is stored.
 func (a Account) State() string {
 	if a.Home == "" {
 		return ""
@@ -41,10 +41,10 @@ func (a Account) State() string {
 	return filepath.Join(a.Home, ".local", "state", "countersign")
 }
 
-// Log is the guard's log.
+// Log returns the guard's log.
 func (a Account) Log() Log { return Log(a.State()) }
 
-// realPath resolves the links of the longest part of a path that exists.
+// realPath resolves the links in the longest part of a path that exists.
 func realPath(place string) string {
 	place = filepath.Clean(place)
 	rest := ""
@@ -53,7 +53,7 @@ func realPath(place string) string {
 			if real, err := filepath.EvalSymlinks(folder); err == nil {
 				return filepath.Join(real, rest)
 			}
-			if to, err := os.Readlink(folder); err == nil { // it leads to what does not exist yet
+			if to, err := os.Readlink(folder); err == nil { // the link names a path that does not exist yet
 				if !filepath.IsAbs(to) {
 					to = filepath.Join(filepath.Dir(folder), to)
 				}

@@ -14,11 +14,11 @@ import (
 
 func machineFile() string { return "/etc/countersign.json" }
 
-// homeOf reads the user database: /etc/passwd, and what the system's own tool says of a
-// user of a directory service. Package os/user would be linked against the C library,
-// which doubles the time that a guard takes to start.
+// homeOf reads the home folder from the user database: from /etc/passwd, or from the system's
+// getent for users of a directory service. It does not use package os/user, which would link
+// the C library and double the start time of the guard.
 func homeOf(uid int) string {
-	text, _ := os.ReadFile("/etc/passwd") // without it the tool is asked
+	text, _ := os.ReadFile("/etc/passwd") // if it cannot be read, getent is asked
 	if home := homeIn(string(text), uid); home != "" {
 		return home
 	}

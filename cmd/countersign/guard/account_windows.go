@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// machineFile is in a folder that only administrators write to.
+// machineFile is in a folder that only administrators can write to.
 func machineFile() string {
 	folder, err := windows.KnownFolderPath(windows.FOLDERID_ProgramFiles, 0)
 	if err != nil {
@@ -15,7 +15,7 @@ func machineFile() string {
 	return filepath.Join(folder, "countersign", "countersign.json")
 }
 
-// homeOf asks for the profile of the user whose token this process has.
+// homeOf returns the profile folder of the user who runs this process.
 func homeOf(int) string {
 	home, err := windows.KnownFolderPath(windows.FOLDERID_Profile, 0)
 	if err != nil {

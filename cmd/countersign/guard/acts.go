@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// hole stands in a word for what the engine could not know.
+// hole marks the part of a word that the engine could not determine.
 const hole = "\x00"
 
-// place is a path as the user named it, seen from a folder, without links resolved; empty
+// place returns the absolute path of a name seen from a folder, without resolving links, or ""
 // if it is not known. ~ is the home folder of the user database.
 func (a Account) place(folder, name string) string {
 	switch {
@@ -34,7 +34,7 @@ func (a Account) place(folder, name string) string {
 	return filepath.Clean(name)
 }
 
-// folderOf is where a call runs: its own folder, seen from that of the action.
+// folderOf returns the folder in which a call runs, seen from that of the action.
 func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	folder := u.Folder
 	if folder == "" {
@@ -46,11 +46,11 @@ func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	return a.place(cwd, folder)
 }
 
-// movesTo are options by which programs work in another folder than the one they start in.
+// movesTo are options by which programs change to another working folder.
 var movesTo = []string{"-C", "--directory", "--cwd", "--prefix", "--dir", "-chdir", "--chdir", "--git-dir", "--work-tree", "--project-directory", "--manifest-path", "-R", "--repository"}
 
-// movedTo are the folders that a call's options and variables name, the last one as each
-// is seen from the one before it: git -C a -C b is a/b.
+// movedTo returns the folders that a call's options and variables name, and the last of them.
+// Each is relative to the one before: git -C a -C b is a/b.
 func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last string) {
 	last = folder
 	move := func(name string) {
@@ -80,9 +80,9 @@ func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last s
 	return out, last
 }
 
-// actsIn are the folders that a command is about: where its programs run, what their
-// options name, and where the files are that they are given. "" stands for a folder that
-// is not known, which is in no path.
+// actsIn returns the folders that a command affects: where its programs run, the folders that
+// their options name, and those of the files that they are given. "" is an unknown folder,
+// which no path contains.
 func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 	add := func(folder string) {
 		if !slices.Contains(acts, folder) {
@@ -117,7 +117,7 @@ func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 	return acts
 }
 
-// elsewhere is the folder of a file that a word names outside of a folder, if there is one.
+// elsewhere returns the folder of a file that a word names outside of the given folder, or "".
 func (a Account) elsewhere(folder string, w act.Word) string {
 	if !w.Known() || !strings.Contains(w.Text, "/") && w.Text != ".." || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
 		return ""

@@ -13,12 +13,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Agent is a coding agent whose hook format is spoken; empty if unknown.
+// Agent is a coding agent whose hook format the guard knows; empty if the agent is unknown.
 type Agent string
 
-// The agents, and where their formats are described. Claude Code 2.1.330, Codex
-// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31 are what
-// .ci/hooks holds them to.
+// The agents, and where their formats are documented. .ci/hooks tests Claude Code 2.1.330,
+// Codex 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31.
 //
 //	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
 //	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
@@ -47,13 +46,13 @@ const (
 	Cursor Agent = "cursor"
 	Gemini Agent = "gemini"
 
-	// OpenCode is asked by a plugin of ours, Qwen Code and GitHub Copilot CLI by hooks.
+	// A plugin of ours asks the guard in OpenCode; Qwen Code and GitHub Copilot CLI have hooks.
 	OpenCode Agent = "opencode"
 	Qwen     Agent = "qwen"
 	Copilot  Agent = "copilot"
 
-	// The events of these are understood where they are documented; nobody tried them, so
-	// there is no installer.
+	// The guard understands the documented events of these agents. There is no installer for
+	// them, because they were not tested.
 	VSCode   Agent = "vscode"
 	Windsurf Agent = "windsurf"
 	Cline    Agent = "cline"
@@ -61,32 +60,32 @@ const (
 	Droid    Agent = "droid"
 )
 
-// Agents lists those with hooks in a settings file, in the order in which they are looked
-// for, and Known all whose events are understood.
+// Agents lists the agents with hooks in a settings file, in the order of the search. Known
+// lists all agents whose events the guard understands.
 var (
 	Agents = []Agent{Claude, Codex, Cursor, Gemini, Qwen, Copilot, OpenCode}
 	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
 )
 
-// answer is a decision in the agent's format. No interference is said without
-// an "allow" where that would skip the agent's own permissions.
+// answer returns a decision in the agent's format. For Pass it does not say "allow" if that
+// would skip the agent's own permissions.
 func (a Agent) answer(d Decision, reason string) string {
 	var value any = struct{}{}
 	switch {
 	case a == "":
 		return ""
-	case a == Cursor && (d == Pass || d == Proven): // whose documentation wants a permission in every answer
+	case a == Cursor && (d == Pass || d == Proven): // its documentation requires a permission in every answer
 		value = cursorAnswer{Permission: "allow"}
 	case a == Cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
 	case a == OpenCode: // our own plugin
 		value = pluginAnswer{Decision: string(d), Reason: reason}
-	case a == Windsurf, a == Kiro: // which read exit code 2 and standard error alone
+	case a == Windsurf, a == Kiro: // they read only exit code 2 and standard error
 	case a == Cline && d != Pass && d != Proven:
 		value = clineAnswer{Cancel: true, ErrorMessage: reason}
 	case a == Copilot && d != Pass && d != Proven:
 		value = copilotAnswer{PermissionDecision: string(d), PermissionDecisionReason: reason}
-	case d == Pass, d == Proven && a != Gemini && a != Claude && a != Qwen: // which may take a bare allow for a failure
+	case d == Pass, d == Proven && a != Gemini && a != Claude && a != Qwen: // these may treat a bare allow as a failure
 	case d == Proven && a == Gemini:
 		value = geminiAnswer{Decision: "allow"}
 	case d == Proven:
@@ -98,7 +97,7 @@ func (a Agent) answer(d Decision, reason string) string {
 	}
 	text, err := canon.Marshal(value)
 	if err != nil {
-		panic(err) // answer's caller turns it into a block
+		panic(err) // the caller of answer turns it into a block
 	}
 	return string(text) + "\n"
 }
@@ -124,8 +123,8 @@ type geminiAnswer struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// requestAnswer answers Claude Code's event before it asks a person: a denial, or nothing,
-// so that the person is asked.
+// requestAnswer answers the event that Claude Code sends before it asks a person: with a
+// denial, or with nothing, so that the person is asked.
 func requestAnswer(d Decision, reason string) string {
 	if d != Deny {
 		return "{}\n"
@@ -163,13 +162,13 @@ type copilotAnswer struct {
 	PermissionDecisionReason string `json:"permissionDecisionReason"`
 }
 
-// blocksByCode says whether an agent is stopped by exit code 2 and standard error alone.
+// blocksByCode reports whether the agent is stopped only by exit code 2 and standard error.
 func (a Agent) blocksByCode() bool { return a == Windsurf || a == Kiro }
 
-// understands is how an agent reads a hook's answer. Whatever an agent takes
-// for a failed hook lets the action through.
+// understands returns how the agent reads a hook's answer. Pass means that the tool runs:
+// agents let the action through if a hook fails in a way they do not know.
 func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, string) {
-	if a == Gemini { // it reads either output, and an answer in JSON beside any exit code
+	if a == Gemini { // reads either output, and accepts JSON with any exit code
 		text := bytes.TrimSpace(stdout)
 		if len(text) == 0 {
 			text = bytes.TrimSpace([]byte(stderr))
@@ -211,7 +210,7 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 	said, reason := got.Decision, got.Reason
 	switch a {
 	case OpenCode:
-		if said != "pass" && said != "proven" { // the plugin stops on anything else
+		if said != "pass" && said != "proven" { // the plugin stops the tool on any other word
 			said = "deny"
 		}
 	case Copilot:
@@ -240,10 +239,10 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 	return Deny, "denied"
 }
 
-// doctorSession is the session of the events by which doctor tries a hook.
+// doctorSession is the session id of the events with which doctor tests a hook.
 const doctorSession = "countersign-doctor"
 
-// canary is the agent's pre-tool event for a command.
+// canary returns the agent's pre-tool event for a command.
 func (a Agent) canary(command string) []byte {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -17,26 +17,26 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Blocked is an action that the guard stopped, so that the user can let it pass. Code names
-// it in the answer that stopped it.
+// Blocked is an action that the guard stopped, stored so that the user can allow it. The answer
+// that stopped it contains Code.
 type Blocked struct {
 	Code    string   `json:"code"`
 	At      string   `json:"at"`
 	Agent   string   `json:"agent"`
 	Session string   `json:"session,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"`
-	Command string   `json:"command"` // masked
+	Command string   `json:"command"` // with secrets masked
 	Action  string   `json:"action"`
 	Level   string   `json:"level"`
 	Rules   []string `json:"rules"`
 }
 
-// keptBlocked is how many of them are kept.
+// keptBlocked is how many stopped actions are stored.
 const keptBlocked = 32
 
 func (a Account) blockedFile() string { return inState(a, "blocked.json") }
 
-// Blocked are the actions that the guard stopped, the newest last.
+// Blocked returns the stopped actions, newest last.
 func (a Account) Blocked() (list []Blocked, err error) {
 	text, err := readBounded(a.blockedFile(), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func (a Account) Blocked() (list []Blocked, err error) {
 	return list, nil
 }
 
-// block remembers a stopped action and gives its code; none where nothing can be kept.
+// block stores a stopped action and returns its code, or "" if it cannot be stored.
 func (a Account) block(b Blocked) (code string) {
 	if a.State() == "" {
 		return ""
@@ -64,7 +64,7 @@ func (a Account) block(b Blocked) (code string) {
 	err := a.locked(func() error {
 		list, err := a.Blocked()
 		if err != nil {
-			list = nil // a list that cannot be read is replaced
+			list = nil // an unreadable list is replaced
 		}
 		list = append(list, b)
 		return writeState(a.blockedFile(), list[max(0, len(list)-keptBlocked):])
@@ -75,7 +75,7 @@ func (a Account) block(b Blocked) (code string) {
 	return b.Code
 }
 
-// locked does something to the state while no other guard does.
+// locked calls do while this guard holds the lock of the state.
 func (a Account) locked(do func() error) error { return files.Locked(inState(a, "lock"), do) }
 
 func writeState(place string, value any) error {
@@ -86,7 +86,7 @@ func writeState(place string, value any) error {
 	return files.Replace(place, append(text, '\n'))
 }
 
-// BlockedBy is the action of a code, or the last one of an empty code.
+// BlockedBy returns the action with a code, or the last one if the code is empty.
 func (a Account) BlockedBy(code string) (Blocked, error) {
 	list, err := a.Blocked()
 	if err != nil {
@@ -103,24 +103,24 @@ func (a Account) BlockedBy(code string) (Blocked, error) {
 	return Blocked{}, errors.New("no blocked action has this code")
 }
 
-// MayAllow says why a level cannot be excepted here; empty if it can.
+// MayAllow returns an error if a rule of this level cannot be excepted, with the reason.
 func (a Account) MayAllow(level string) error {
 	r, err := a.ReadRules("", nil)
 	switch {
 	case err != nil:
 		return err
 	case levelOf(level) > r.most:
-		return fmt.Errorf("it is %s, and exceptions lower rules up to %s risk: only allowUpTo in %s changes that", level, r.most, a.Machine)
+		return fmt.Errorf("the rule is %s, and exceptions apply to rules up to %s risk; only allowUpTo in %s changes that", level, r.most, a.Machine)
 	}
 	return nil
 }
 
-// Allow adds an exception to the file it belongs into and names the file: what ends with a
-// session or by its use into the state, everything else into the user's settings.
+// Allow adds an exception and returns the file it was written to: the state for an exception
+// that ends with a session or by its use, otherwise the user's settings.
 func (a Account) Allow(e Exception) (file string, err error) {
 	if i := slices.IndexFunc(actionrisk.Rules(), func(r *actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
 		if strings.HasPrefix(e.Rule, "hook.") {
-			return "", errors.New("nothing excepts the guard's own rules")
+			return "", errors.New("the guard's own rules have no exceptions")
 		}
 		if i < 0 {
 			return "", fmt.Errorf(`there is no rule of this name; %s gate "COMMAND" names those that a command matches`, Name)
@@ -145,7 +145,8 @@ func (a Account) Allow(e Exception) (file string, err error) {
 	return file, e.addTo(file)
 }
 
-// useUp takes a one-use exception out of the state; false if another call used it.
+// useUp removes a one-time exception from the state. It returns false if another call used it
+// first.
 func (a Account) useUp(e Exception, now time.Time) (done bool) {
 	err := a.locked(func() error {
 		s, there, _, err := readSource(a.allowedFile())
@@ -158,7 +159,7 @@ func (a Account) useUp(e Exception, now time.Time) (done bool) {
 			switch {
 			case !done && old == e:
 				done = true
-			case old.Until != "" && err == nil && now.After(until): // nothing needs it any more
+			case old.Until != "" && err == nil && now.After(until): // expired
 			default:
 				kept = append(kept, old)
 			}

@@ -15,11 +15,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 )
 
-// What unpacks, applies or downloads writes files whose names are not among its words. It is
-// judged by the folder that it writes into.
+// Programs that unpack, apply or download write files that their words do not name. The guard
+// judges them by the folder into which they write.
 
-// bringers are programs that write such files, by the words under which they do; without
-// words they always do. "-O" is also a letter of a cluster such as -sLO.
+// bringers are programs that write such files, each with the words that make it do so; nil
+// means always. A word such as -O also matches in a cluster of short options such as -sLO.
 var bringers = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,
@@ -35,7 +35,7 @@ var bringers = sync.OnceValue(func() map[string][]string {
 	}
 })
 
-// packs finds the words by which those programs make an archive or list one.
+// packs matches the words with which those programs create or list an archive.
 var packs = map[string]func() *regexp.Regexp{
 	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern(`^-?[a-z]*[ctu]`),
 	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern(`^-[lvtZpc]`),
@@ -46,8 +46,8 @@ var (
 	packs7z  = pattern(`^[adltu]$`)
 )
 
-// brings says whether a call writes files that nobody names into a folder of settings, or
-// downloads a protected file by its own name.
+// brings reports whether a call writes files that no word names into a folder of agents'
+// settings, or downloads a protected file under the name in its URL.
 func (f fence) brings(u *actionrisk.Use, folder string) bool {
 	verbs, known := bringers()[u.Program]
 	words := u.Words[1:]
@@ -71,7 +71,7 @@ func (f fence) brings(u *actionrisk.Use, folder string) bool {
 	return false
 }
 
-// makesArchive says whether a call of such a program reads files into an archive, or lists one.
+// makesArchive reports whether a call of such a program creates or lists an archive.
 func makesArchive(program string, words []act.Word) bool {
 	says := packs[program]
 	for i, w := range words {
@@ -82,15 +82,16 @@ func makesArchive(program string, words []act.Word) bool {
 	return false
 }
 
-// isVerb says whether a word is one of those, or a cluster of short options with one of them.
+// isVerb reports whether a word is one of verbs, or a cluster of short options that contains
+// one.
 func isVerb(verbs []string, word string) bool {
 	return slices.ContainsFunc(verbs, func(v string) bool {
 		return v == word || len(v) == 2 && v[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, v[1:]) && strings.Trim(word[1:], "OJLskfS#v") == ""
 	})
 }
 
-// takesIn says whether a folder holds agents' settings or the guard's state or, for what
-// unpacks, its program.
+// takesIn reports whether a folder holds agents' settings or the guard's state. For programs
+// that unpack, the folder of the guard's program counts too.
 func (f fence) takesIn(place string, unpacks bool) bool {
 	if place == "" {
 		return false
@@ -100,7 +101,7 @@ func (f fence) takesIn(place string, unpacks bool) bool {
 		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
 }
 
-// sendsAway says whether the operand at i is copied to an address that stands after it.
+// sendsAway reports whether the operand at i is copied to an address that follows it.
 func sendsAway(words []act.Word, i int) bool {
 	if i > 0 && strings.HasPrefix(words[i-1].Text, "-") || strings.HasPrefix(words[i].Text, "-") {
 		return false
@@ -108,7 +109,7 @@ func sendsAway(words []act.Word, i int) bool {
 	return slices.ContainsFunc(words[i+1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") || act.RemotePath(w.Text) })
 }
 
-// nameOfAddress is the path in an address of the web, by which a download is named.
+// nameOfAddress returns the path of a URL, which names the downloaded file.
 func nameOfAddress(word string) string {
 	if !strings.HasPrefix(word, "http") && !strings.HasPrefix(word, "ftp") {
 		return ""
@@ -120,7 +121,7 @@ func nameOfAddress(word string) string {
 	return strings.Trim(u.Path, "/")
 }
 
-// onThisMachine is a path "localhost:x" as the path that it is here.
+// onThisMachine returns the path of a word of the form "localhost:x".
 func onThisMachine(w act.Word) act.Word {
 	host, name, ok := strings.Cut(w.Text, ":")
 	if !ok || !act.RemotePath(w.Text) || !hosts.LocalHost(host[strings.LastIndexByte(host, '@')+1:]) {
@@ -132,7 +133,7 @@ func onThisMachine(w act.Word) act.Word {
 	return w
 }
 
-// sandboxes are programs that run others with folders of this machine in other places, and
+// sandboxes are programs that run others with folders of this machine mounted elsewhere, and
 // mountOptions are the options that name those folders.
 var (
 	sandboxes    = []string{"docker", "podman", "nerdctl", "finch", "container", "buildah", "bwrap", "systemd-nspawn", "singularity", "apptainer", "firejail", "proot", "nsjail", "distrobox", "toolbox", "multipass"}
@@ -140,8 +141,8 @@ var (
 	readOnly     = pattern(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
 )
 
-// mounts says whether a call gives a sandbox a protected folder or file, or a folder on the
-// way to one, to write into. What runs inside sees it by another path.
+// mounts reports whether a call gives a sandbox write access to a protected path or a folder
+// that contains one. A program in the sandbox reaches it by another path.
 func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	if u.Remote || !slices.Contains(sandboxes, u.Program) {
 		return false
@@ -174,6 +175,6 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	return false
 }
 
-// fromEnvironmentOr is the text of a word with a variable of the agent's environment in it,
-// or the text as it is.
+// fromEnvironmentOr returns the text of a word with a variable of the agent's environment
+// replaced by its value.
 func fromEnvironmentOr(w act.Word) string { return cmp.Or(fromEnvironment(w).Text, w.Text) }

@@ -13,39 +13,38 @@ import (
 	"time"
 )
 
-// canaryCommand must be blocked by every guard, and does nothing if it should
-// ever be run: there is no such device. passCommand must not be stopped.
+// canaryCommand must be blocked by every guard. If it were run, it would do nothing, because
+// the device does not exist. passCommand must pass.
 const (
 	canaryCommand = "mkfs.ext4 /dev/countersign-canary"
 	passCommand   = "git status"
-	// tryWithin is how long doctor waits for one answer, as the printed
-	// configurations do.
+	// tryWithin is how long doctor waits for one answer, the same as the time-out in the
+	// installed configurations.
 	tryWithin = 10 * time.Second
 )
 
-// Finding is what was seen of one hook.
+// Finding is the result of one check of a hook.
 type Finding struct {
 	State  string // ok, warning or bad
 	Detail string
 }
 
-// hook is one command in an agent's settings that starts a guard.
+// hook is a command in an agent's settings that starts a guard.
 type hook struct {
 	by      Agent
 	place   string   // the settings file, or "the command line"
-	argv    []string // what is started
-	closed  bool     // the agent blocks when the hook fails
-	warning string   // what its entry lacks
+	argv    []string // the command line to start
+	closed  bool     // the agent blocks the tool if the hook fails
+	warning string   // what is missing in its entry
 }
 
-// found is a finding about what stands in one place.
+// found returns a finding about the settings in one file.
 func (a Agent) found(place, state, format string, args ...any) Finding {
 	return Finding{state, fmt.Sprintf("%s (%s): ", a, place) + fmt.Sprintf(format, args...)}
 }
 
-// Try examines the hooks of one agent, or of all if it is empty: those that its settings
-// name, or a command alone. Each is started as its agent would start it, with an event
-// that is only judged.
+// Try tests the hooks of one agent, or of all agents: those in the settings, or a given
+// command. Each is started as its agent would start it, with an event that runs nothing.
 func (a Account) Try(ctx context.Context, only Agent, command []string) []Finding {
 	var hooks []hook
 	var found []Finding
@@ -63,17 +62,17 @@ func (a Account) Try(ctx context.Context, only Agent, command []string) []Findin
 	}
 	found = append(found, a.rulesHere()...)
 	if len(hooks) == 0 && Works(found) {
-		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: %s gate hook --install %s prints what to add; or give the hook's command after --", Name, cmp.Or(only, "AGENT"))})
+		found = append(found, Finding{"bad", fmt.Sprintf("no guard is installed here: %s gate hook --install %s prints the entry to add; or give the hook's command after --", Name, cmp.Or(only, "AGENT"))})
 	}
 	return found
 }
 
-// Works says whether nothing is bad.
+// Works reports whether no finding is bad.
 func Works(found []Finding) bool {
 	return !slices.ContainsFunc(found, func(f Finding) bool { return f.State == "bad" })
 }
 
-// rulesHere says which settings count in this folder, and what a file asks for in vain.
+// rulesHere lists the settings that apply in this folder, and their requests that are ignored.
 func (a Account) rulesHere() (found []Finding) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -84,13 +83,13 @@ func (a Account) rulesHere() (found []Finding) {
 		return []Finding{{"bad", "blocks everything: " + err.Error()}}
 	}
 	if a.Home == "" {
-		found = append(found, Finding{"warning", "the user database names no home folder for this user: there is no log, and nothing can be trusted or allowed"})
+		found = append(found, Finding{"warning", "the user database has no home folder for this user, so there is no log, and nothing can be trusted or allowed"})
 	}
 	if len(r.Files) > 0 {
-		found = append(found, Finding{"ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", strings.Join(r.Files, ", "), len(r.exceptions()), r.most)})
+		found = append(found, Finding{"ok", fmt.Sprintf("%s applies here: %d exceptions, up to %s risk", strings.Join(r.Files, ", "), len(r.exceptions()), r.most)})
 	}
 	if r.observes() {
-		found = append(found, Finding{"warning", "OBSERVES ONLY: nothing is stopped here, the log says what would have been"})
+		found = append(found, Finding{"warning", "OBSERVES ONLY: nothing is stopped here; the log records what would have been stopped"})
 	}
 	for _, text := range r.Ignored() {
 		found = append(found, Finding{"warning", text})
@@ -98,7 +97,7 @@ func (a Account) rulesHere() (found []Finding) {
 	return found
 }
 
-// try fires the canary, a harmless command and a broken event at one hook.
+// try sends the canary, a harmless command and an invalid event to one hook.
 func (h hook) try(ctx context.Context) []Finding {
 	bad := func(format string, args ...any) []Finding {
 		return []Finding{h.by.found(h.place, "bad", format, args...)}
@@ -108,7 +107,7 @@ func (h hook) try(ctx context.Context) []Finding {
 	case got.outcome == Pass && got.failed && h.closed:
 		since := ""
 		if h.by == Claude {
-			since = " from 2.1.295 on, nothing before"
+			since = " from version 2.1.295 on, and nothing in older versions"
 		}
 		return bad("blocks everything%s: the hook fails (%s). %s", since, got.detail, h.advice(got))
 	case got.outcome != Deny:
@@ -120,7 +119,7 @@ func (h hook) try(ctx context.Context) []Finding {
 	found := []Finding{h.by.found(h.place, "ok", "blocks the canary, lets %q pass", passCommand)}
 	whole := h.by.canary(canaryCommand)
 	if got := h.fire(ctx, whole[:len(whole)-2]); got.outcome != Deny {
-		found = append(found, h.by.found(h.place, "warning", "an event cut short is not blocked (%s)", got.detail))
+		found = append(found, h.by.found(h.place, "warning", "a truncated event is not blocked (%s)", got.detail))
 	}
 	if h.warning != "" {
 		found = append(found, h.by.found(h.place, "warning", "%s", h.warning))
@@ -133,19 +132,19 @@ func (h hook) advice(got fired) string {
 	case got.code == 126 || got.code == 127 || got.code < 0:
 		return "Its command cannot be started: write the full path of countersign"
 	case got.outcome == Deny:
-		return "Nobody keeps such a guard switched on"
+		return "A guard that blocks everything will be switched off"
 	case got.code > 2 || got.code == 1:
-		return "The agent goes on after such an exit code: only 0 with a denial, or 2, blocks"
+		return "The agent runs the tool after this exit code: only 0 with a denial, or 2, blocks it"
 	}
 	return Name + " gate hook --install " + string(h.by) + " prints the entry that blocks"
 }
 
-// fired is what a hook did with one event, as its agent reads it.
+// fired is a hook's reaction to one event, as its agent reads it.
 type fired struct {
 	outcome Decision
 	detail  string
 	code    int  // -1: not started or killed
-	failed  bool // it did not answer, which an agent may be told to take for a denial
+	failed  bool // no answer, which an agent can be configured to treat as a denial
 }
 
 // fire starts the hook with one event on standard input.
@@ -153,7 +152,7 @@ func (h hook) fire(ctx context.Context, event []byte) fired {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, h.argv[0], h.argv[1:]...)
-	cmd.WaitDelay = time.Second // a child that keeps the pipes open
+	cmd.WaitDelay = time.Second // limits the wait for a child that keeps the pipes open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(event), &stdout, &stderr
 	if cwd, err := os.Getwd(); err == nil {
@@ -165,7 +164,7 @@ func (h hook) fire(ctx context.Context, event []byte) fired {
 	case ctx.Err() != nil:
 		return fired{Pass, fmt.Sprintf("no answer within %s", tryWithin), -1, true}
 	case err != nil && !errors.As(err, &exit):
-		return fired{Pass, "it cannot be started", -1, true}
+		return fired{Pass, "the hook cannot be started", -1, true}
 	}
 	code := cmd.ProcessState.ExitCode()
 	d, detail := h.by.understands(code, stdout.Bytes(), stderr.String())

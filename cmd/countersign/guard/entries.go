@@ -8,20 +8,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Instructions are the configuration of an agent in words, and where it goes. The file
-// names and members are those of the agents' own documentation.
+// Instructions returns the configuration of an agent with the file it belongs in. File names
+// and members are those of the agents' documentation.
 func (a Agent) Instructions(program string) string {
 	entry, err := a.entry(program)
 	if err != nil {
-		return "" // a path that is not UTF-8 has no JSON form
+		return "" // a path that is not UTF-8 cannot be written in JSON
 	}
 	e := entries[a]
-	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nOr let it be merged: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, Name, a)
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nTo merge it automatically: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, Name, a)
 }
 
-// entry is the configuration alone. Beside the guard before a tool it has a canary at
-// the start of each session and subagent, and a look behind each tool whether it ran
-// under a verdict (gate log shows an alarm): doctor --hook sees one moment only.
+// entry returns the configuration without instructions. Besides the hook before each tool it
+// has one at the start of each session and subagent, which runs the canary, and one after each
+// tool, which checks that the tool had a verdict (gate log shows an alarm if not). doctor
+// --hook alone would check only one moment.
 func (a Agent) entry(program string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
 	path, err2 := jsontext.AppendQuote(nil, program)
@@ -51,9 +52,9 @@ var entries = map[Agent]struct{ where, entry, notes string }{
     "SubagentStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}]
   }
 }`,
-		`onFailure makes Claude Code block when the hook cannot be started or is too slow; it needs 2.1.295 or
-later, and without it a wrong path lets every command through. High risk is asked about in the modes default,
-acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, where nobody would be asked.`,
+		`onFailure makes Claude Code block if the hook cannot be started or is too slow. It needs version 2.1.295
+or later; without it a wrong path lets every command through. High risk is asked about in the modes default,
+acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, which ask nobody.`,
 	},
 	Codex: {
 		"Codex CLI: merge this into ~/.codex/hooks.json (every project) or .codex/hooks.json (this one).",
@@ -77,11 +78,11 @@ acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, where n
     "SubagentStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}]
   }
 }`,
-		`Codex runs a new or changed hook only after you trusted it: open /hooks in Codex. Until then it is
-skipped without a word, and so are all hooks of a project that is not trusted. Codex has no "ask" before
-a tool: high risk is denied. What the model types into a running program is not shown to hooks, so a shell
-or SQL console without its command counts as high. Codex goes on when the hook cannot be started or is too
-slow, so keep the path right. Older versions need hooks = true under
+		`Codex runs a new or changed hook only after you have trusted it: open /hooks in Codex. Until then Codex
+silently skips it, and so it does all hooks of a project that is not trusted. Codex has no "ask" before
+a tool: high risk is denied. Hooks do not see what the model types into a running program, so a shell
+or SQL console without its command counts as high. Codex continues if the hook cannot be started or is too
+slow, so check the path. Older versions need hooks = true under
 [features] in config.toml.`,
 	},
 	Cursor: {
@@ -99,9 +100,9 @@ slow, so keep the path right. Older versions need hooks = true under
     "subagentStart": [{"command": COMMAND}]
   }
 }`,
-		`failClosed makes Cursor block when the hook cannot be started or is too slow. Where nobody can be
-asked Cursor lets an "ask" through, so high risk is denied; --ask always in the command makes it ask.
-Cursor also runs the hooks of Claude Code's settings; this one answers there in Cursor's format.`,
+		`failClosed makes Cursor block if the hook cannot be started or is too slow. If nobody can be
+asked, Cursor lets an "ask" through, so high risk is denied; --ask always in the command makes it ask.
+Cursor also runs the hooks in Claude Code's settings; this hook then answers in Cursor's format.`,
 	},
 	Gemini: {
 		"Gemini CLI: merge this into ~/.gemini/settings.json (every project) or .gemini/settings.json (this one).",
@@ -124,9 +125,9 @@ Cursor also runs the hooks of Claude Code's settings; this one answers there in 
     "SessionStart": [{"hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]}]
   }
 }`,
-		`Hooks of a project run only in a trusted folder, and --skip-trust leaves them out. Gemini's documented
-answers are allow and deny: high risk is denied. Gemini CLI 0.61.0 blocks every call when the command is
-not there, and goes on when it exits with 1 or gives no answer in time, so keep the path right.`,
+		`Hooks of a project run only in a trusted folder, and --skip-trust skips them. Gemini's documented
+answers are allow and deny: high risk is denied. Gemini CLI 0.61.0 blocks every call if the command does
+not exist, and continues if it exits with 1 or gives no answer in time, so check the path.`,
 	},
 	Qwen: {
 		"Qwen Code: merge this into ~/.qwen/settings.json (every project) or .qwen/settings.json (this one).",
@@ -179,7 +180,7 @@ export const Countersign = async ({ directory }) => ({
 	},
 }
 
-// ShellWord quotes a text for a shell only where it needs it.
+// ShellWord quotes a text for a shell if necessary.
 func ShellWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
 		return s

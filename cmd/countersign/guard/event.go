@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// event is what is read of an agent's event; everything else in it is ignored.
+// event has the members that the guard reads of an agent's event; all others are ignored.
 type event struct {
 	Name           string         `json:"hook_event_name"`
 	ToolName       string         `json:"tool_name"`
@@ -32,7 +32,7 @@ type event struct {
 	ToolUseID      string         `json:"tool_use_id"`
 }
 
-// otherEvent is what is read of the events of agents that speak in words of their own.
+// otherEvent has the members of events of agents that use other names.
 type otherEvent struct {
 	HookEventName string         `json:"hookEventName"` // VS Code's
 	SessionID     string         `json:"sessionId"`
@@ -53,7 +53,8 @@ type otherEvent struct {
 	Plugin string `json:"countersign_plugin"` // our own, in OpenCode
 }
 
-// translated puts the event of an agent with words of its own into those of the others.
+// translated converts an event with other names into the common form. It returns the agent that
+// it recognized.
 func (e *event) translated(text []byte) (Agent, bool) {
 	var o otherEvent
 	if fill(text, &o) != nil {
@@ -68,7 +69,7 @@ func (e *event) translated(text []byte) (Agent, bool) {
 	switch {
 	case o.Plugin != "":
 		return OpenCode, true
-	case e.Name == "" && o.HookEventName != "": // the rest is as Claude Code has it
+	case e.Name == "" && o.HookEventName != "": // its other members are as in Claude Code's events
 		e.Name = o.HookEventName
 		return VSCode, true
 	case e.Name == "" && e.ToolName == "" && o.ToolName != "":
@@ -109,7 +110,7 @@ func (e *event) translated(text []byte) (Agent, bool) {
 // windsurfTools are the tools of Windsurf's events.
 var windsurfTools = map[string]string{"pre_run_command": "run_terminal_cmd", "pre_read_code": "read_file", "pre_write_code": "write_file", "pre_mcp_tool_use": ""}
 
-// input is what is read of the arguments of an agent's own tools.
+// input has the arguments of agents' own tools.
 type input struct {
 	Command          string `json:"command"`
 	CommandLine      string `json:"command_line"`
@@ -164,49 +165,49 @@ type replacement struct {
 // asked is what an agent wants to do.
 type asked struct {
 	by       Agent
-	canAsk   bool   // the format has a word for asking at this event
-	asksHold bool   // and the agent is known to stop for it
+	canAsk   bool   // the format can express a question at this event
+	asksHold bool   // the agent is known to stop for the question
 	cwd      string // the folder of the call, which the model may choose
 	session  session
 	callID   string // of the tool call
 	moment   moment
-	request  bool // the agent asks a person already, and says so
+	request  bool // the agent already asks a person
 	steps    []step
 }
 
-// session is the agent's own id of it and the folder that it runs in, which the model does
-// not choose.
+// session is the agent's session id and the folder in which it runs, which the model cannot
+// choose.
 type session struct{ id, cwd string }
 
-// moment is when an event comes.
+// moment is the stage at which an event is sent.
 type moment int
 
 const (
 	beforeTool moment = iota
 	afterTool
-	atStart // of a session or a subagent
+	atStart // the start of a session or a subagent
 )
 
-// step is one action as the engine judges it. A file tool becomes the command
-// with the same effect, so that both ways have one verdict.
+// step is one action as the engine judges it. A call of a file tool is judged as the command
+// with the same effect, so that both get the same verdict.
 type step struct {
 	command string
-	shell   bool   // the agent's own command, not a stand-in or a tool call
-	shown   string // what a reason quotes instead of the command's excerpt, masked
-	writes  string // the file a stand-in changes
+	shell   bool   // the agent's own command, not a substitute for a file tool and not a tool call
+	shown   string // shown in the reason instead of the command's excerpt, with secrets masked
+	writes  string // the file that a substitute changes
 }
 
 var errShape = errors.New("the event has an unknown shape")
 
-// readEvent reads an event strictly. The agent is known on return as soon as
-// the event tells it, also beside an error.
+// readEvent reads an event strictly. The result names the agent as soon as the event identifies
+// it, also with an error.
 func readEvent(text []byte, named Agent) (asked, error) {
 	got := asked{by: named}
 	if err := canon.Check(text); err != nil {
 		return got, fmt.Errorf("the event is refused: %w", err)
 	}
 	var e event
-	if fill(text, &e) != nil { // the cause may repeat the event
+	if fill(text, &e) != nil { // the cause may contain parts of the event
 		return got, errShape
 	}
 	told, ok := e.translated(text)
@@ -223,7 +224,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 			told = named
 		}
 	}
-	if named == "" || named == Claude && told == Cursor { // Cursor starts the hooks of Claude Code's settings, too
+	if named == "" || named == Claude && told == Cursor { // Cursor also starts the hooks in Claude Code's settings
 		got.by = told
 	}
 	got.cwd = e.Cwd
@@ -234,13 +235,13 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	switch got.by {
 	case Claude:
 		got.canAsk = true
-		// An agent that only looks like this one might not know "ask", so it has
-		// to be named, and the mode has to be one of those who want to be asked.
+		// Another agent with the same format might not know "ask". So the agent must be named,
+		// and its mode must be one that asks the user.
 		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
 	case Cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	case VSCode, Copilot:
-		got.canAsk = true // nobody tried whether they stop for it
+		got.canAsk = true // it is not tested whether they stop for it
 	}
 	if got.moment != beforeTool {
 		return got, nil
@@ -248,7 +249,7 @@ func readEvent(text []byte, named Agent) (asked, error) {
 	return got, got.read(e)
 }
 
-// moment is when the event comes, by its name in any agent's words.
+// moment returns the stage of the event by its name.
 func (e event) moment() moment {
 	switch e.Name {
 	case "SessionStart", "SubagentStart", "sessionStart", "subagentStart":
@@ -259,8 +260,8 @@ func (e event) moment() moment {
 	return beforeTool
 }
 
-// call names a tool call, the same before the tool and after it: by the agent's own
-// id, or by what is called where the agent gives none.
+// call returns an id of a tool call that is the same before and after the tool: the agent's own
+// id, or the call's name and arguments if the agent sends none.
 func (e event) call() string {
 	switch {
 	case e.ToolUseID != "":
@@ -270,15 +271,15 @@ func (e event) call() string {
 	}
 	tool, input := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:], ""
 	if tool == "" {
-		input = e.Command // of a shell; beside a tool's name it is the server's
+		input = e.Command // a shell command; with a tool's name it is the server's
 	} else if canonical, err := canon.Canonical(e.ToolInput); err == nil {
 		input = string(canonical)
 	}
 	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
 }
 
-// Agent tells who sent an event. What both of two agents might have sent is
-// taken for the one that knows fewer answers.
+// Agent returns the agent that sent the event. If two agents use the same form, it returns the
+// one that knows fewer answers.
 func (e event) Agent() (Agent, bool) {
 	switch e.Name {
 	case "BeforeTool", "AfterTool":
@@ -300,12 +301,12 @@ func (e event) Agent() (Agent, bool) {
 	return "", false
 }
 
-// read fills in the steps.
+// read fills the steps.
 func (a *asked) read(e event) error {
 	switch e.Name {
 	case "beforeShellExecution":
 		return a.run(e.Command)
-	case "beforeMCPExecution": // command is the server's here, not the agent's
+	case "beforeMCPExecution": // here command is the server's, not the agent's
 		return a.call(e)
 	case "beforeReadFile":
 		return a.files("cat", e.FilePath)
@@ -358,7 +359,8 @@ func (a *asked) read(e event) error {
 	return a.files(kind, file)
 }
 
-// startsAgent judges a call that starts an agent which asks nobody like the command that does.
+// startsAgent judges a call that starts an agent without approvals like the command that does
+// so.
 func (a *asked) startsAgent(e event) {
 	var given map[string]jsontext.Value
 	args, err := e.arguments()
@@ -383,8 +385,8 @@ var (
 	asksNobody  = pattern(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
 )
 
-// called judges a call of a tool that the agent did not bring, such as one of an MCP
-// server. A tool that by its name writes a file is also judged by what the text will do.
+// called judges a call of a tool that is not the agent's own, such as one of an MCP server. A
+// tool whose name says that it writes a file is also judged by the effect of the text.
 func (a *asked) called(e event) error {
 	if err := a.call(e); err != nil {
 		return err
@@ -402,7 +404,8 @@ func (a *asked) called(e event) error {
 	return nil
 }
 
-// arguments are those of a tool, also where they come as JSON text: as strict as the event.
+// arguments returns the arguments of a tool, also if they come as JSON text, and parses them
+// strictly.
 func (e event) arguments() (jsontext.Value, error) {
 	if e.ToolInput.Kind() != '"' {
 		return e.ToolInput, nil
@@ -414,7 +417,7 @@ func (e event) arguments() (jsontext.Value, error) {
 	return jsontext.Value(inner), nil
 }
 
-// included are the patterns of a tool that reads many files.
+// included returns the file patterns of a tool that reads many files.
 func (in input) included() (out []string) {
 	if in.Include.Kind() == '[' && json.Unmarshal(in.Include, &out) != nil {
 		return nil
@@ -422,8 +425,8 @@ func (in input) included() (out []string) {
 	return out
 }
 
-// written is the text that a file has after a file tool: of an edit the whole file where it
-// can be read, so that a setting is judged in its place.
+// written returns the text of a file after a file tool. For an edit it is the complete file if
+// that can be read, so that a setting is judged in its context.
 func (in input) written(cwd, file string) string {
 	edits := in.Edits
 	if text := cmp.Or(in.Content, in.FileText, in.NewSource); text != "" {
@@ -454,7 +457,8 @@ func (in input) written(cwd, file string) string {
 	}
 }
 
-// inPlace puts members of a JSON document, of which no more is known, where they mean most.
+// inPlace puts members of a JSON document whose position is unknown where they have the most
+// effect.
 func inPlace(file, fragment string) string {
 	if path.Ext(file) != ".json" || strings.HasPrefix(fragment, "{") || strings.HasPrefix(fragment, "[") {
 		return fragment
@@ -466,16 +470,18 @@ func inPlace(file, fragment string) string {
 	return fragment
 }
 
-// judgedWhole: the file is a document that says something only as a whole.
+// judgedWhole reports whether a file is a document of which only the complete text has a
+// meaning.
 func judgedWhole(file string) bool {
 	return slices.Contains([]string{".json", ".jsonc", ".yml", ".yaml", ".toml"}, path.Ext(file))
 }
 
-// maxStandIn is the longest text that the engine looks at; a longer one is judged in parts.
+// maxStandIn is the length up to which the engine reads a text at once. A longer text is judged
+// in parts.
 const maxStandIn = 24 << 10
 
-// writes judges a text that is written into a file like the redirection of the same text,
-// and a cell of a notebook as what it will run.
+// writes judges a text that is written into a file like a redirection of the same text, and a
+// cell of a notebook like the code it will run.
 func (a *asked) writes(file, content string, in input) error {
 	if real := a.realOf(file); !runsItself().MatchString(file) && runsItself().MatchString(real) {
 		for part := range parts(content) {
@@ -506,7 +512,7 @@ func (a *asked) writes(file, content string, in input) error {
 	return nil
 }
 
-// realOf is where the links of a file that is not on its way to home lead.
+// realOf returns the target of a file that is a link, unless the path begins with ~.
 func (a *asked) realOf(file string) string {
 	if strings.HasPrefix(file, "~") {
 		return file
@@ -517,16 +523,16 @@ func (a *asked) realOf(file string) string {
 	return realPath(file)
 }
 
-// agentText finds folders of texts that an agent reads as commands of its own; runsInText
-// finds what it runs before it reads one.
+// agentText matches folders of texts that an agent reads as its own commands. runsInText
+// matches the shell commands in such a text that the agent runs before it reads the text.
 var (
 	agentText = pattern(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
-	// runsItself finds files that run when the user enters a folder or uses Git.
+	// runsItself matches files that run when the user enters a folder or uses Git.
 	runsItself = pattern(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
 	runsInText = pattern("!`([^`\n]+)`")
 )
 
-// parts cuts a long text at ends of lines.
+// parts splits a long text at line ends.
 func parts(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for len(text) > maxStandIn {
@@ -543,8 +549,8 @@ func parts(text string) func(yield func(string) bool) {
 	}
 }
 
-// cell judges the source of a notebook's cell: lines that begin with ! and cells of a shell
-// are shell text, the rest is Python.
+// cell judges the source of a notebook cell: lines that begin with !, and cells of a shell, are
+// shell text; the rest is Python.
 func (a *asked) cell(file, source string) {
 	shell, python := "", ""
 	if first, rest, _ := strings.Cut(source, "\n"); strings.HasPrefix(first, "%%bash") || strings.HasPrefix(first, "%%sh") || strings.HasPrefix(first, "%%script") {
@@ -570,8 +576,8 @@ func (a *asked) cell(file, source string) {
 	}
 }
 
-// search judges a tool that searches like grep: what it shows are lines of the files, or
-// only their names.
+// search judges a tool that searches like grep. Its output is lines of the files, or only their
+// names.
 func (a *asked) search(in input, place string) error {
 	options := "-rn"
 	switch in.Mode {
@@ -595,7 +601,7 @@ func (a *asked) search(in input, place string) error {
 		}
 	}
 	for _, g := range globs {
-		if strings.HasPrefix(g, "!") { // leaves out
+		if strings.HasPrefix(g, "!") { // an exclusion
 			continue
 		}
 		a.steps = append(a.steps, step{command: "grep " + options + " -e " + quotePath(pattern) + " -- " + globWord(strings.TrimSuffix(where, "/")+"/"+strings.TrimPrefix(g, "**/")), shown: shownPath(g)})
@@ -606,7 +612,7 @@ func (a *asked) search(in input, place string) error {
 	return nil
 }
 
-// globWord is a pattern of files as one word that the shell expands; one with other
+// globWord returns a file pattern as one word that the shell expands. A pattern with other
 // characters is quoted.
 func globWord(p string) string {
 	rest := strings.TrimPrefix(p, "~/")
@@ -616,7 +622,7 @@ func globWord(p string) string {
 	return quotePath(p)
 }
 
-// within moves to the folder a shell tool's own argument names.
+// within changes to the folder that an argument of the shell tool names.
 func (a *asked) within(in input) {
 	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
 		switch {
@@ -638,7 +644,7 @@ func (a *asked) run(command string) error {
 	return nil
 }
 
-// call is a tool call in the form the engine knows from MCP.
+// call judges a tool call in the form of an MCP call.
 func (a *asked) call(e event) error {
 	if e.ToolName == "" {
 		return errShape
@@ -659,7 +665,7 @@ func (a *asked) call(e event) error {
 	return nil
 }
 
-// files are the file tools: one stand-in for each path that is named.
+// files judges a file tool by one substitute command for each named path.
 func (a *asked) files(verb string, paths ...string) error {
 	before := len(a.steps)
 	for _, p := range paths {
@@ -678,7 +684,7 @@ func (a *asked) files(verb string, paths ...string) error {
 	return nil
 }
 
-// patch reads the files a patch touches from its header lines, and what it adds to them.
+// patch reads the files that a patch changes from its header lines, and the lines that it adds.
 func (a *asked) patch(text string) error {
 	before, file, added := len(a.steps), "", ""
 	flush := func() error {
@@ -717,14 +723,14 @@ func (a *asked) patch(text string) error {
 	return flush()
 }
 
-// toolKind is what one of an agent's own tools does: run a command, apply a
-// patch, or the command a file tool is like; own for what stays inside the
-// agent; empty for every other tool, which is judged by name and arguments.
+// toolKind returns what one of the agent's own tools does: run a command, apply a patch, or the
+// command that a file tool is like. "own" is a tool that affects only the agent; "" is any
+// other tool, which is judged by name and arguments.
 func toolKind(name string) string {
 	switch strings.ToLower(name) {
 	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd", "run_in_terminal", "runcommands", "execute_command", "execute_bash", "execute_cmd", "execute", "local_shell":
 		return "run"
-	case "write_bash", "write_powershell": // what is typed into a shell that runs
+	case "write_bash", "write_powershell": // types into a running shell
 		return "type"
 	case "apply_patch", "applypatch", "patch":
 		return "patch"
@@ -745,7 +751,7 @@ func toolKind(name string) string {
 	return ""
 }
 
-// quotePath is a path as one shell word; a leading ~ stays the home folder.
+// quotePath returns a path as one shell word. A leading ~ remains the home folder.
 func quotePath(p string) string {
 	home := ""
 	if p == "~" || strings.HasPrefix(p, "~/") {

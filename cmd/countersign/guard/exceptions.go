@@ -18,10 +18,10 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// projectFile is the name of a settings file in a folder of a project.
+// projectFile is the name of a project's settings file.
 const projectFile = ".countersign.json"
 
-// Settings is what one settings file says.
+// Settings are the contents of one settings file.
 //
 //	{
 //	  "askFrom": "medium", "denyFrom": "critical", "observe": false,
@@ -31,45 +31,45 @@ const projectFile = ".countersign.json"
 //	  ]
 //	}
 //
-// There are three kinds: of the machine's operator, of the user, and of a project. Any of
-// them makes the guard stricter. The operator's and the user's may loosen it, a project's
-// only after the user trusted exactly this text (gate trust), and none of them if others
-// than the user and root can write it.
+// A settings file belongs to the machine's operator, to the user, or to a project. Each of them
+// can make the guard stricter. The files of the operator and the user can also relax it. A
+// project's file can relax it only after the user trusted exactly its text (gate trust). A file
+// that others than the user and root can write cannot relax it.
 type Settings struct {
-	AskFrom  string      `json:"askFrom,omitempty"`  // level from which the user is asked; high if absent
-	DenyFrom string      `json:"denyFrom,omitempty"` // level from which it is denied; critical if absent
-	Observe  *bool       `json:"observe,omitempty"`  // true: nothing is stopped, the log says what would have been
+	AskFrom  string      `json:"askFrom,omitempty"`  // level from which the agent asks the user; high if absent
+	DenyFrom string      `json:"denyFrom,omitempty"` // level from which the action is denied; critical if absent
+	Observe  *bool       `json:"observe,omitempty"`  // true: nothing is stopped, the log records what would have been
 	Allow    []Exception `json:"allow,omitempty"`
 
-	// AllowUpTo, in the operator's file only, is the highest level that anything loosens:
-	// high if absent.
+	// AllowUpTo is the highest level that exceptions may relax; high if absent. Only the
+	// operator's file may set it.
 	AllowUpTo string `json:"allowUpTo,omitempty"`
 }
 
-// Exception lets one rule, or one exact action, pass.
+// Exception allows one rule, or one exact action.
 type Exception struct {
 	Rule    string `json:"rule,omitempty"`
-	Action  string `json:"action,omitempty"`  // its whole hash
-	Path    string `json:"path,omitempty"`    // the folder in and below which it counts; absent: everywhere
-	Session string `json:"session,omitempty"` // the agent's session in which it counts; absent: in all
-	Until   string `json:"until,omitempty"`   // RFC 3339; absent: without end
-	Once    bool   `json:"once,omitempty"`    // it is used up by the first action
+	Action  string `json:"action,omitempty"`  // its complete hash
+	Path    string `json:"path,omitempty"`    // the folder in which the exception applies, with subfolders; absent: everywhere
+	Session string `json:"session,omitempty"` // the agent's session in which it applies; absent: every session
+	Until   string `json:"until,omitempty"`   // RFC 3339; absent: no end
+	Once    bool   `json:"once,omitempty"`    // the first action that it allows uses it up
 	Reason  string `json:"reason"`
 
-	file string // in which it is written
+	file string // the file it was read from
 }
 
-// source is one file of settings and whether it may loosen the guard.
+// source is one settings file, with whether it may relax the guard.
 type source struct {
 	Settings
 	file    string
-	folder  string // of a project's file: all it may loosen is in it
+	folder  string // the folder of a project's file; the file can relax only actions in it
 	loosens bool
-	why     string // why it does not
+	why     string // why it must not relax the guard
 }
 
-// readSource reads one file; there is none if it does not exist. A file that cannot be
-// read is an error: what it might deny is not guessed.
+// readSource reads one file. there is false if the file does not exist. A file that cannot be
+// read is an error, because it might deny something.
 func readSource(file string) (s source, there bool, text []byte, err error) {
 	s.file = file
 	info, err := os.Stat(file)
@@ -125,7 +125,7 @@ func (e Exception) check() error {
 	return nil
 }
 
-// asks says in words what a file would loosen if it were trusted; empty: nothing.
+// asks lists what a file would relax if it were trusted, or "".
 func (s Settings) asks() string {
 	var parts []string
 	if s.AskFrom != "" && levelOf(s.AskFrom) > actionrisk.High {
@@ -140,20 +140,21 @@ func (s Settings) asks() string {
 	return strings.Join(parts, ", ")
 }
 
-// Rules is what all files that count come to, for one action or one folder.
+// Rules combines all settings files that apply to one action or one folder.
 type Rules struct {
-	Files []string // those that were read
+	Files []string // the files that were read
 
 	sources []source
-	most    actionrisk.Level // the highest level that anything may loosen
-	session string           // the folder that the session runs in
-	acts    []string         // the folders that the action is about
+	most    actionrisk.Level // the highest level that exceptions may relax
+	session string           // the folder in which the session runs
+	acts    []string         // the folders that the action affects
 	account Account
 }
 
-// ReadRules reads the files that count for a session in a folder and an action in others.
-// A project's file counts from the folder of the session, and of what the command is about
-// (git -C, cd); it loosens only where the session and all of that are in its own folder.
+// ReadRules reads the files for a session in one folder and an action that affects others. It
+// reads the project files of the session's folder and of every folder that the command affects
+// (git -C, cd). A project's file can relax the guard only if the session and the action stay in
+// that project.
 func (a Account) ReadRules(session string, acts []string) (Rules, error) {
 	r := Rules{most: actionrisk.High, session: session, acts: acts, account: a}
 	if len(r.acts) == 0 {
@@ -185,13 +186,13 @@ func (a Account) ReadRules(session string, acts []string) (Rules, error) {
 	return r, nil
 }
 
-// RulesFor are those for a command of which the engine told what it does in a folder.
+// RulesFor returns the rules for a command, whose effects in a folder the engine has traced.
 func (a Account) RulesFor(trace actionrisk.Trace, session, cwd string) (Rules, error) {
 	return a.ReadRules(session, a.actsIn(trace, cwd))
 }
 
-// upFrom are a folder and those above it; none of a path that is not absolute. Of a folder
-// that is reached through a link those above its real place count, too.
+// upFrom returns a folder and its parents, or none if the path is not absolute. If the path
+// contains a link, it also returns the parents of the real path.
 func upFrom(folder string) (out []string) {
 	for _, at := range []string{folder, realPath(folder)} {
 		for at = filepath.Clean(at); filepath.IsAbs(at) && !slices.Contains(out, at); at = filepath.Dir(at) {
@@ -201,7 +202,7 @@ func upFrom(folder string) (out []string) {
 	return out
 }
 
-// add reads one file; a folder says that it is a project's.
+// add reads one file. folder is set if the file is a project's.
 func (r *Rules) add(file, folder string) error {
 	if file == "" {
 		return nil
@@ -211,14 +212,14 @@ func (r *Rules) add(file, folder string) error {
 		return err
 	}
 	if s.AllowUpTo != "" && file != r.account.Machine {
-		return fmt.Errorf("%s: allowUpTo counts in %s only", file, r.account.Machine)
+		return fmt.Errorf("%s: allowUpTo is allowed in %s only", file, r.account.Machine)
 	}
 	s.folder = folder
 	switch others := r.account.writtenByOthers(file); {
 	case others != "":
 		s.why = others
 	case folder != "" && !r.account.trusts(folder, text):
-		s.why = "it is not trusted: " + Name + " gate trust shows it"
+		s.why = "the file is not trusted: " + Name + " gate trust shows it"
 	default:
 		s.loosens = folder == "" || !slices.ContainsFunc(append([]string{r.session}, r.acts...), func(act string) bool {
 			return !within(act, folder) || !sameRepository(act, folder)
@@ -228,17 +229,17 @@ func (r *Rules) add(file, folder string) error {
 	return nil
 }
 
-// Ignored says in words what files ask for that may only make the guard stricter.
+// Ignored lists the requests of files that must not relax the guard, with the reason.
 func (r Rules) Ignored() (out []string) {
 	for _, s := range r.sources {
 		if asks := s.asks(); asks != "" && s.why != "" {
-			out = append(out, fmt.Sprintf("%s asks for %s, which does not count: %s", s.file, asks, s.why))
+			out = append(out, fmt.Sprintf("%s requests %s, which is ignored: %s", s.file, asks, s.why))
 		}
 	}
 	return out
 }
 
-// exceptions are all that count.
+// exceptions returns all exceptions that may apply.
 func (r Rules) exceptions() (out []Exception) {
 	for _, s := range r.sources {
 		if !s.loosens {
@@ -256,7 +257,8 @@ func (r Rules) exceptions() (out []Exception) {
 	return out
 }
 
-// observes says whether nothing is stopped: a file that may loosen says so, and none says no.
+// observes reports whether nothing is stopped: at least one file that may relax the guard sets
+// observe to true, and no file sets it to false.
 func (r Rules) observes() bool {
 	observes := false
 	for _, s := range r.sources {
@@ -271,8 +273,8 @@ func (r Rules) observes() bool {
 	return observes
 }
 
-// counts says whether an exception applies to an action: in this session, at this
-// time, and in every folder that the action is about.
+// counts reports whether an exception applies to an action: in this session, at this time, and
+// in every folder that the action affects.
 func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, e.Until); e.Until != "" && (err != nil || !now.Before(until)) {
 		return false
@@ -283,8 +285,8 @@ func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	return e.Path == "" || !slices.ContainsFunc(acts, func(act string) bool { return !e.covers(act) })
 }
 
-// covers says whether a folder is in the exception's path, or at the same place in another
-// worktree of its repository. Another repository below the path is not in it.
+// covers reports whether a folder is in the exception's path, or at the same position in
+// another worktree of its repository. A different repository below the path is not covered.
 func (e Exception) covers(act string) bool {
 	path, act := realPath(e.Path), realPath(act)
 	top, repository := repositoryOf(path)
@@ -301,7 +303,7 @@ func (e Exception) covers(act string) bool {
 	return err == nil && within(act, filepath.Join(actTop, below))
 }
 
-// within says whether a path is a folder or below it. What is not known is in none.
+// within reports whether a path is a folder or below it. An unknown path is in no folder.
 func within(path, folder string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(folder) {
 		return false
@@ -310,8 +312,8 @@ func within(path, folder string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// lower takes the rules that are excepted out of a verdict. What is left decides: the worst
-// rule that is not excepted. used are the exceptions that took something out.
+// lower removes the excepted rules from a verdict; the worst remaining rule then decides. used
+// are the exceptions that removed a rule.
 func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time) (left actionrisk.ScoreOutput, used []Exception) {
 	left = score
 	left.MatchedRules = nil
@@ -331,14 +333,14 @@ func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time
 		level = max(level, levelOf(rule.Severity))
 	}
 	if len(used) == 0 {
-		return score, nil // also what no rule raised: an action of unknown parts
+		return score, nil // this also keeps a level that no rule raised, such as that of an action with unknown parts
 	}
 	left.Risk = level.String()
 	return left, used
 }
 
-// Apply is what the settings make of a verdict: what is left of it, and the guard's
-// decision on that. note says which exceptions were used.
+// Apply returns the verdict that is left after exceptions, and the guard's decision on it. note
+// names an exception that was used.
 func (r Rules) Apply(score actionrisk.ScoreOutput, now time.Time) (left actionrisk.ScoreOutput, d Decision, note string) {
 	left, used := r.lower(score, "", now)
 	return left, r.verdict(levelOf(left.Risk), false), noteOf(used)
@@ -352,9 +354,9 @@ func noteOf(used []Exception) string {
 	return fmt.Sprintf("allowed by %s (%s)", last.file, last.Reason)
 }
 
-// verdict is what becomes of a level: by the stricter of the levels that are stated, and
-// by the usual ones where none is. Strict is stated by the hook's own command line. Nothing
-// above the operator's limit becomes milder than usual.
+// verdict returns the decision on a level. The strictest of the levels in the settings applies,
+// or the usual levels if none is set. strict is a flag of the hook's command line. The settings
+// cannot relax a level above the operator's limit.
 func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
 	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1
 	if strict {
@@ -391,7 +393,7 @@ func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
 
 func rank(d Decision) int { return slices.Index([]Decision{Pass, Ask, Deny}, d) }
 
-// addTo adds an exception to a file. Whatever else is in it is kept.
+// addTo adds an exception to a file and keeps everything else in it.
 func (e Exception) addTo(place string) error {
 	members := map[string]jsontext.Value{}
 	_, there, text, err := readSource(place)

@@ -126,7 +126,7 @@ func TestTrustClonedRepositoryLoosensNothing(t *testing.T) {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
-	if got, answer := m.decide(piped, m.web); got != clean || !strings.Contains(answer, "asks for askFrom critical, which does not count") || !strings.Contains(answer, "gate trust") {
+	if got, answer := m.decide(piped, m.web); got != clean || !strings.Contains(answer, "requests askFrom critical, which is ignored") || !strings.Contains(answer, "gate trust") {
 		t.Errorf("%s, before %s: %s", got, clean, answer)
 	}
 	rule := ruleOf(forcedBranch)
@@ -286,7 +286,7 @@ func TestTrustFilesOfOthersOnlyTighten(t *testing.T) {
 				t.Skip(err)
 			}
 			got, answer := m.decide(forcedBranch, m.web)
-			if got != Ask || !strings.Contains(answer, "does not count") {
+			if got != Ask || !strings.Contains(answer, "is ignored") {
 				t.Errorf("%s: %s", got, answer)
 			}
 			m.write(m.userFiles()[1], `{"denyFrom":"medium"}`)

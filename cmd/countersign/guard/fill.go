@@ -10,9 +10,9 @@ import (
 )
 
 // fill reads the members of an object into the fields of a struct with their names, as
-// json.Unmarshal does. Unmarshal first makes a plan for every field of the type, which takes
-// longer than everything else that an event needs. The caller has checked the text with
-// canon.Check, which refuses duplicate members and anything after the object.
+// json.Unmarshal does. Unmarshal first builds a plan for every field of the type, which takes
+// longer than all other work on an event. The caller must have checked the text with
+// canon.Check, which refuses duplicate members and text after the object.
 func fill(text []byte, into any) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	fields := reflect.ValueOf(into).Elem()

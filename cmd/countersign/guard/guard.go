@@ -1,14 +1,13 @@
-// Package guard is the guard of a coding agent: it reads the event that the agent sends
-// before a tool, has the engine judge what the tool would do, and answers in the agent's
-// own format. It needs no network, database or key, and whatever goes wrong is a block:
+// Package guard guards a coding agent: it reads the event that the agent sends before a tool,
+// lets the engine judge what the tool would do, and answers in the agent's own format. It needs
+// no network, database or key. Any failure blocks the tool.
 //
 //	low, medium   no interference: the agent's own permissions decide
 //	high          ask the user, or deny where nobody would be asked
 //	critical      deny
 //
-// Beside the answer stand the user's own exceptions, the log of what was decided, and
-// the agents' settings: the entry that starts the guard, and whether one that is there
-// does guard.
+// The package also has the user's exceptions, the log of decisions, and the agents' settings:
+// it installs the entry that starts the guard, and tests installed entries.
 package guard
 
 import (
@@ -29,14 +28,14 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// Guard is the policy of one hook, and what it works with.
+// Guard has the settings of one hook, and what the guard needs to answer.
 type Guard struct {
-	Agent       Agent  // whose format to answer in; empty: told from the event, which is then never asked about
-	Ask         string // whether high risk may be asked about: auto (where the agent is known to stop and ask), always (wherever its format has a word for it), never
-	Strict      bool   // one step stricter: ask about medium risk, deny high
-	FailClosed  bool   // what no rule knows and is not proven read-only is high
-	Environment string // which the agent's commands reach
-	AllowProven bool   // answer allow to what is proven read-only
+	Agent       Agent  // the format to answer in; empty: recognized by the event, and high risk is then denied
+	Ask         string // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never
+	Strict      bool   // one step stricter: ask about medium risk, deny high risk
+	FailClosed  bool   // a command that no rule matches and that is not proven read-only is high risk
+	Environment string // the environment that the agent's commands reach
+	AllowProven bool   // answer allow if an action is proven read-only
 
 	Judge   Judge
 	Account Account
@@ -44,51 +43,51 @@ type Guard struct {
 	Now     time.Time
 }
 
-// Judge is the engine: a verdict, and what the action does to the machine.
+// Judge is the engine: it returns a verdict and a trace of what the action does.
 type Judge func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace)
 
-// Reply is what the hook says: its standard output, and why it failed if it did. An
-// answer is exit code 0. A failure (no JSON, an unknown shape, a panic, the time limit)
-// is exit code 2 with the reason on standard error, which each of the agents takes for a
-// block, and beside it the agent's own denial.
+// Reply is the hook's output: its standard output, and the error if it failed. An answer has
+// exit code 0. A failure (invalid JSON, an unknown form, a panic, the time limit) has exit code
+// 2 with the reason on standard error, which every agent treats as a block, and also the
+// agent's own denial on standard output.
 type Reply struct {
 	Stdout  string
 	Failure error
 }
 
-// Decision is what becomes of an agent's action.
+// Decision is the guard's decision on an agent's action.
 type Decision string
 
-// What a guard answers.
+// The decisions of the guard.
 const (
-	Pass Decision = "pass" // no interference
+	Pass Decision = "pass" // the agent's own permissions decide
 	Ask  Decision = "ask"
 	Deny Decision = "deny"
-	// Proven is a pass of what is proven to change nothing, said so that the agent
-	// does not ask either.
+	// Proven passes an action that is proven to change nothing, and tells the agent not to ask
+	// either.
 	Proven Decision = "proven"
 )
 
-// What stands in the log beside the answers.
+// The decisions that occur only in the log.
 const (
-	Canary Decision = "canary" // the guard tried itself at the beginning of a session
+	Canary Decision = "canary" // the guard tested itself at the start of a session
 	Unseen Decision = "unseen" // a tool ran without a verdict
-	// Observed is what would have been asked about or denied, where settings say that
-	// nothing is stopped.
+	// Observed marks an action that would have been asked about or denied if the settings did
+	// not say that nothing is stopped.
 	Observed Decision = "observed"
 )
 
-// Answer reads one event and answers it within the limits: of processor time, so
-// that many guards at once on a busy machine deny nothing for their own slowness,
-// and of time as such, below that of the host. The goroutine ends
-// with its reply or with the process: nothing waits for it after the limit.
+// Answer reads one event and answers it within two limits. The limit of processor time keeps
+// many guards on a busy machine from denying actions because they are slow. The limit of real
+// time is below the agent's own. The goroutine ends with its reply or with the process: nothing
+// waits for it after a limit.
 func (g Guard) Answer(stdin io.Reader) Reply {
 	done := make(chan Reply, 1)
 	go func() {
 		growStack(false)
 		by := g.Agent
 		defer func() {
-			if recover() != nil { // the value may repeat the event, so it is not shown
+			if recover() != nil { // the panic value may contain parts of the event, so it is not shown
 				done <- refuse(by, errors.New("the guard failed"))
 			}
 		}()
@@ -112,8 +111,8 @@ func (g Guard) Answer(stdin io.Reader) Reply {
 	}
 }
 
-// respond is Answer without limit and recovery; by becomes the agent as soon as
-// it is known.
+// respond is Answer without the limits and the recovery. It sets by as soon as the agent is
+// known.
 func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	text, err := io.ReadAll(io.LimitReader(stdin, maxEvent+1))
 	switch {
@@ -149,7 +148,7 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	return Reply{Stdout: got.by.answer(d, reason)}
 }
 
-// offer tells the user how to let exactly this action pass once, where that is possible.
+// offer tells the user how to allow exactly this action once, if that is possible.
 func (g Guard) offer(got asked, d Decision, line guardlog.Line) string {
 	own := slices.ContainsFunc(line.Rules, func(rule string) bool { return strings.HasPrefix(rule, "hook.") })
 	if d != Ask && d != Deny || g.Log == "" || own || len(got.steps) != 1 || line.Action == "" || g.Account.MayAllow(line.Level) != nil {
@@ -160,14 +159,14 @@ func (g Guard) offer(got asked, d Decision, line guardlog.Line) string {
 	if code == "" {
 		return ""
 	}
-	return " The user can let exactly this pass once, in a terminal: " + Name + " gate allow --once " + code
+	return " The user can allow exactly this action once, in a terminal: " + Name + " gate allow --once " + code
 }
 
-// start fires the canary at the beginning of a session: a guard that would let it
-// pass says so before the first tool runs.
+// start judges the canary at the start of a session, so that a guard that would let it pass
+// reports that before the first tool runs.
 func (g Guard) start(got asked) Reply {
 	got.steps = []step{{command: canaryCommand, shell: true}}
-	g.Account = Account{} // no settings count
+	g.Account = Account{} // no settings apply
 	d, _, line, err := g.decide(got)
 	line.Decision = string(Canary)
 	if d != Deny || err != nil {
@@ -180,7 +179,7 @@ func (g Guard) start(got asked) Reply {
 	return Reply{Stdout: got.by.answer(Pass, "")}
 }
 
-// after looks, behind a tool, whether it ran under a verdict of this guard.
+// after checks after a tool call that this guard judged it before.
 func (g Guard) after(got asked) {
 	if g.Log == "" || got.callID == "" || g.Log.saw(got.callID) {
 		return
@@ -188,7 +187,7 @@ func (g Guard) after(got asked) {
 	g.note(got, guardlog.Line{Decision: string(Unseen), Level: "unknown", Note: "ALARM: a tool ran without a verdict"})
 }
 
-// note writes a line into the log. What fails there stops nothing.
+// note writes a line to the log. An error does not stop the tool.
 func (g Guard) note(got asked, line guardlog.Line) {
 	if g.Log == "" {
 		return
@@ -197,18 +196,17 @@ func (g Guard) note(got asked, line guardlog.Line) {
 	_ = g.Log.Append(line)
 }
 
-// refuse blocks because the guard could not do its work.
+// refuse blocks the tool because the guard failed.
 func refuse(by Agent, cause error) Reply {
 	if errors.Is(cause, errShape) {
 		name := cmp.Or(string(by), "an agent that is not named")
 		cause = fmt.Errorf("%w (%s, guard %s)", cause, name, policy.Version)
 	}
-	err := fmt.Errorf("blocked: %w; %s doctor --hook looks into it", cause, Name)
+	err := fmt.Errorf("blocked: %w; to find the cause run %s doctor --hook", cause, Name)
 	return Reply{Stdout: by.answer(Deny, "countersign: "+err.Error()), Failure: err}
 }
 
-// decide judges every step of an event; the worst one decides. line is what the log
-// says of it.
+// decide judges every step of an event; the worst step decides. line is the entry for the log.
 func (g Guard) decide(got asked) (d Decision, reason string, line guardlog.Line, err error) {
 	d = Pass
 	worst, observed := actionrisk.Low, false
@@ -260,17 +258,17 @@ func (g Guard) decide(got asked) (d Decision, reason string, line guardlog.Line,
 	return d, reason, line, nil
 }
 
-// stepVerdict is one step, judged.
+// stepVerdict is the verdict on one step.
 type stepVerdict struct {
 	level    actionrisk.Level
-	why      []string // in words
-	rules    []string // ids
-	action   string   // hash
+	why      []string // the reasons in words
+	rules    []string // their ids
+	action   string   // the hash of the action
 	note     string
 	decision Decision
-	readOnly bool     // the agent's own command, and proven to change nothing
-	observed bool     // nothing is stopped here
-	ignored  []string // what settings ask for that does not count
+	readOnly bool     // the agent's own command, proven to change nothing
+	observed bool     // the settings say that nothing is stopped
+	ignored  []string // requests of settings that do not apply
 }
 
 func verdictOf(level actionrisk.Level, strict bool) Decision {
@@ -296,8 +294,8 @@ func (g Guard) mayAsk(got asked) bool {
 	return false
 }
 
-// step judges one step by the settings that count for what it is about, and names the
-// rules behind its level.
+// step judges one step by the settings for the folders that it affects, and names the rules
+// behind its level.
 func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
 		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.shell}
@@ -312,7 +310,7 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	}
 	score, used := rules.lower(whole, got.session.id, g.Now)
 	for _, e := range used {
-		if e.Once && !g.Account.useUp(e, g.Now) { // another call used it
+		if e.Once && !g.Account.useUp(e, g.Now) { // another call used the exception first
 			score, used = whole, nil
 			break
 		}
@@ -322,7 +320,7 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 		observed: rules.observes(), ignored: rules.Ignored()}
 	for _, r := range score.MatchedRules {
 		if levelOf(r.Severity) != level || len(v.why) == maxReasons {
-			break // matched rules come highest first
+			break // matched rules are in order of falling level
 		}
 		where := s.shown
 		if where == "" {
@@ -342,7 +340,7 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 	return v, nil
 }
 
-// raised is the verdict with one of the guard's own rules, which nothing excepts.
+// raised returns the verdict with one of the guard's own rules added, which have no exceptions.
 func (v stepVerdict) raised(r ownRule, where string) stepVerdict {
 	if v.readOnly = false; r.level < v.level {
 		return v
@@ -354,7 +352,7 @@ func (v stepVerdict) raised(r ownRule, where string) stepVerdict {
 	return v
 }
 
-// levelOf reads a level's name; a name it does not know is the highest.
+// levelOf returns the level with a name; an unknown name is the highest level.
 func levelOf(name string) actionrisk.Level {
 	for l := actionrisk.Low; l < actionrisk.Critical; l++ {
 		if l.String() == name {
@@ -366,8 +364,8 @@ func levelOf(name string) actionrisk.Level {
 
 func isLevel(name string) bool { return levelOf(name).String() == name }
 
-// ruleText is one rule in words. The excerpt is masked already; quoting keeps
-// control characters away from a terminal.
+// ruleText describes one rule. The excerpt is masked already; quoting keeps control characters
+// away from a terminal.
 func ruleText(title, id, where, instead string) string {
 	text := title + " (" + id + ")"
 	if where != "" {
@@ -379,7 +377,7 @@ func ruleText(title, id, where, instead string) string {
 	return text
 }
 
-// wording is the reason the user or the model reads.
+// wording returns the reason for the user or the model.
 func wording(level actionrisk.Level, d Decision, reasons []string) string {
 	if d == Pass {
 		return ""
@@ -392,14 +390,14 @@ func wording(level actionrisk.Level, d Decision, reasons []string) string {
 	}
 	text := "countersign: " + level.String() + " risk: " + strings.Join(reasons, ". ") + "."
 	if d == Deny {
-		text += " Do not try another form of it: take the safer way, or ask the user to run it."
+		text += " Do not try a variant of the command: use the safer way, or ask the user to run it."
 	}
 	return text
 }
 
-// growStack makes the stack of its goroutine large enough for a verdict. Go looks at the
-// size of a function's frame before the function begins, so one step does it; otherwise the
-// stack would be copied at each doubling, and a start pays for that.
+// growStack grows the stack of its goroutine to the size that a verdict needs. Go checks the
+// size of a function's frame before the function begins, so one call does it. Otherwise Go
+// would copy the stack at each doubling, at every start of the guard.
 //
 //go:noinline
 func growStack(use bool) byte {
@@ -413,27 +411,27 @@ func growStack(use bool) byte {
 	return room[len(os.Args)]
 }
 
-// pattern is a regular expression that is compiled when it is first asked for: a guard
-// starts at every tool call, and most calls ask for few of them.
+// pattern returns a regular expression that is compiled at its first use: a guard starts at
+// every tool call, and most calls need few of the expressions.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // Limits of the guard.
 const (
-	// maxEvent is the longest event that is read. Edits carry whole files, so it
-	// is far above a command; more is no honest event.
+	// maxEvent is the length of the longest event that is read. It is far above that of a
+	// command, because edits contain complete files.
 	maxEvent = 1 << 20
-	// processorWithin is the processor time a verdict may take: a thousand times what
-	// the longest event takes.
+	// processorWithin is the limit of processor time for a verdict: a thousand times the time
+	// of the longest event.
 	processorWithin = 2 * time.Second
-	lookEvery       = 50 * time.Millisecond // how often it is looked at
-	// answerWithin is the guard's own time: below every agent's default (60 s and
-	// more) and below what the installed configurations set (10 s). A host that
-	// runs into its own limit lets the action through.
+	lookEvery       = 50 * time.Millisecond // how often the processor time is checked
+	// answerWithin is the limit of real time. It is below the default of every agent (60 s or
+	// more) and below that of the installed configurations (10 s), because an agent lets the
+	// tool run when its own limit is reached.
 	answerWithin = 8 * time.Second
-	// maxReasons keeps an answer short enough to be read.
+	// maxReasons keeps an answer short.
 	maxReasons = 3
-	// maxShown is how much of a path an answer repeats, in code points.
+	// maxShown is the maximum length of a path in an answer, in code points.
 	maxShown = 120
 )

@@ -86,7 +86,7 @@ func judged(risk string, rules ...actionrisk.MatchedRule) Judge {
 func TestHookFormats(t *testing.T) {
 	rule := actionrisk.MatchedRule{ID: "a.b.c", Severity: "critical", Title: "Ends the world", Remediation: "wait",
 		Evidence: actionrisk.Evidence{Excerpt: "end <&> \x1b[2J"}}
-	const why = `countersign: critical risk: Ends the world (a.b.c) in \"end <&> \\x1b[2J\"; instead: wait. Do not try another form of it: take the safer way, or ask the user to run it.`
+	const why = `countersign: critical risk: Ends the world (a.b.c) in \"end <&> \\x1b[2J\"; instead: wait. Do not try a variant of the command: use the safer way, or ask the user to run it.`
 	for by, want := range map[Agent][2]string{
 		Claude: {`{}`, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"` + why + `"}}`},
 		Codex:  {`{}`, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"` + why + `"}}`},

@@ -18,31 +18,31 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Change is what was done to an agent's settings.
+// Change describes a change of an agent's settings.
 type Change struct {
 	Settings string // the file
-	Copy     string // of what was there before; empty: nothing was
+	Copy     string // a copy of the old file; empty if there was none
 }
 
-// Install merges the entry that starts this program as the guard into the agent's
-// settings, the user's own or those of this folder's project. Everything else in the file
-// stays; a copy of what was there lies beside it.
+// Install adds the entry that starts this program as the guard to the agent's settings.
+// Everything else in the file stays the same; the old file is copied into the same folder.
 func (a Agent) Install(program string, where Where) (Change, error) {
 	return a.change(program, where)
 }
 
-// Where says whose settings hold a guard.
+// Where says whose settings to change.
 type Where string
 
-// Whose settings. Those of the machine are managed: users and projects cannot leave them
-// out, so only they hold against an agent that attacks its guard.
+// The settings of the machine are managed: users and projects cannot override them. So only
+// they hold against an agent that attacks its guard.
 const (
 	OfUser    Where = "user"
 	OfProject Where = "project"
 	OfSystem  Where = "system"
 )
 
-// managedSettings is Claude Code's file of the machine, as its documentation names it.
+// managedSettings returns the path of the machine's settings for Claude Code, as its
+// documentation names it.
 func managedSettings() string {
 	switch runtime.GOOS {
 	case "darwin":
@@ -53,24 +53,24 @@ func managedSettings() string {
 	return "/etc/claude-code/managed-settings.json"
 }
 
-// forSystem says why a program must not be started from the machine's settings; empty if it
-// may. Who can replace it would act for every user.
+// forSystem refuses a program that others than root can replace: started from the machine's
+// settings, it would run as every user.
 func forSystem(program string) error {
 	root := Account{UID: 0}
 	if others := root.writtenByOthers(program); others != "" {
-		return fmt.Errorf("the machine's settings may start only what root alone can write, such as /usr/local/bin/countersign: %s", others)
+		return fmt.Errorf("the machine's settings may start only a program that only root can write, such as /usr/local/bin/countersign: %s", others)
 	}
 	return nil
 }
 
-// Uninstall takes the entry out again. Where nothing else changed since it was written the
-// file is left as it was: byte for byte, or not there.
+// Uninstall removes the entry. If nothing else was changed since it was added, the old file is
+// restored byte for byte, or removed if there was none.
 func (a Agent) Uninstall(where Where) (Change, error) {
 	return a.change("", where)
 }
 
-// asBefore is the text that a settings file had before the guard was written into it, if
-// the rest of it is the same now. gone says that there was no file.
+// asBefore returns the text of a settings file before the guard was added, if everything else
+// in it is unchanged. gone means that there was no file.
 func asBefore(place string, after []byte) (text []byte, gone, known bool) {
 	copies, _ := filepath.Glob(globEscape(place) + copySuffix + "*")
 	slices.Sort(copies)
@@ -83,8 +83,8 @@ func asBefore(place string, after []byte) (text []byte, gone, known bool) {
 	return nil, true, len(copies) == 0 && slices.Contains([]string{"{}", `{"version":1}`}, compact(after))
 }
 
-// withoutVersion is a text without the member that Cursor and GitHub Copilot CLI want, and
-// that the entry brings.
+// withoutVersion returns a text without the member version, which Cursor and GitHub Copilot CLI
+// require and the entry adds.
 func withoutVersion(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(text, &members) != nil {
@@ -98,7 +98,7 @@ func withoutVersion(text []byte) []byte {
 	return out
 }
 
-// copySuffix begins the end of the name of a copy.
+// copySuffix is the first part of the suffix of a copy's name.
 const copySuffix = ".before-countersign-"
 
 func globEscape(place string) string {
@@ -135,7 +135,7 @@ func (a Agent) change(program string, where Where) (Change, error) {
 	}
 	after, err = a.merged(before, program)
 	if err != nil {
-		return Change{}, fmt.Errorf("%s: %w; nothing was written, --install %s prints what to add by hand", place, err, a)
+		return Change{}, fmt.Errorf("%s: %w; nothing was written; --install %s prints the entry to add by hand", place, err, a)
 	}
 	done := Change{Settings: place}
 	if program == "" {
@@ -149,11 +149,11 @@ func (a Agent) change(program string, where Where) (Change, error) {
 	}
 	if len(before) > 0 && program != "" {
 		done.Copy = place + copySuffix + time.Now().UTC().Format("20060102T150405Z")
-		for n := 2; exists(done.Copy); n++ { // an older copy is never written over
+		for n := 2; exists(done.Copy); n++ { // never overwrite an older copy
 			done.Copy = fmt.Sprintf("%s%s%s-%d", place, copySuffix, time.Now().UTC().Format("20060102T150405Z"), n)
 		}
 		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
-			return Change{}, fmt.Errorf("keep a copy of %s: %w", place, err)
+			return Change{}, fmt.Errorf("copy %s: %w", place, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
@@ -163,16 +163,16 @@ func (a Agent) change(program string, where Where) (Change, error) {
 		return done, err
 	}
 	if where == OfSystem {
-		return done, os.Chmod(place, 0o644) // every user's agent reads it
+		return done, os.Chmod(place, 0o644) // the agents of all users read it
 	}
 	return done, nil
 }
 
-// changePlugin writes the plugin, which is a file of ours, or takes it away.
+// changePlugin writes or removes the plugin, a file of ours.
 func changePlugin(place string, before []byte, program string) (Change, error) {
 	done := Change{Settings: place}
 	if _, ours := pluginHook(place, string(before)); len(before) > 0 && !ours {
-		return done, fmt.Errorf("%s is not ours; nothing was written", place)
+		return done, fmt.Errorf("%s is not the guard's plugin; nothing was written", place)
 	}
 	if program == "" {
 		err := os.Remove(place)
@@ -191,17 +191,17 @@ func changePlugin(place string, before []byte, program string) (Change, error) {
 	return done, files.Replace(place, []byte(text+"\n"))
 }
 
-// systemFile is where the managed settings are. Tests put another file in its place.
+// systemFile returns the path of the managed settings. Tests replace it.
 var systemFile = managedSettings
 
-// placeOf is the file that holds the hooks of an agent.
+// placeOf returns the file with the hooks of an agent.
 func (a Agent) placeOf(where Where, program string) (string, error) {
 	files := a.settingsFiles()
 	switch {
 	case len(files) == 0:
-		return "", fmt.Errorf("there is no installer for %s: nobody tried one", a)
+		return "", fmt.Errorf("there is no installer for %s, because none was tested", a)
 	case where == OfSystem && a != Claude:
-		return "", errors.New("--system is for claude: the managed settings of the others were not tried")
+		return "", errors.New("--system works for claude only: the managed settings of other agents were not tested")
 	case where == OfSystem:
 		if program != "" {
 			if err := forSystem(program); err != nil {
@@ -219,18 +219,19 @@ func (a Agent) placeOf(where Where, program string) (string, error) {
 	return place, nil
 }
 
-// merged is the settings with the program's entry, or without any of ours.
+// merged returns the settings with the program's entry, or without our entries if program is
+// empty.
 func (a Agent) merged(before []byte, program string) ([]byte, error) {
 	settings := map[string]jsontext.Value{}
 	if len(strings.TrimSpace(string(before))) > 0 {
 		if err := json.Unmarshal(before, &settings); err != nil {
-			return nil, errors.New("it is no JSON object that can be kept as it is")
+			return nil, errors.New("the file is not a JSON object that can be preserved")
 		}
 	}
 	hooks := map[string]jsontext.Value{}
 	if settings["hooks"] != nil {
 		if err := json.Unmarshal(settings["hooks"], &hooks); err != nil {
-			return nil, errors.New("its hooks are no object")
+			return nil, errors.New("its member hooks is not an object")
 		}
 	}
 	if err := withoutOurs(hooks); err != nil {
@@ -252,12 +253,12 @@ func (a Agent) merged(before []byte, program string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// withoutOurs takes every entry out that starts our guard.
+// withoutOurs removes every entry that starts our guard.
 func withoutOurs(hooks map[string]jsontext.Value) error {
 	for event, value := range hooks {
 		var groups []jsontext.Value
 		if value.Kind() != '[' {
-			continue // Gemini keeps flags beside the lists
+			continue // Gemini has flags next to the lists
 		}
 		if err := json.Unmarshal(value, &groups); err != nil {
 			return err
@@ -276,7 +277,7 @@ func withoutOurs(hooks map[string]jsontext.Value) error {
 	return nil
 }
 
-// isOurs says whether all that a group starts is our guard.
+// isOurs reports whether all commands of a group start our guard.
 func isOurs(group jsontext.Value) bool {
 	var g hookEntry
 	if json.Unmarshal(group, &g) != nil {
@@ -291,7 +292,7 @@ func isOurs(group jsontext.Value) bool {
 	})
 }
 
-// addOurs adds the groups of the printed configuration behind those that are there.
+// addOurs adds the groups of the printed configuration after the existing ones.
 func (a Agent) addOurs(settings, hooks map[string]jsontext.Value, program string) error {
 	entry, err := a.entry(program)
 	if err != nil {
@@ -309,14 +310,14 @@ func (a Agent) addOurs(settings, hooks map[string]jsontext.Value, program string
 		var there []jsontext.Value
 		if hooks[event] != nil {
 			if err := json.Unmarshal(hooks[event], &there); err != nil {
-				return errors.New("its hooks of " + event + " are no list")
+				return errors.New("its hooks for " + event + " are not a list")
 			}
 		}
 		if hooks[event], err = json.Marshal(append(there, groups...)); err != nil {
 			return err
 		}
 	}
-	for name, value := range ours { // Cursor's version
+	for name, value := range ours { // Cursor requires a version
 		if name != "hooks" && settings[name] == nil {
 			settings[name] = value
 		}

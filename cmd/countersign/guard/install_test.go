@@ -23,7 +23,7 @@ func TestInstallSystem(t *testing.T) {
 	if err := os.Chown(program, 4711, -1); err != nil {
 		t.Skip(err)
 	}
-	if _, err := Claude.Install(program, OfSystem); err == nil || !strings.Contains(err.Error(), "root alone can write") {
+	if _, err := Claude.Install(program, OfSystem); err == nil || !strings.Contains(err.Error(), "only root can write") {
 		t.Error(err)
 	}
 	if err := os.Chown(program, 0, -1); err != nil {

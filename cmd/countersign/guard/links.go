@@ -11,25 +11,26 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// The rules judge a path as it is written. A link in the working folder, which a cloned
-// repository can carry, leads elsewhere: so what names one is judged a second time with the
-// real path in its place, and the worse verdict counts. So is a relative path where the
-// folder is the user's home folder or the root, since the agent may choose the folder.
+// The rules judge a path as it is written. A symbolic link in the working folder, which a
+// cloned repository can contain, leads elsewhere. So the guard judges a step that names a link
+// a second time with the real path, and the worse verdict decides. It does the same for
+// relative paths if the folder is the user's home folder or the root, because the agent may
+// choose the folder.
 
 const (
 	maxLinks   = 16           // paths of one step
-	maxFolders = 4            // folders from which they are seen
-	maxTexts   = 128          // texts that are looked at as paths
-	anyHome    = "/home/user" // stands for a home folder elsewhere where ~ cannot
+	maxFolders = 4            // folders from which relative paths are resolved
+	maxTexts   = 128          // texts that are checked for paths
+	anyHome    = "/home/user" // stands for a home folder in contexts where ~ is not expanded
 )
 
-// keepsLinks are programs that take a link itself and not what it leads to.
+// keepsLinks are programs that act on a link itself and not on its target.
 var keepsLinks = []string{"rm", "unlink", "mv", "rmdir", "ln", "trash", "trash-put", "rename"}
 
-// link is a path as it is written and where it leads.
+// link is a path as it is written, and its real path.
 type link struct{ written, real string }
 
-// links are those of one step, each once, at most maxLinks.
+// links are the links of one step, each once, at most maxLinks.
 type links []link
 
 func (ls *links) add(l link) {
@@ -38,9 +39,9 @@ func (ls *links) add(l link) {
 	}
 }
 
-// withRealPaths judges a step again with the real paths of what it names. Both ways of
-// writing them are judged, since each sees what the other misses: the command with its
-// names replaced, and the calls that the engine saw, rebuilt. Only a worse verdict counts.
+// withRealPaths judges a step again with the real paths of its links. It judges both the
+// command with the names replaced and the calls that the engine traced, written out again,
+// because each finds what the other misses. Only a worse verdict has an effect.
 func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	var found links
 	var rebuilt []string
@@ -53,7 +54,7 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 	if len(found) == 0 {
 		return score, trace
 	}
-	// The longest name first, so that a shorter one inside of it is not replaced before.
+	// Replace the longest name first, because it may contain a shorter one.
 	slices.SortStableFunc(found, func(a, b link) int { return len(b.written) - len(a.written) })
 	replaced := action.Command
 	for _, l := range found {
@@ -76,8 +77,8 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 	return score, trace
 }
 
-// withRealWords is a call with the real paths of its words, and adds them to found. It is
-// empty if no word changes, or if the call is a redirection, which is no command.
+// withRealWords returns a call with the real paths of its words, and adds them to found. It
+// returns "" if no word changes, or if the call is a redirection, which is not a command.
 func (g Guard) withRealWords(s step, u *actionrisk.Use, cwd string, found *links) string {
 	if u.Remote || len(*found) >= maxLinks || u.Program == "git" && keepsWords(u) {
 		return ""
@@ -101,8 +102,8 @@ func (g Guard) withRealWords(s step, u *actionrisk.Use, cwd string, found *links
 	return strings.Join(words, " ")
 }
 
-// linkIn is the first path in a word that leads elsewhere, seen from the folder that the
-// call moved to last, else from the one where it began. real is empty if there is none.
+// linkIn returns the first link in a word, seen from the last folder that the call moved to,
+// otherwise from the folder where it began. real is empty if there is none.
 func (g Guard) linkIn(s step, program string, w act.Word, cwd, folder, last string) link {
 	for _, name := range namesIn(w) {
 		option := name != w.Text
@@ -117,7 +118,7 @@ func (g Guard) linkIn(s step, program string, w act.Word, cwd, folder, last stri
 	return link{}
 }
 
-// withReal is a word with the real path in the place of the written one.
+// withReal returns a word with the written path replaced by the real one.
 func (g Guard) withReal(w act.Word, l link) string {
 	if head := strings.TrimSuffix(w.Text, l.written); head != "" {
 		return quotePath(head) + wordOf(g.spelled(l.real), w.Glob)
@@ -128,7 +129,7 @@ func (g Guard) withReal(w act.Word, l link) string {
 	return wordOf(l.real, w.Glob)
 }
 
-// addOtherNames adds what is named by no word of a call, from each folder of the step.
+// addOtherNames adds links that are not words of a call, from each folder of the step.
 func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.Trace, found *links) {
 	folders := []string{action.Cwd}
 	for i := range trace.Uses {
@@ -146,14 +147,14 @@ func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.
 }
 
 var (
-	// quotedTexts finds the texts of a tool's input or of a program.
+	// quotedTexts matches the string literals of a tool's input or of a program.
 	quotedTexts = pattern(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
-	// readsFrom finds files that a shell reads from.
+	// readsFrom matches files that a shell reads from.
 	readsFrom = pattern(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
 )
 
-// otherNames are paths that are no words of a program: the texts of a tool's input and of
-// programs in other languages, and what a shell reads from.
+// otherNames returns paths that are not words of a call: string literals of a tool's input and
+// of programs in other languages, and files that a shell reads from.
 func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 	quoted := func(text string) {
 		for _, found := range quotedTexts().FindAllString(text, maxTexts) {
@@ -184,8 +185,8 @@ func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 
 func isRedirection(u *actionrisk.Use) bool { return strings.ContainsAny(u.Program, "<>") }
 
-// namesIn are the paths that a word may hold: whole, after "=", after "@", after a short
-// option.
+// namesIn returns the paths that a word may contain: the word itself, and the parts after "=",
+// after "@", and after a short option.
 func namesIn(w act.Word) (out []string) {
 	for _, s := range spellings(w) {
 		if !s.Known() || s.Text == "" || len(s.Text) > 4096 {
@@ -199,14 +200,14 @@ func namesIn(w act.Word) (out []string) {
 	return out
 }
 
-// leadsTo is the real path of what a program is given by name, where it has to be judged;
-// empty: the written one says it all. option: the name may be letters of an option.
+// leadsTo returns the real path of a name that a program is given if that must be judged,
+// otherwise "". option means that the name may be the letters of an option.
 func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""
 	}
 	place := g.Account.place(folder, strings.TrimSuffix(name, "/."))
-	if place == "" || strings.HasPrefix(place, "/dev/fd/") || strings.HasPrefix(place, "/proc/self/fd/") { // of the guard itself
+	if place == "" || strings.HasPrefix(place, "/dev/fd/") || strings.HasPrefix(place, "/proc/self/fd/") { // belongs to the guard itself
 		return ""
 	}
 	bare := !strings.Contains(name, "/")
@@ -220,7 +221,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 	}
 	if atTop := realPath(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == realPath(g.Account.Home)) {
 		if tree && bare && !exists(place) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
-			return "" // a word that is no path
+			return "" // not a path
 		}
 		return real
 	}
@@ -242,7 +243,8 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 	return real
 }
 
-// spelled is a real path as the rules know it: the home folder by a name of home folders.
+// spelled returns a real path in the form that the rules know: the home folder gets a usual
+// name.
 func (g Guard) spelled(real string) string {
 	if home := realPath(g.Account.Home); g.Account.Home != "" && below(real, home) {
 		if home == "/root" || filepath.Dir(home) == "/home" || filepath.Dir(home) == "/Users" {
@@ -253,7 +255,7 @@ func (g Guard) spelled(real string) string {
 	return real
 }
 
-// wordOf is a text as one word of a shell, which expands its pattern if it has one.
+// wordOf returns a text as one word of a shell, which expands it if it is a pattern.
 func wordOf(text string, glob bool) string {
 	if glob {
 		return globWord(text)
@@ -261,7 +263,7 @@ func wordOf(text string, glob bool) string {
 	return quotePath(text)
 }
 
-// replaceName puts a path in the place of another wherever it stands as a whole name.
+// replaceName replaces a path by another one wherever it is a complete name.
 func replaceName(text, name, with string) string {
 	const edge = "\x00 \t\n\"'=@<>:(){};|&,`"
 	var b strings.Builder

@@ -18,24 +18,24 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// The guard's log is a file of its own on this machine: one line of canonical JSON
-// for each verdict, with secrets masked. Each line names the hash of the one
-// before; the file beside it, gate.head, names the number and hash of the last, so
-// that a log that was cut or edited is noticed. What cannot be logged is decided
-// all the same: a full disk must not stop anybody's work.
+// The guard's log is a file on this machine with one line of canonical JSON for each verdict.
+// Secrets are masked. Each line contains the hash of the previous one, and the file gate.head
+// in the same folder contains the number and hash of the last line, so that a cut or edited log
+// is noticed. An action that cannot be logged is still decided: a full disk must not stop the
+// user's work.
 const (
 	logName  = "gate.log"
 	headName = "gate.head"
-	// The first push to a team's ledger makes the key of this machine, which signs what
-	// is sent, and keeps where in the log it ended.
+	// The first push to a team's ledger creates this machine's key, which signs the reports,
+	// and stores the position of the last line sent.
 	KeyName    = "gate.key"
 	pushedName = "gate.pushed"
 )
 
-// Log is the folder in which the log lies; empty: nothing is logged.
+// Log is the folder of the log; if empty, nothing is logged.
 type Log string
 
-// logHead is where the log ends, or where something has read it to.
+// logHead is a position in the log: its end, or the last line that was sent.
 type logHead struct {
 	Number int64  `json:"number"`
 	Hash   string `json:"hash"`
@@ -43,7 +43,7 @@ type logHead struct {
 
 func (l Log) file(name string) string { return filepath.Join(string(l), name) }
 
-// Append adds a line under a lock, so that guards that run at once make one chain.
+// Append adds a line under a lock, so that concurrent guards write one chain.
 func (l Log) Append(line guardlog.Line) error {
 	if err := os.MkdirAll(string(l), 0o700); err != nil {
 		return err
@@ -74,7 +74,8 @@ func (l Log) Append(line guardlog.Line) error {
 	return logHead{line.Number, line.Hash}.keep(l.file(headName))
 }
 
-// readHead reads a place in the log, which a file names; without one, its begin.
+// readHead reads a position from a file, or returns the beginning of the log if there is no
+// file.
 func readHead(place string) (head logHead, err error) {
 	text, err := os.ReadFile(place)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +95,8 @@ func (h logHead) keep(place string) error {
 	return files.Replace(place, text)
 }
 
-// Read reads the whole log and checks its chain. What is wrong with it is said in words;
-// the lines are there nevertheless.
+// Read reads the log and checks its chain. wrong describes the first fault; the lines are
+// returned nevertheless.
 func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	text, err := os.ReadFile(l.file(logName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +104,7 @@ func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	}
 	head, err := readHead(l.file(headName))
 	if err != nil {
-		wrong = "its end is not known: gate.head cannot be read"
+		wrong = "the end of the log is not known: gate.head cannot be read"
 	}
 	var last logHead
 	scanner := bufio.NewScanner(bytes.NewReader(text))
@@ -127,7 +128,7 @@ func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 		lines = append(lines, line)
 	}
 	if wrong == "" && last != head {
-		wrong = fmt.Sprintf("it ends at line %d, and had %d: its end was cut", last.Number, head.Number)
+		wrong = fmt.Sprintf("the log ends at line %d of %d: its end was cut", last.Number, head.Number)
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, "", fmt.Errorf("read the log: %w", err)
@@ -135,16 +136,16 @@ func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	return lines, wrong, nil
 }
 
-// Unsent are the lines behind the last one that was sent to a ledger. What the ledger has
-// is asked of nobody: the place is kept beside the log, and the service refuses what does
-// not follow.
+// Unsent returns the lines after the last one that was sent to a ledger. It does not ask the
+// ledger: the position is stored in the log's folder, and the service refuses lines that do not
+// continue its own.
 func (l Log) Unsent() ([]guardlog.Line, error) {
 	lines, wrong, err := l.Read()
 	switch {
 	case err != nil:
 		return nil, err
 	case wrong != "":
-		return nil, fmt.Errorf("the log is not whole, so nothing is sent: %s; %s gate log shows it", wrong, Name)
+		return nil, fmt.Errorf("the log does not verify, so nothing is sent: %s (see %s gate log)", wrong, Name)
 	}
 	sent, err := readHead(l.file(pushedName))
 	switch {
@@ -153,28 +154,29 @@ func (l Log) Unsent() ([]guardlog.Line, error) {
 	case sent.Number == 0:
 		return lines, nil
 	case sent.Number > int64(len(lines)) || lines[sent.Number-1].Hash != sent.Hash:
-		return nil, errors.New("the log is not the one that was sent before: it was replaced")
+		return nil, errors.New("this is not the log that was sent before: it was replaced")
 	}
 	return lines[sent.Number:], nil
 }
 
-// Sent remembers the last line that was sent.
+// Sent stores the position of the last line that was sent.
 func (l Log) Sent(last guardlog.Line) error {
 	return logHead{last.Number, last.Hash}.keep(l.file(pushedName))
 }
 
-// Stats are a log in numbers.
+// Stats counts the decisions in a log.
 type Stats struct {
 	Since  string `json:"since"`
 	Calls  int    `json:"calls"`
 	Passed int    `json:"passed"`
-	Proven int    `json:"proven"` // prompts saved: proven read-only, so that the agent did not ask either
+	Proven int    `json:"proven"` // proven read-only, so that neither the guard nor the agent asked
 	Asked  int    `json:"asked"`
 	Denied int    `json:"denied"`
-	// Observed would have been asked about or denied, where settings say that nothing is.
+	// Observed counts actions that would have been asked about or denied if the settings did
+	// not say that nothing is stopped.
 	Observed int            `json:"observed"`
 	Unseen   int            `json:"unseen"` // tools that ran without a verdict
-	Rules    map[string]int `json:"rules"`  // how often each was asked about or denied
+	Rules    map[string]int `json:"rules"`  // how often each rule led to a question or denial
 	Whole    bool           `json:"whole"`
 }
 
@@ -213,11 +215,11 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 	return s
 }
 
-// seenWithin is how much of the log's end is looked through for a tool call.
+// seenWithin is the length of the log's end that is searched for a tool call.
 const seenWithin = 256 << 10
 
-// saw says whether the end of the log has a verdict on a tool call. A log that cannot be
-// read has seen everything: it must not raise an alarm for itself.
+// saw reports whether the end of the log has a verdict on a tool call. It returns true if the
+// log cannot be read, because that must not raise an alarm.
 func (l Log) saw(call string) bool {
 	f, err := os.Open(l.file(logName))
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Name is how the user types this program in the commands that texts recommend: the
-// guard is part of countersign and is also a program of its own.
+// Name is the name of this program in the commands that texts recommend: countersign or
+// countersign-guard.
 var Name = nameOf(os.Args[0])
 
-// Programs are the programs with the guard in them, by their names.
+// Programs returns the names of the programs that contain the guard.
 func Programs() []string { return programNames }
 
 func nameOf(program string) string {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// writtenByOthers says who besides the user and root can write a file or put another one
-// in its place; empty if nobody can. Every folder on the way to it counts.
+// writtenByOthers returns how others than the user and root could write or replace a file, or
+// "" if they cannot. It checks every folder on the path.
 func (a Account) writtenByOthers(file string) string {
 	place := realPath(file)
 	for at := place; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
-			return "it cannot be looked at"
+			return "its permissions cannot be read"
 		}
 		owner, ok := info.Sys().(*syscall.Stat_t)
 		switch {
@@ -26,9 +26,9 @@ func (a Account) writtenByOthers(file string) string {
 			return "its owner is not known"
 		case int(owner.Uid) != a.UID && owner.Uid != 0:
 			return at + " belongs to another user"
-		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // others cannot replace what is in it
+		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // others cannot replace files in a sticky folder
 		case info.Mode()&0o002 != 0:
-			return "everybody can write " + at
+			return "every user can write " + at
 		case info.Mode()&0o020 != 0 && owner.Gid != 0 && a.othersIn(owner.Gid):
 			return "a group with other members can write " + at
 		}
@@ -38,8 +38,8 @@ func (a Account) writtenByOthers(file string) string {
 	}
 }
 
-// othersIn says whether a group has members other than the user. A group that is not known
-// has other members.
+// othersIn reports whether a group has other members than the user. An unknown group counts as
+// one that has.
 func (a Account) othersIn(gid uint32) bool {
 	users, err := os.ReadFile("/etc/passwd")
 	groups, err2 := os.ReadFile("/etc/group")

@@ -1,5 +1,5 @@
 package guard
 
-// writtenByOthers does not read access control lists: the user's profile and the folder of
-// programs, where the guard's files are, are not written by other users.
+// writtenByOthers does not read access control lists: the guard's files are in the user's
+// profile and in the folder of programs, which other users cannot write.
 func (a Account) writtenByOthers(string) string { return "" }

@@ -14,12 +14,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// The guard protects itself by what the engine says is written, moved, linked, removed or
-// re-moded, compared with real paths: the agents' settings, its own settings, state and
-// program, and the folders on the way to them.
+// The guard protects itself. From the engine's trace it knows which files a command writes,
+// moves, links, removes or changes the mode of, and compares their real paths with the agents'
+// settings, its own settings, state and program, and the folders that contain them.
 
-// guardSettings are files that hold a hook or an exception, by the end of their path. Who
-// may write or remove one can switch the guard off.
+// guardSettings are the files that contain a hook or an exception, by the end of their path. A
+// command that writes or removes one can switch the guard off.
 var guardSettings = []string{
 	".claude/settings.json", ".claude/settings.local.json", "claude-code/managed-settings.json", "ClaudeCode/managed-settings.json",
 	".codex/hooks.json", ".codex/config.toml", "codex/requirements.toml", "codex/managed_config.toml", "codex/hooks.json",
@@ -29,7 +29,7 @@ var guardSettings = []string{
 	projectFile, ".config/countersign.json",
 }
 
-// guardFolders are the folders of which such files are.
+// guardFolders are the folders of these files.
 var guardFolders = func() (out []string) {
 	for _, file := range guardSettings {
 		if dir := path.Dir(file); dir != "." && dir != ".config" && dir != ".github/hooks" && !slices.Contains(out, dir) {
@@ -39,16 +39,16 @@ var guardFolders = func() (out []string) {
 	return out
 }()
 
-// fence is what is protected in one session.
+// fence knows the protected paths of one session.
 type fence struct {
 	account Account
-	places  func() *protected // found when it is first asked for: many commands touch no file
+	places  func() *protected // computed at its first use, because many commands touch no file
 }
 
-// protected are places by their whole path.
+// protected are absolute paths.
 type protected struct {
 	files   []string
-	folders []string // all that is in them
+	folders []string // with everything in them
 }
 
 func newFence(a Account) fence {
@@ -72,7 +72,7 @@ func protectedBy(a Account) *protected {
 	add(&p.files, a.Machine, a.Program)
 	add(&p.folders, a.State())
 	add(&p.files, a.userFiles()...)
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add to what is protected
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add protected paths
 		for _, name := range programNames {
 			if place := filepath.Join(folder, name); exists(place) {
 				add(&p.files, place)
@@ -87,7 +87,7 @@ func protectedBy(a Account) *protected {
 	return p
 }
 
-// programNames are the programs with the guard in them.
+// programNames are the programs that contain the guard.
 var programNames = []string{"countersign", "countersign-guard"}
 
 func exists(place string) bool {
@@ -95,7 +95,7 @@ func exists(place string) bool {
 	return err == nil
 }
 
-// holds says whether a path is protected: as it is named or where its links lead.
+// holds reports whether a path is protected, as written or with its links resolved.
 func (f fence) holds(place string) bool {
 	if place == "" {
 		return false
@@ -110,18 +110,19 @@ func (f fence) holds(place string) bool {
 	return f.sameFile(place)
 }
 
-// below says whether a path is a folder or in it, by names alone.
+// below reports whether a path is a folder or in it, by comparing the names.
 func below(place, folder string) bool {
 	return place == folder || strings.HasPrefix(place, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// endsLikeSettings compares names as file systems that do not tell case apart.
+// endsLikeSettings ignores the case of names, because some file systems do.
 func endsLikeSettings(place string) bool {
 	low := "/" + strings.ToLower(strings.TrimPrefix(filepath.ToSlash(place), "/"))
 	return slices.ContainsFunc(guardSettings, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
-// sameFile finds another name of a protected file: a hard link, a mounted folder.
+// sameFile reports whether a path is another name of a protected file: a hard link or a mounted
+// folder.
 func (f fence) sameFile(place string) bool {
 	info, err := os.Stat(place)
 	if err != nil || info.IsDir() {
@@ -133,7 +134,7 @@ func (f fence) sameFile(place string) bool {
 	})
 }
 
-// above says whether a folder is on the way to something that is protected and exists.
+// above reports whether a folder contains a protected path that exists.
 func (f fence) above(place string) bool {
 	if place == "" {
 		return false
@@ -143,18 +144,18 @@ func (f fence) above(place string) bool {
 			return true
 		}
 	}
-	// A project's own settings below the folder.
+	// A project's own settings can be below the folder.
 	return slices.ContainsFunc(guardSettings, func(s string) bool { return exists(filepath.Join(place, s)) })
 }
 
-// settingsFolder says whether a folder is by its name one that holds agents' settings.
+// settingsFolder reports whether a folder has a name of a folder with agents' settings.
 func settingsFolder(place string) bool {
 	low := strings.ToLower(filepath.ToSlash(place))
 	return slices.ContainsFunc(guardFolders, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
-// matches says whether a pattern with * ? or [ takes a protected path or, for a program
-// that works on whole trees, a folder on the way to one.
+// matches reports whether a pattern with * ? or [ matches a protected path or, for a program
+// that works on trees, a folder that contains one.
 func (f fence) matches(pattern string, tree bool) bool {
 	parts := strings.Split(strings.Trim(pattern, "/"), "/")
 	hit := func(file string) bool {
@@ -176,20 +177,20 @@ func (f fence) matches(pattern string, tree bool) bool {
 	return slices.ContainsFunc(hits[:min(len(hits), 256)], func(h string) bool { return f.holds(h) || tree && f.above(h) })
 }
 
-// Programs by what they do to the files they are given.
+// Programs by what they do with the files they are given.
 var (
-	// treePrograms take whole folders away, put them elsewhere, or change who may use them.
+	// treePrograms remove or move folders with their contents, or change who may use them.
 	treePrograms = []string{"rm", "rmdir", "unlink", "mv", "rename", "shred", "srm", "trash", "trash-put", "gio", "chmod", "chown", "chgrp", "chattr", "setfacl", "rimraf", "del-cli",
 		"mount", "umount", "rsync", "find", "fd", "ln", "robocopy", "rd", "rmdir", "del", "erase", "move", "ren", "icacls", "attrib", "takeown", "git"}
-	// copies write their last operand, or the folder of -t.
+	// copies write to their last operand, or to the folder of -t.
 	copies = []string{"cp", "install", "rsync", "scp", "ditto", "gcp", "ginstall", "copy", "xcopy", "robocopy"}
-	// makes are programs whose words name what they put where nothing is, or only look at.
+	// makes are programs whose words name new files, or files that they only read.
 	makes = []string{"mkdir", "md", "echo", "printf", "test", "[", "[[", "code", "cursor", "open", "xdg-open", "less", "more", "bat"}
-	// keepsFiles are commands of Git that leave the files as they are.
+	// keepsFiles are commands of Git that do not change the files they name.
 	keepsFiles = []string{"add", "stage", "commit", "diff", "log", "show", "status", "blame", "annotate", "grep", "ls-files", "ls-tree", "check-ignore", "shortlog", "push", "fetch", "tag", "branch", "remote", "describe", "rev-parse", "cat-file", "difftool", "notes"}
 )
 
-// touches says whether a call changes something that is protected.
+// touches reports whether a call changes something that is protected.
 func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	if u.Proven || u.Remote || u.Carries && u.Program != "find" || slices.Contains(makes, u.Program) || len(u.Words) == 0 {
 		return false
@@ -212,7 +213,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	}
 	for i, w := range words {
 		if slices.Contains(moved, f.account.place(folder, w.Text)) && i > 0 && slices.Contains(movesTo, words[i-1].Text) {
-			continue // the folder that the program works in
+			continue // the folder in which the program works
 		}
 		if slices.ContainsFunc(spellings(w), func(name act.Word) bool { return f.touched(name, last, tree) }) {
 			return true
@@ -221,7 +222,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	return false
 }
 
-// keepsWords: the command of Git leaves the files that it names as they are.
+// keepsWords reports whether a command of Git leaves the files that it names unchanged.
 func keepsWords(u *actionrisk.Use) bool {
 	for i := 1; i < len(u.Words); i++ {
 		switch w := u.Words[i].Text; {
@@ -235,7 +236,8 @@ func keepsWords(u *actionrisk.Use) bool {
 	return false
 }
 
-// modeKeeps: chmod leaves its owner the right to read and write, and to enter a folder.
+// modeKeeps reports whether chmod leaves the owner the right to read and write, and to enter a
+// folder.
 func modeKeeps(u *actionrisk.Use) bool {
 	if u.Program != "chmod" {
 		return false
@@ -256,8 +258,8 @@ func modeKeeps(u *actionrisk.Use) bool {
 	return false
 }
 
-// spellings are the paths that a word may name: the word, what follows "=" in it, and what
-// follows the letter of a short option.
+// spellings returns the paths that a word may contain: the word itself, the part after "=", and
+// the part after the letter of a short option.
 func spellings(w act.Word) (out []act.Word) {
 	if u := fromEnvironment(w); u.Text != "" {
 		out = append(out, u)
@@ -273,8 +275,8 @@ func spellings(w act.Word) (out []act.Word) {
 	return out
 }
 
-// fromEnvironment puts the value of a variable of the agent's environment in the place of
-// the one unknown part of a word. It only adds a spelling.
+// fromEnvironment replaces the one unknown part of a word by the value of a variable of the
+// agent's environment. The result is an additional spelling, not a replacement.
 func fromEnvironment(w act.Word) act.Word {
 	value := os.Getenv(w.Var)
 	if w.Var == "" || value == "" || strings.Count(w.Text, hole) != 1 {
@@ -284,14 +286,14 @@ func fromEnvironment(w act.Word) act.Word {
 	return w
 }
 
-// touched says whether a word names something protected, or for a program that works on
-// trees a folder above it.
+// touched reports whether a word names something protected or, for a program that works on
+// trees, a folder that contains it.
 func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	name := strings.TrimSuffix(w.Text, "/")
 	if name == "" {
 		return false
 	}
-	if w.At < 0 && slices.Contains(programNames, name) { // what which(1) and command -v print
+	if w.At < 0 && slices.Contains(programNames, name) { // the output of which(1) and command -v
 		return true
 	}
 	if strings.Contains(name, hole) {
@@ -304,19 +306,20 @@ func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	return f.holds(place) || tree && f.above(place) && !f.worksIn(place, folder)
 }
 
-// worksIn: the folder is the one the agent works in, or above it. To remove that is judged
-// by the rules; that settings of a project are in it says nothing more.
+// worksIn reports whether a folder is the agent's working folder or contains it. The rules
+// judge its removal; that it also contains a project's settings adds nothing.
 func (f fence) worksIn(place, folder string) bool {
 	return below(folder, place) && !settingsFolder(place) && !below(f.account.Program, place) && !below(f.account.State(), place)
 }
 
-// unknownNamesSettings: the known end of a path names such a file.
+// unknownNamesSettings reports whether the known end of a partly unknown path names a settings
+// file.
 func unknownNamesSettings(name string) bool {
 	rest := name[strings.LastIndex(name, hole)+1:]
 	return strings.Count(rest, "/") >= 1 && endsLikeSettings(rest)
 }
 
-// copiesTo says whether a copy lands on something protected.
+// copiesTo reports whether a copy overwrites something protected.
 func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 	var operands []act.Word
 	var to []act.Word
@@ -353,7 +356,7 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 	return false
 }
 
-// carriesSettings: a folder with agents' settings in it is copied over one that has them.
+// carriesSettings reports whether a folder with agents' settings is copied over another one.
 func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder string) bool {
 	if !from.Known() || !to.Known() {
 		return false
@@ -365,8 +368,8 @@ func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder stri
 	return settingsFolder(source) && (settingsFolder(target) || f.above(target))
 }
 
-// pours: what is in a folder is written into a folder of settings, or holds settings and is
-// written into another one.
+// pours reports whether the contents of a folder are copied into a folder of settings, or
+// contain settings and are copied into another folder.
 func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	if source == "" || target == "" {
 		return false
@@ -387,31 +390,32 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	})
 }
 
-// guardNamed finds the name of such a file in a text that the engine reads in part only: a
-// program text of another language, a word that is not known.
+// guardNamed matches the name of such a file in text that the engine cannot read completely: a
+// program in another language, or a partly unknown word.
 var guardNamed = pattern(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
 
-// betweenNames is what stands between two names of a path, also where they are texts of
-// their own: ".claude", "settings.json".
+// betweenNames matches the separator of two names of a path, also if each name is a string of
+// its own: ".claude", "settings.json".
 const betweenNames = `(?:[/\\]+|['"]\s*[,/+]\s*['"][/\\]*)`
 
-// asksForProgram finds a command that asks where the guard's program is.
+// asksForProgram matches a command that prints the path of the guard's program.
 var asksForProgram = pattern(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
 
-// switches are commands of agents that switch hooks off without naming a file.
+// switchesOff reports whether a call is a command of an agent or of the guard that switches
+// hooks off without naming a file.
 func switchesOff(u *actionrisk.Use) bool {
 	text := launch.Words(u)
 	return u.Program == "codex" && strings.Contains(text, " features disable ") && strings.Contains(text, "hooks") ||
 		isOwn(u) && (strings.Contains(text, " gate hook ") || strings.Contains(text, " hook ")) && (strings.Contains(text, " --uninstall") || strings.Contains(text, " --write"))
 }
 
-// isOwn says whether a call starts a program with the guard in it, by whatever name.
+// isOwn reports whether a call starts a program that contains the guard, under any name.
 func isOwn(u *actionrisk.Use) bool {
 	return slices.Contains(programNames, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(launch.Words(u), " gate ")
 }
 
-// consents says whether a call gives the guard's own consent in the user's place: gate
-// allow, gate trust. A copy of the program under another name is told from its words.
+// consents reports whether a call consents in the user's place: gate allow, gate trust. A copy
+// of the program under another name is recognized by these words.
 func consents(u *actionrisk.Use) bool {
 	for i := 0; i+1 < len(u.Words); i++ {
 		verb := u.Words[i+1].Text
@@ -424,17 +428,17 @@ func consents(u *actionrisk.Use) bool {
 
 func isHelp(w act.Word) bool { return w.Text == "--help" || w.Text == "-h" || w.Text == "--help-all" }
 
-// speaks: the words before are of a program that says or searches what follows, or ask the
-// gate about it.
+// speaks reports whether the word at a position is only printed, searched for, or passed to the
+// gate as a command to judge.
 func speaks(u *actionrisk.Use, at int) bool {
 	return u.Proven || u.Carries || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" ||
 		at > 0 && isOwn(u) && slices.ContainsFunc(u.Words[:at], func(w act.Word) bool { return w.Text == "gate" })
 }
 
-// consentText finds the same in a program text of another language.
+// consentText matches the same in a program in another language.
 var consentText = pattern(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
 
-// ownRule is a rule of the guard about itself, which nothing excepts.
+// ownRule is a rule that protects the guard itself and has no exceptions.
 type ownRule struct {
 	level              actionrisk.Level
 	id, title, instead string
@@ -443,13 +447,13 @@ type ownRule struct {
 var (
 	ruleSettings = ownRule{actionrisk.High, "hook.guard-settings", "Changes the settings, the state or the program of this guard", "let the user edit them"}
 	ruleConsent  = ownRule{actionrisk.Critical, "hook.own-consent", "Gives this guard's consent in the user's place", "ask the user to run it in a terminal of their own"}
-	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and what is typed into it later is not shown to this guard", "give it the command to run, as in sh -c 'COMMAND'"}
-	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop the one process that you mean by its number"}
+	ruleUnseen   = ownRule{actionrisk.High, "hook.unseen-input", "Opens a shell or console, and this guard does not see what is typed into it later", "give it the command to run, as in sh -c 'COMMAND'"}
+	ruleStop     = ownRule{actionrisk.High, "hook.stops-guard", "Stops the process of this guard or the one that started the shell", "stop only the process that you mean, by its number"}
 	ruleTyped    = ownRule{actionrisk.High, "hook.typed-answer", "Types an answer into another terminal, which may give an agent's or this guard's consent", "let the user answer there"}
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
-// ownRules are those that hold for what the engine saw of a command.
+// ownRules returns the guard's own rules that match the trace of a command.
 func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownRule) {
 	add := func(r ownRule, holds bool) {
 		if holds && !slices.Contains(out, r) {
@@ -484,7 +488,8 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	return out
 }
 
-// programText: the language can write files without a program that the engine sees.
+// programText reports whether a language can write files without starting a program that the
+// engine sees.
 func programText(language string) bool {
 	switch language {
 	case "sql", "mongo", "redis", "manifest", "settings", "scripts", "make", "just", "shell", "any", "body":

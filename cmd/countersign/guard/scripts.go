@@ -10,17 +10,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// A command is not what it says but what runs: a script, a target of a Makefile, a script
-// of a package. The files that would run are read and given to the engine like files that
-// the command wrote itself. That can only raise the verdict: what is not read (too long,
-// too many, not a regular file) is judged by the command alone. Between reading and running
-// a file can change.
+// The effect of a command depends on the files that it runs: a script, a target of a Makefile,
+// a script of a package. The guard reads these files and gives them to the engine as if the
+// command had written them. That can only raise the verdict. Files that are not read (too long,
+// too many, not regular) do not count. A file can change between reading and running.
 
-// Limits of reading.
+// Limits of reading files.
 const (
-	maxScript    = 256 << 10 // of one file
+	maxScript    = 256 << 10 // bytes of one file
 	maxScripts   = 16        // files of one command
-	maxIncludes  = 1         // levels of files that files run
+	maxIncludes  = 1         // levels of included files
 	maxSlices    = 12        // parts of a file that is longer than the engine reads at once
 	sliceOfFile  = 28 << 10
 	hooksOff     = "--no-verify"
@@ -34,8 +33,8 @@ var gitHooks = map[string][]string{
 	"checkout": {"post-checkout"}, "switch": {"post-checkout"}, "rebase": {"pre-rebase", "post-rewrite"}, "am": {"applypatch-msg", "pre-applypatch", "post-applypatch"},
 }
 
-// withFiles judges an action together with the files that it would run, and gives the worse
-// of both verdicts.
+// withFiles judges an action together with the files that it would run, and returns the worse
+// of the two verdicts.
 func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	files := map[string]string{}
 	wanted := trace.Wanted
@@ -60,7 +59,7 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	return score, trace
 }
 
-// readWanted reads files that are not known yet; false if there are none.
+// readWanted reads the wanted files that are not in files yet. more is false if it read none.
 func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) (more bool) {
 	for _, name := range g.expanded(wanted, cwd) {
 		if _, known := files[name]; known || len(files) >= maxScripts {
@@ -71,7 +70,7 @@ func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) 
 			continue
 		}
 		text, err := readBounded(place, maxScript)
-		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // a program of the machine's is no text
+		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // binary programs of the machine are not text
 			continue
 		}
 		files[name], more = g.withIncludes(string(text), place, cwd), true
@@ -79,7 +78,7 @@ func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) 
 	return more
 }
 
-// expanded are names with the files in the place of patterns, as they are named from cwd.
+// expanded returns the names with patterns replaced by the files that match in cwd.
 func (g Guard) expanded(names []string, cwd string) (out []string) {
 	for _, name := range names {
 		if !strings.ContainsAny(name, "*?[") {
@@ -97,11 +96,11 @@ func (g Guard) expanded(names []string, cwd string) (out []string) {
 	return out
 }
 
-// includes finds the lines of a Makefile or a justfile that stand for the text of other files.
+// includes matches the lines of a Makefile or a justfile that include other files.
 var includes = pattern(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
 
-// withIncludes puts the files that a Makefile or a justfile includes in the place of the
-// lines that name them, one level deep. make looks in the folder where it runs.
+// withIncludes replaces the lines of a Makefile or a justfile that include files by the text of
+// these files, one level deep. make looks for them in the folder where it runs.
 func (g Guard) withIncludes(text, place, cwd string) string {
 	left := maxScripts
 	return includes().ReplaceAllStringFunc(text, func(line string) string {
@@ -130,9 +129,9 @@ func (g Guard) withIncludes(text, place, cwd string) string {
 	})
 }
 
-// judgeSlices judges with files that may be longer than what the engine reads at once: part
-// by part. worst is what is known so far. What only says that a part was not understood
-// raises nothing.
+// judgeSlices judges an action with files that may be longer than the engine reads at once,
+// part by part. worst is the worst verdict so far. Rules that only say that a part was not
+// understood raise nothing.
 func (g Guard) judgeSlices(action actionrisk.Action, files map[string]string, worst actionrisk.ScoreOutput) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	var all actionrisk.Trace
 	most := 1
@@ -153,8 +152,8 @@ func (g Guard) judgeSlices(action actionrisk.Action, files map[string]string, wo
 	return worst, all
 }
 
-// sliced is a part of a long text; its first line, which says what reads it, is in each. A
-// document is not cut.
+// sliced returns one part of a long text, with the first line, which names the interpreter, at
+// its beginning. A document is not cut.
 func sliced(text string, part int) string {
 	if len(text) <= sliceOfFile || strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text
@@ -173,15 +172,16 @@ func sliced(text string, part int) string {
 	return head + "\n" + text[from:to]
 }
 
-// notUnderstood are the rules that say how much of a text was read, or that a variable is
-// not known. A command of an agent has no reason to hide anything; a script of a project
-// is full of variables that are set elsewhere.
+// notUnderstood are the rules that say how much of a text was parsed, or that a variable is
+// unknown. In an agent's command they matter, because it has no reason to hide anything. A
+// project's script is full of variables that are set elsewhere.
 var notUnderstood = []string{"parse.", "obf.dynamic-", "obf.excess-quoting", "gate.unmatched-fail-closed", "shell.rm.recursive-dynamic-target"}
 
-// expectedOf are rules about what build files do every day, which says little about them.
+// expectedOf are rules about things that build files usually do.
 var expectedOf = []string{"rce.known-installer"}
 
-// onlyFound leaves out of a verdict what says only that a text is long or was not understood.
+// onlyFound removes from a verdict the rules that only say that a text is long or was not
+// understood.
 func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {
 	kept, level := score.MatchedRules[:0:0], actionrisk.Low
 	for _, r := range score.MatchedRules {
@@ -194,7 +194,7 @@ func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {
 	return score
 }
 
-// hooksOf are the hooks of the repositories that the commands of Git of a text would run.
+// hooksOf returns the repository hooks that the Git commands in a trace would run.
 func (g Guard) hooksOf(trace actionrisk.Trace, cwd string) (out []string) {
 	for i := range trace.Uses {
 		u := &trace.Uses[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// settingsFiles is where an agent may hold hooks, the project's first.
+// settingsFiles returns the files where an agent may have hooks, the project's first.
 func (a Agent) settingsFiles() []string {
 	home, err := os.UserHomeDir()
 	own := func(env, folder string) string {
@@ -46,8 +46,8 @@ func (a Agent) settingsFiles() []string {
 	return files
 }
 
-// settings is what is read of every agent's settings. Claude Code, Codex and
-// Gemini group hooks under a matcher, Cursor lists them flat.
+// settings has the members that the guard reads of agents' settings. Claude Code, Codex and
+// Gemini group hooks under a matcher; Cursor has a flat list.
 type settings struct {
 	Hooks           map[string]jsonList[hookEntry] `json:"hooks"`
 	DisableAllHooks bool                           `json:"disableAllHooks"`
@@ -63,16 +63,16 @@ type hookEntry struct {
 	OnFailure  string           `json:"onFailure"`
 }
 
-// starts says whether an entry's command has these words in it.
+// starts reports whether an entry's command contains these words.
 func (e hookEntry) starts(words string) bool {
 	return strings.Contains(e.Command+e.Bash+" "+strings.Join(e.Args, " "), words)
 }
 
-// jsonList reads a list, and anything else as an empty one: Gemini keeps flags
-// beside the lists of hooks.
+// jsonList reads a list, and any other value as an empty list: Gemini has flags next to the
+// lists of hooks.
 type jsonList[T any] []T
 
-// UnmarshalJSON never fails for a value that is no such list.
+// UnmarshalJSON does not fail for a value that is not such a list.
 func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
 	var list []T
 	if json.Unmarshal(text, &list) == nil {
@@ -81,8 +81,8 @@ func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// installedHooks finds the guards of one agent, or of all if it is empty. Only
-// commands with "gate hook" in them are ours to start.
+// installedHooks returns the guards in the settings of one agent, or of all agents. Doctor may
+// start only commands that contain "gate hook".
 func installedHooks(only Agent) ([]hook, []Finding) {
 	var hooks []hook
 	var found []Finding
@@ -98,7 +98,7 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 				continue
 			}
 			var s settings
-			if a == OpenCode { // a program text of ours, or not
+			if a == OpenCode { // a program text, either ours or not
 				if h, ok := pluginHook(file, string(text)); err == nil && ok {
 					these = append(these, h)
 				}
@@ -115,13 +115,13 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 			here := a.inSettings(file, s)
 			these = append(these, here...)
 			if missing := a.unwatched(s); len(here) > 0 && len(missing) > 0 {
-				found = append(found, a.found(file, "warning", "no entry for %s: between two looks of doctor nobody would notice that the guard is gone; %s gate hook --install %s --write adds them",
+				found = append(found, a.found(file, "warning", "no entry for %s: without it a removed guard is noticed only by doctor; %s gate hook --install %s --write adds it",
 					strings.Join(missing, ", "), Name, a))
 			}
 			if missing := a.uncovered(s); len(here) > 0 && len(missing) > 0 {
-				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher leaves out %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), Name, a))
+				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher does not match %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), Name, a))
 			}
-			if s.DisableAllHooks { // one file switches off the hooks of all
+			if s.DisableAllHooks { // one file switches off the hooks of all files
 				off = file
 			}
 		}
@@ -134,8 +134,8 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 	return hooks, found
 }
 
-// refused is a member for which an agent skips a whole settings file, if there is
-// one: Codex takes none it does not know.
+// refused returns a member that makes an agent skip the settings file: Codex accepts no member
+// that it does not know.
 func (a Agent) refused(text []byte) string {
 	var members map[string]jsontext.Value
 	if a != Codex || json.Unmarshal(text, &members) != nil {
@@ -149,7 +149,7 @@ func (a Agent) refused(text []byte) string {
 	return slices.Min(slices.Collect(maps.Keys(members)))
 }
 
-// inSettings are the guards one settings file starts before a shell command.
+// inSettings returns the guards that a settings file starts before a shell command.
 func (a Agent) inSettings(file string, s settings) []hook {
 	event, tool := "PreToolUse", "Bash"
 	switch a {
@@ -180,11 +180,11 @@ func (a Agent) inSettings(file string, s settings) []hook {
 			case a == Cursor && e.FailClosed, a == Claude && e.OnFailure == "block":
 				h.closed = true
 			case a == Cursor:
-				h.warning = "without failClosed Cursor goes on when the hook cannot be started"
+				h.warning = "without failClosed Cursor runs the tool if the hook cannot be started"
 			case a == Claude:
-				h.warning = "without onFailure: block Claude Code goes on when the hook cannot be started"
+				h.warning = "without onFailure: block Claude Code runs the tool if the hook cannot be started"
 			case a == Codex:
-				h.warning = "whether Codex trusts this hook cannot be seen from here: look at /hooks in Codex"
+				h.warning = "this program cannot see whether Codex trusts the hook: check /hooks in Codex"
 			}
 			out = append(out, h)
 		}
@@ -192,7 +192,7 @@ func (a Agent) inSettings(file string, s settings) []hook {
 	return out
 }
 
-// pluginHook is the guard that a plugin of ours starts.
+// pluginHook returns the guard that our plugin starts.
 func pluginHook(file, text string) (hook, bool) {
 	_, rest, ok := strings.Cut(text, "spawnSync(")
 	var program string
@@ -202,8 +202,8 @@ func pluginHook(file, text string) (hook, bool) {
 	return hook{by: OpenCode, place: file, argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
-// toolsOf lists examples of the tools that a guard must see: tools that run, write, read
-// and search, a tool of an MCP server, and one that is not known yet.
+// toolsOf lists examples of tools that a guard must see: tools that run, write, read and
+// search, a tool of an MCP server, and an unknown tool.
 var toolsOf = map[Agent][]string{
 	Claude: {"Bash", "Read", "Write", "Edit", "NotebookEdit", "Grep", "Glob", "Monitor", "mcp__server__tool", "AToolOfTomorrow"},
 	Codex:  {"Bash", "apply_patch", "mcp__server__tool", "a_tool_of_tomorrow"},
@@ -212,7 +212,7 @@ var toolsOf = map[Agent][]string{
 	Cursor: {"Read", "Write", "Grep", "Delete", "AToolOfTomorrow"},
 }
 
-// uncovered are the tools that the entries of a settings file do not show to a guard.
+// uncovered returns the tools for which a settings file starts no guard.
 func (a Agent) uncovered(s settings) (missing []string) {
 	event := "PreToolUse"
 	switch a {
@@ -231,7 +231,7 @@ func (a Agent) uncovered(s settings) (missing []string) {
 	return missing
 }
 
-// watchEvents are where the guard looks after itself, in each agent's words.
+// watchEvents are the events at which the guard checks itself, by the agent's names.
 var watchEvents = map[Agent][]string{
 	Claude:  {"SessionStart", "SubagentStart", "PostToolUse"},
 	Codex:   {"SessionStart", "SubagentStart", "PostToolUse"},
@@ -241,7 +241,7 @@ var watchEvents = map[Agent][]string{
 	Copilot: {"postToolUse"},
 }
 
-// unwatched are those for which a settings file starts no guard.
+// unwatched returns the watch events for which a settings file starts no guard.
 func (a Agent) unwatched(s settings) (missing []string) {
 	for _, event := range watchEvents[a] {
 		if !slices.ContainsFunc(s.Hooks[event], func(group hookEntry) bool {
@@ -253,8 +253,7 @@ func (a Agent) unwatched(s settings) (missing []string) {
 	return missing
 }
 
-// matches tells whether a group's matcher covers a tool: empty, *, or a regular
-// expression.
+// matches reports whether a group's matcher (empty, *, or a regular expression) matches a tool.
 func matches(matcher, tool string) bool {
 	if matcher == "" || matcher == "*" {
 		return true

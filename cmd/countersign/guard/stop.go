@@ -8,25 +8,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Who stops the guard's process, or the process that started the shell, stops what judges
-// the next action.
+// A command that stops the guard's process, or the process that started the shell, prevents the
+// judgement of the next action.
 
 var (
-	// stopsByName are programs that stop processes by their names.
+	// stopsByName are programs that stop processes by name.
 	stopsByName = []string{"pkill", "killall", "skill", "snice", "taskkill", "stop-process", "spps", "kill-process"}
-	// findsByName are programs that print the numbers of processes by their names.
+	// findsByName are programs that print the ids of processes by name.
 	findsByName = []string{"pgrep", "pidof", "get-process", "gps"}
-	// listings print all processes, and filters choose lines of them.
+	// listings are programs that print all processes; filters select lines of their output.
 	listings = []string{"ps", "tasklist", "top"}
 	filters  = []string{"grep", "egrep", "rg", "awk", "findstr", "sed"}
-	// stopsParent finds the same in a program text of another language.
+	// stopsParent matches code in another language that stops the parent process.
 	stopsParent = pattern(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
 )
 
-// guardProcesses are what command lines of the guard look like.
+// guardProcesses are the forms of the guard's command line.
 var guardProcesses = []string{"countersign", "countersign-guard", "countersign gate hook", "countersign-guard gate hook", "countersign.exe", "countersign-guard.exe"}
 
-// namesGuard says whether a word of a call is a name or a pattern of the guard's processes.
+// namesGuard reports whether a word of a call is a name or a pattern of the guard's processes.
 func namesGuard(u *actionrisk.Use) bool {
 	for i := 1; i < len(u.Words); i++ {
 		w := u.Words[i]
@@ -48,8 +48,8 @@ func namesGuard(u *actionrisk.Use) bool {
 	return false
 }
 
-// stopsGuard says whether a text stops the guard: by name, by the number of the process
-// that started the shell, or by all numbers.
+// stopsGuard reports whether a command stops the guard: by name, by the id of the process that
+// started the shell, or by stopping all processes.
 func stopsGuard(trace actionrisk.Trace) bool {
 	finds, kills, lists, filtered := false, false, false, false
 	for i := range trace.Uses {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used of the processors, in all.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
@@ -17,7 +17,7 @@ func processorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// openNow opens a file for reading without waiting for anybody.
+// openNow opens a file for reading, without waiting for the writer of a pipe.
 func openNow(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// processorTime is what this process has used of the processors, in all.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user) != nil {

@@ -20,24 +20,25 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// trusted is one project's file that the user trusted: its bytes in one repository, which
-// all worktrees of the repository share. Another text has to be trusted again.
+// trusted is a project's settings file that the user trusted: its bytes, in one repository with
+// all of its worktrees. A changed text must be trusted again.
 type trusted struct {
 	SHA256     string `json:"sha256"`
-	Repository string `json:"repository"` // Git's common folder, or the folder of the file where there is none
+	Repository string `json:"repository"` // Git's common folder, or the folder of the file if there is no repository
 	Below      string `json:"below"`      // the folder of the file in the repository
 	At         string `json:"at"`
 }
 
-// Limits of what is read before a verdict.
+// Limits of files that are read before a verdict.
 const (
-	maxSettings = 64 << 10 // one file of settings
-	maxTrusted  = 1 << 20  // what the user trusted
+	maxSettings = 64 << 10 // one settings file
+	maxTrusted  = 1 << 20  // the list of trusted files
 )
 
 func (a Account) trustFile() string { return inState(a, "trust.json") }
 
-// allowedFile holds the exceptions that end by themselves: once, for a session.
+// allowedFile holds the exceptions that end by themselves: one-time exceptions and those of a
+// session.
 func (a Account) allowedFile() string { return inState(a, "allowed.json") }
 
 func inState(a Account, name string) string {
@@ -47,7 +48,7 @@ func inState(a Account, name string) string {
 	return filepath.Join(a.State(), name)
 }
 
-// identity is what a project's file is trusted as.
+// identity returns the identity under which a project's file is trusted.
 func identity(folder string, text []byte) trusted {
 	sum := sha256.Sum256(text)
 	folder = realPath(folder)
@@ -62,7 +63,7 @@ func identity(folder string, text []byte) trusted {
 	return trusted{SHA256: hex.EncodeToString(sum[:]), Repository: repository, Below: below}
 }
 
-// trusts says whether the user trusted this text in this folder.
+// trusts reports whether the user trusted this text in this folder.
 func (a Account) trusts(folder string, text []byte) bool {
 	file := a.trustFile()
 	list, err := readTrusted(file)
@@ -84,8 +85,8 @@ func readTrusted(file string) (list []trusted, err error) {
 	return list, err
 }
 
-// ProjectFile is the nearest project's file of a folder with its text, and what it asks
-// for in words.
+// ProjectFile returns the nearest project's file at or above a folder, its text, and what it
+// requests.
 func (a Account) ProjectFile(folder string) (file string, text []byte, asks string, err error) {
 	for _, at := range upFrom(folder) {
 		file = filepath.Join(at, projectFile)
@@ -106,10 +107,10 @@ func (a Account) ProjectFile(folder string) (file string, text []byte, asks stri
 	return "", nil, "", errors.New("there is no " + projectFile + " here or above")
 }
 
-// Trust remembers that the user trusts this text of a project's file.
+// Trust stores that the user trusts this text of a project's file.
 func (a Account) Trust(file string, text []byte, now time.Time) error {
 	if a.trustFile() == "" {
-		return errors.New("the user database does not name a home folder for this user")
+		return errors.New("the user database has no home folder for this user")
 	}
 	list, err := readTrusted(a.trustFile())
 	if err != nil {
@@ -128,9 +129,9 @@ func (a Account) Trust(file string, text []byte, now time.Time) error {
 	return files.Replace(a.trustFile(), append(whole, '\n'))
 }
 
-// repositoryOf is the top folder of the worktree that a folder is in and Git's common
-// folder, which all worktrees of a repository share; empty where there is none. A .git
-// file is believed only if the repository that it names knows this worktree.
+// repositoryOf returns the top folder of the worktree that a folder is in, and Git's common
+// folder, which all worktrees of a repository share. Both are "" outside of a repository. A
+// .git file is believed only if the repository that it names knows this worktree.
 func repositoryOf(folder string) (top, common string) {
 	for at := range slices.Values(upFrom(folder)) {
 		place := filepath.Join(at, ".git")
@@ -154,7 +155,7 @@ func repositoryOf(folder string) (top, common string) {
 		back, err := readBounded(filepath.Join(dir, "gitdir"), 4096)
 		shared, err2 := readBounded(filepath.Join(dir, "commondir"), 4096)
 		if err != nil || err2 != nil || realPath(strings.TrimSpace(string(back))) != realPath(place) {
-			return at, place // a submodule, or a file that pretends
+			return at, place // a submodule, or a forged .git file
 		}
 		to := strings.TrimSpace(string(shared))
 		if !filepath.IsAbs(to) {
@@ -165,7 +166,7 @@ func repositoryOf(folder string) (top, common string) {
 	return "", ""
 }
 
-// sameRepository says whether two folders are in one repository, or both in none.
+// sameRepository reports whether two folders are in the same repository, or both in none.
 func sameRepository(a, b string) bool {
 	_, one := repositoryOf(realPath(a))
 	_, other := repositoryOf(realPath(b))
@@ -174,8 +175,8 @@ func sameRepository(a, b string) bool {
 
 func notAFolder(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
 
-// readBounded reads a regular file up to a size; a longer one is an error. Opening does
-// not wait: a pipe that takes the place of the file blocks nobody.
+// readBounded reads a regular file up to a size; a longer file is an error. It opens the file
+// without waiting, so that a pipe in its place does not block.
 func readBounded(file string, most int64) ([]byte, error) {
 	f, err := openNow(file)
 	if err != nil {
@@ -187,9 +188,9 @@ func readBounded(file string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("the file is not a regular file")
 	case info.Size() > most:
-		return nil, fmt.Errorf("it is longer than %d KiB", most>>10)
+		return nil, fmt.Errorf("the file is longer than %d KiB", most>>10)
 	}
 	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// unseenInputs are what is typed in the probe of takesInput: each is critical
-// for those who would run it.
+// unseenInputs are the inputs with which takesInput probes a command: each is critical for a
+// program that runs it.
 var unseenInputs = []string{canaryCommand, "drop database production;"}
 
-// opensInput finds what may be a shell or a console where a command begins: much
-// else passes on what it is fed (a transport, a body) and is none.
+// opensInput matches names of shells and consoles at the start of a command. Many other
+// programs pass their input on without running it.
 var opensInput = pattern(`(?:^|[;&|({\n]\s*)(?:(?:exec|sudo|env|command|nohup|time|-\S+|\w+=\S*)\s+)*(?:\S*/)?` +
 	`(?:(?:ba|da|z|k|fi|c|tc)?sh|pwsh|su|ssh|docker|podman|nerdctl|kubectl|k|oc|` +
 	`psql|mysql|mariadb|sqlite3|sqlcmd|sqlplus|clickhouse-client|duckdb|mongosh|redis-cli)(?:\s|$)`)
 
-// takesInput tells whether a command opens a shell or a console that would run
-// what is typed into it later: fed with a canary, it runs the canary. Codex
-// types with a tool of its own, which no event shows.
+// takesInput reports whether a command opens a shell or a console that would run what is typed
+// into it later: it judges the command with a canary as its input. Codex types with a tool of
+// its own, for which it sends no event.
 func (g Guard) takesInput(a actionrisk.Action) bool {
 	command := a.Command
 	return opensInput().MatchString(command) && slices.ContainsFunc(unseenInputs, func(typed string) bool {

@@ -1,4 +1,4 @@
-// Package logs makes the logger of our programs.
+// Package logs creates the logger of our programs.
 package logs
 
 import (

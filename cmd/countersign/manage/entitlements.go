@@ -11,22 +11,22 @@ import (
 	"github.com/countersign/countersign/commands/store"
 )
 
-// Entitlements is what the operator sees and changes about access to
-// products. It acts as "operator", and the ledger says so.
+// Entitlements shows and changes customers' access to products. The ledger records the actor as
+// "operator".
 type Entitlements struct {
-	List   entitlementsListCmd   `cmd:"" help:"List a customer's access to products, with all states."`
-	Grant  entitlementsGrantCmd  `cmd:"" help:"Give a customer access to a product; it also ends a revocation."`
-	Revoke entitlementsRevokeCmd `cmd:"" help:"End a customer's access to a product, whatever it rests on, until it is granted again."`
+	List   entitlementsListCmd   `cmd:"" help:"List a customer's access to products, in every state."`
+	Grant  entitlementsGrantCmd  `cmd:"" help:"Grant a customer access to a product, also after a revocation."`
+	Revoke entitlementsRevokeCmd `cmd:"" help:"Revoke a customer's access to a product, however it was acquired, until it is granted again."`
 }
 
-// ofCustomer names a customer, by id or by e-mail address.
+// ofCustomer selects a customer by id or by e-mail address.
 type ofCustomer struct {
 	Customer string `help:"Id of the customer." xor:"who" required:"" placeholder:"ID"`
 	Email    string `help:"E-mail address of the customer." xor:"who" required:""`
 	setting.Ledger
 }
 
-// open gives a subcommand the commands and the customer's id.
+// open returns the node and the customer's id.
 func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil || c.Customer != "" {
@@ -40,7 +40,7 @@ func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
 	return n, id, nil
 }
 
-// listedEntitlements is a customer with what there is.
+// listedEntitlements is a customer with the entitlements.
 type listedEntitlements struct {
 	CustomerID   string              `json:"customerId"`
 	Entitlements []store.Entitlement `json:"entitlements"`
@@ -76,12 +76,12 @@ func (c *entitlementsListCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type entitlementsGrantCmd struct {
 	Product string `required:"" help:"Slug of the product." placeholder:"SLUG"`
-	Until   string `help:"Until when, such as 2027-01-31 or an RFC 3339 time; without it for ever." placeholder:"TIME"`
-	Reason  string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	Until   string `help:"When the access ends, such as 2027-01-31 or an RFC 3339 time. Default: never." placeholder:"TIME"`
+	Reason  string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofCustomer
 }
 
-// Run prints the access as it is now.
+// Run prints the new state of the access.
 func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error {
 	until, err := parseUntil(c.Until)
 	if err != nil {
@@ -99,8 +99,7 @@ func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error 
 	return o.Result(e, entitlementRows(o, e))
 }
 
-// parseUntil reads a day, whose start in UTC it is, or a time; empty is the zero
-// time.
+// parseUntil reads a day (its start in UTC) or a time. Empty text is the zero time.
 func parseUntil(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -110,16 +109,16 @@ func parseUntil(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, errors.New("--until wants a day such as 2027-01-31, or an RFC 3339 time")
+	return time.Time{}, errors.New("--until must be a day such as 2027-01-31, or an RFC 3339 time")
 }
 
 type entitlementsRevokeCmd struct {
 	Product string `required:"" help:"Slug of the product." placeholder:"SLUG"`
-	Reason  string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason  string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofCustomer
 }
 
-// Run prints the access as it is now.
+// Run prints the new state of the access.
 func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, id, err := c.open(ctx)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 // Key issues and revokes API keys.
 type Key struct {
 	Issue  keyIssueCmd  `cmd:"" help:"Issue a free key. It is shown once."`
-	Revoke keyRevokeCmd `cmd:"" help:"End a key, or an agent with all its tokens, at once."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key, or an agent with all its tokens, at once."`
 }
 
 type keyIssueCmd struct {
-	Email string `required:"" help:"Whose key it is."`
+	Email string `required:"" help:"E-mail address of the key's owner."`
 	setting.Ledger
 }
 
@@ -41,7 +41,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type keyRevokeCmd struct {
 	ID     string `arg:"" help:"The 12 characters after svck_, or an agent's client id (agt_...)."`
-	Reason string `required:"" help:"Why; it is recorded."`
+	Reason string `required:"" help:"The reason, recorded in the ledger."`
 	setting.Ledger
 }
 

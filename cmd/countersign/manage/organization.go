@@ -12,13 +12,13 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// ofOrganization is what commands about one organization have.
+// ofOrganization selects an organization for a command.
 type ofOrganization struct {
-	Org string `help:"Id or name of the organization; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org string `help:"Id or name of the organization. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	setting.Ledger
 }
 
-// asOperator runs a step for the organization as the operator.
+// asOperator runs a step for the organization, with the operator as the actor.
 func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, organizations.Principal) error) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {
@@ -36,15 +36,15 @@ func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App
 	return step(n.App, p)
 }
 
-// orgUseCmd remembers an organization for this user.
+// orgUseCmd sets the default organization of this user.
 type orgUseCmd struct {
 	Named  string `arg:"" optional:"" name:"organization" help:"Id or name of the organization."`
-	Forget bool   `help:"Remember none any more."`
+	Forget bool   `help:"Remove the default."`
 	setting.Ledger
 }
 
-// Run writes it into the user's configuration folder, beside the ledger's name: on
-// another ledger it means nothing.
+// Run writes the default into the user's configuration folder, by the ledger's name, because
+// the id is meaningless on another ledger.
 func (c *orgUseCmd) Run(ctx context.Context, o *screen.Output) error {
 	if (c.Named == "") != c.Forget {
 		return errors.New("name an organization, or give --forget")

@@ -1,5 +1,5 @@
-// Package manage has the commands about organizations, their policies and keys, and about
-// money: org, policy, webhooks, key, payments, refunds and entitlements.
+// Package manage has the commands for organizations, their policies and keys, and for money:
+// org, policy, webhooks, key, payments, refunds and entitlements.
 package manage
 
 import (
@@ -17,21 +17,20 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// Org is what the operator does about organizations. It acts as "operator",
-// and the ledger says so.
+// Org manages organizations. The ledger records the actor as "operator".
 type Org struct {
-	Create orgCreateCmd `cmd:"" help:"Make an organization with its first owner."`
-	Update orgUpdateCmd `cmd:"" help:"Rename it, change its plan, suspend, lapse or resume it."`
+	Create orgCreateCmd `cmd:"" help:"Create an organization with its first owner."`
+	Update orgUpdateCmd `cmd:"" help:"Rename an organization, change its plan, suspend, lapse or resume it."`
 	List   orgListCmd   `cmd:"" help:"List all organizations."`
-	Show   orgShowCmd   `cmd:"" help:"Show one with its members."`
-	Use    orgUseCmd    `cmd:"" help:"Remember the organization that commands are about when none is named."`
-	Member orgMemberCmd `cmd:"" help:"Members and their roles."`
-	Token  orgTokenCmd  `cmd:"" help:"Bearer tokens."`
+	Show   orgShowCmd   `cmd:"" help:"Show an organization with its members."`
+	Use    orgUseCmd    `cmd:"" help:"Set the default organization of commands."`
+	Member orgMemberCmd `cmd:"" help:"Add and remove members."`
+	Token  orgTokenCmd  `cmd:"" help:"Issue, list and revoke tokens of an organization."`
 }
 
 type orgCreateCmd struct {
 	Name  string `required:"" help:"Name of the organization."`
-	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"team or business."`
+	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"Plan: team or business."`
 	Owner string `required:"" help:"E-mail address of its first owner." placeholder:"EMAIL"`
 	setting.Ledger
 }
@@ -53,16 +52,16 @@ func (c *orgCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type orgUpdateCmd struct {
 	Name  string `help:"New name."`
-	Plan  string `help:"team or business."`
-	State string `help:"active, suspended or lapsed."`
+	Plan  string `help:"New plan: team or business."`
+	State string `help:"New state: active, suspended or lapsed."`
 
-	Arguments string `help:"Which decisions keep the arguments of tools, sealed and erasable, so that a reviewer sees them: off, reviews (default) or always."`
+	Arguments string `help:"Which decisions store the arguments of tools, encrypted and erasable, for reviewers: off, reviews (the default) or always."`
 
-	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
-// Run prints the organization as it is now.
+// Run prints the organization after the change.
 func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Open(ctx, &c.ofOrganization.Ledger)
 	if err != nil {
@@ -138,13 +137,13 @@ func (c *orgShowCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type orgMemberCmd struct {
-	Add    memberAddCmd    `cmd:"" help:"Give somebody a role; a member gets another one."`
-	Remove memberRemoveCmd `cmd:"" help:"End a membership, and the member's tokens, at once."`
+	Add    memberAddCmd    `cmd:"" help:"Add a member, or change the role of a member."`
+	Remove memberRemoveCmd `cmd:"" help:"Remove a member and revoke the member's tokens, at once."`
 }
 
 type memberAddCmd struct {
-	Email string `required:"" help:"Whose membership it is."`
-	Role  string `required:"" enum:"owner,admin,developer,auditor" placeholder:"owner|admin|developer|auditor" help:"owner, admin, developer or auditor."`
+	Email string `required:"" help:"E-mail address of the member."`
+	Role  string `required:"" enum:"owner,admin,developer,auditor" placeholder:"owner|admin|developer|auditor" help:"Role: owner, admin, developer or auditor."`
 	ofOrganization
 }
 
@@ -177,16 +176,16 @@ func (c *memberRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 type orgTokenCmd struct {
 	Issue  tokenIssueCmd  `cmd:"" help:"Issue a token. It is shown once."`
 	List   tokenListCmd   `cmd:"" help:"List the tokens of an organization."`
-	Revoke tokenRevokeCmd `cmd:"" help:"End a token at once."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token at once."`
 }
 
 type tokenIssueCmd struct {
-	Scopes  []string `help:"What it may do; default assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
+	Scopes  []string `help:"Scopes of the token. Default: assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
 	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
-	Name    string   `help:"What it is for."`
-	Member  string   `help:"Id of the member whose token it is." placeholder:"ID"`
-	From    []string `help:"Networks it may be used from." placeholder:"CIDR"`
-	Rotate  string   `help:"Id of the token this one follows; that one lives 24 hours longer." placeholder:"ID"`
+	Name    string   `help:"What the token is for."`
+	Member  string   `help:"Id of the member who owns the token." placeholder:"ID"`
+	From    []string `help:"Networks from which the token may be used." placeholder:"CIDR"`
+	Rotate  string   `help:"Id of the token to replace; it stays valid for 24 hours." placeholder:"ID"`
 	ofOrganization
 }
 
@@ -206,7 +205,7 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// parseDays reads "90d", "90" or a duration of whole days; empty is 0.
+// parseDays reads "90d", "90" or a duration of whole days. Empty text is 0.
 func parseDays(text string) (int, error) {
 	if text == "" {
 		return 0, nil
@@ -219,7 +218,7 @@ func parseDays(text string) (int, error) {
 	}
 	var days int
 	if _, err := fmt.Sscanf(text+"\n", "%d\n", &days); err != nil || days < 1 {
-		return 0, fmt.Errorf("--expires wants days, such as 90d")
+		return 0, fmt.Errorf("--expires must be a number of days, such as 90d")
 	}
 	return days, nil
 }
@@ -243,7 +242,7 @@ func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type tokenRevokeCmd struct {
 	ID     string `arg:"" help:"The 12 characters after svco_."`
-	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason string `help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 

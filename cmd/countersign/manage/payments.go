@@ -16,17 +16,17 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Payments are payments as an operator sees them.
+// Payments shows payments over x402 and settles the open ones.
 type Payments struct {
 	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
-	Show      paymentsShowCmd      `cmd:"" help:"Show what a payment has come to."`
-	Reconcile paymentsReconcileCmd `cmd:"" help:"Find out now what became of every open payment. Exit 1: some are still open."`
-	Resolve   paymentsResolveCmd   `cmd:"" help:"Record what you have found out about an open payment."`
+	Show      paymentsShowCmd      `cmd:"" help:"Show the state of a payment."`
+	Reconcile paymentsReconcileCmd `cmd:"" help:"Ask now for the result of every open payment. Exit code 1: some are still open."`
+	Resolve   paymentsResolveCmd   `cmd:"" help:"Record the result of an open payment that you found out yourself."`
 }
 
 type paymentsListCmd struct {
-	State string `help:"Only open, claimed, unknown, settled or refused ones." enum:",open,claimed,unknown,settled,refused" default:""`
-	Limit int    `help:"At most so many." default:"50"`
+	State string `help:"Only payments in this state: open, claimed, unknown, settled or refused." enum:",open,claimed,unknown,settled,refused" default:""`
+	Limit int    `help:"Maximum number of payments." default:"50"`
 	setting.Ledger
 }
 
@@ -44,7 +44,7 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// unseal puts into a list what no read model holds: who paid, and by what transaction.
+// unseal adds what the read model does not hold: the payer and the transaction.
 func unseal(ctx context.Context, n *node.Node, list []projections.Payment) error {
 	for i := range list {
 		info, err := n.App.Payment(ctx, list[i].PaymentID)
@@ -56,7 +56,7 @@ func unseal(ctx context.Context, n *node.Node, list []projections.Payment) error
 	return nil
 }
 
-// listedPayment is a payment with its time as everything else writes times.
+// listedPayment is a payment with its time in the format of all other output.
 type listedPayment struct {
 	projections.Payment
 	ClaimedAt string `json:"claimedAt"`
@@ -112,7 +112,7 @@ type paymentsReconcileCmd struct {
 	setting.Ledger
 }
 
-// Run makes one attempt at each open payment and prints what it has come to.
+// Run makes one attempt at each open payment and prints the result.
 func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
 		s, err := c.X402.Open(ctx, &c.Ledger, true, n.Log)
@@ -120,7 +120,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 			return err
 		}
 		if n.App.Settler = s.Settler; s.Settler == nil {
-			return errors.New("X402_MODE is off: nobody can be asked")
+			return errors.New("X402_MODE is off, so no facilitator can be asked")
 		}
 		open, err := p.Payments(ctx, "open", ReconcileAtOnce)
 		if err != nil {
@@ -147,17 +147,17 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 	})
 }
 
-// ReconcileAtOnce bounds one run of reconcile.
+// ReconcileAtOnce is the maximum number of payments in one run of reconcile.
 const ReconcileAtOnce = 1000
 
 type paymentsResolveCmd struct {
 	ID      string `arg:"" help:"Id of the payment, pay_..."`
-	Settled string `help:"The transaction that settled it." placeholder:"TX" xor:"end" required:""`
-	Refused bool   `help:"It never will be: its window has passed, and its nonce is unused." xor:"end" required:""`
+	Settled string `help:"The transaction that settled the payment." placeholder:"TX" xor:"end" required:""`
+	Refused bool   `help:"The payment will never settle: its time window has passed and its nonce is unused." xor:"end" required:""`
 	setting.Ledger
 }
 
-// Run records the end.
+// Run records the result.
 func (c *paymentsResolveCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err := checkTransaction("--settled", c.Settled); !c.Refused && err != nil {
 		return err
@@ -173,11 +173,11 @@ func (c *paymentsResolveCmd) Run(ctx context.Context, o *screen.Output) error {
 
 var transactionForm = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
 
-// checkTransaction refuses what cannot be a transaction of the chain: it is
-// recorded for ever, and none at all would mean the opposite.
+// checkTransaction refuses text that cannot be a transaction hash. The record cannot be changed
+// later, and an empty one would mean that the payment was refused.
 func checkTransaction(flag, transaction string) error {
 	if !transactionForm.MatchString(transaction) {
-		return errors.New(flag + ": want a transaction: 0x and 64 hex digits")
+		return errors.New(flag + " must be a transaction hash: 0x and 64 hex digits")
 	}
 	return nil
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Policy is the life of an organization's policy.
+// Policy manages the policy of an organization.
 type Policy struct {
-	Init     policyInitCmd     `cmd:"" help:"Write a policy to begin with: for purchases, for tools, or strict."`
-	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit 1: it is refused."`
-	Draft    policyDraftCmd    `cmd:"" help:"Freeze a policy as a draft."`
-	Activate policyActivateCmd `cmd:"" help:"Put a draft in force, or a file in one step."`
-	Diff     policyDiffCmd     `cmd:"" help:"What a policy would change about the one in force, or about another file. Exit 1: something."`
+	Init     policyInitCmd     `cmd:"" help:"Write a starter policy: for purchases, for tools, or strict."`
+	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit code 1: it is refused."`
+	Draft    policyDraftCmd    `cmd:"" help:"Store a policy as a draft."`
+	Activate policyActivateCmd `cmd:"" help:"Activate a draft, or a file in one step."`
+	Diff     policyDiffCmd     `cmd:"" help:"Compare a policy with the active one, or with another file. Exit code 1: they differ."`
 	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
-	Show     policyShowCmd     `cmd:"" help:"The policy in force, its drafts and its history."`
-	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would be others than under the active policy. Exit 1: some would."`
-	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: allow no host and no MCP server from now on."`
-	Explain  policyExplainCmd  `cmd:"" help:"Rule by rule, what a decision compared with what."`
+	Show     policyShowCmd     `cmd:"" help:"Show the active policy, the drafts and the history."`
+	Preview  policyPreviewCmd  `cmd:"" help:"List the decisions of the last 30 days that a policy would change. Exit code 1: there are some."`
+	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: from now on allow no host and no MCP server."`
+	Explain  policyExplainCmd  `cmd:"" help:"Show rule by rule what a decision compared."`
 }
 
 type policyLintCmd struct {
-	File string `arg:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
+	File string `arg:"" help:"The policy as JSON, without a version; - for standard input."`
 }
 
-// linted is the answer about a file.
+// linted is the result of policy lint.
 type linted struct {
 	Accepted   bool             `json:"accepted"`
 	Error      string           `json:"error,omitempty"`
@@ -43,7 +43,7 @@ type linted struct {
 	Warnings   []policy.Finding `json:"warnings"`
 }
 
-// Run prints what is refused, or what a reader should know.
+// Run prints what is refused and what a reader should know.
 func (c *policyLintCmd) Run(o *screen.Output) error {
 	text, err := files.ReadInput(c.File)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *policyLintCmd) Run(o *screen.Output) error {
 }
 
 type policyDraftCmd struct {
-	File string `required:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
+	File string `required:"" help:"The policy as JSON, without a version; - for standard input."`
 	ofOrganization
 }
 
@@ -85,13 +85,13 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type policyActivateCmd struct {
-	File   string `help:"The policy: drafted and activated in one append." xor:"what" required:""`
+	File   string `help:"The policy as JSON, drafted and activated in one step." xor:"what" required:""`
 	Draft  string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
-	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
-// Run prints the version that is in force now.
+// Run prints the version that is active now.
 func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 	var text []byte
 	if c.File != "" {
@@ -132,7 +132,7 @@ func describeActivation(v decisions.Activation) string {
 
 type policyShowCmd struct{ ofOrganization }
 
-// Run prints every version and every draft that waits, and the policy in force.
+// Run prints every version, every draft that is not activated, and the active policy.
 func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
@@ -163,11 +163,11 @@ func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type policyFreezeCmd struct {
-	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
-// Run prints the version that stops everything.
+// Run prints the version that allows nothing.
 func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
@@ -179,12 +179,12 @@ func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type policyPreviewCmd struct {
-	File  string `help:"The policy as JSON; a version is that of its activation. - for stdin." xor:"what" required:""`
+	File  string `help:"The policy as JSON, without a version; - for standard input." xor:"what" required:""`
 	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
 	ofOrganization
 }
 
-// Run prints each decision that would be another one.
+// Run prints each decision that the policy would change.
 func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 	var text []byte
 	if c.File != "" {
@@ -204,7 +204,7 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		said := fmt.Sprintf("%d decisions since %s, %d would change against the active policy, version %d\n",
+		said := fmt.Sprintf("%d decisions since %s; %d would differ from the active policy, version %d\n",
 			preview.Decisions, preview.Since, len(preview.Flips)+preview.More, preview.Active)
 		rows := screen.Table{Heads: []string{"decision", "protocol", "active policy", "draft", "rules"}}
 		for _, f := range preview.Flips {
@@ -212,7 +212,7 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 		}
 		said += o.Table(rows)
 		if preview.NotEvaluated > 0 {
-			said += fmt.Sprintf("%d were made by an engine this program does not have\n", preview.NotEvaluated)
+			said += fmt.Sprintf("%d were made by an engine version that this program does not have\n", preview.NotEvaluated)
 		}
 		if err := o.Result(preview, said); err != nil {
 			return err
@@ -229,7 +229,7 @@ type policyExplainCmd struct {
 	ofOrganization
 }
 
-// Run prints every rule; a decision that cannot be reproduced is exit code 1.
+// Run prints every rule. Exit code 1: the decision cannot be reproduced.
 func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)
@@ -241,7 +241,7 @@ func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
 		for _, r := range x.Rules {
 			compared := ""
 			if r.Result != "passed" {
-				compared = fmt.Sprintf("%s: %s; wanted %s, got %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
+				compared = fmt.Sprintf("%s: %s; policy requires %s, request has %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
 			}
 			rows.Add(string(r.Result), r.RuleID, r.Condition, compared)
 		}

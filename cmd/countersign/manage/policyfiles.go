@@ -24,16 +24,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// policyInitCmd writes a policy to begin with.
+// policyInitCmd writes a starter policy.
 type policyInitCmd struct {
-	For     string `required:"" enum:"x402,mcp,strict" placeholder:"x402|mcp|strict" help:"x402: small purchases from named hosts; mcp: named servers, a person for what is risky; strict: nothing until it is named."`
-	Out     string `help:"File to write; it must not be there yet. Default: standard output." placeholder:"FILE"`
-	BaseURL string `help:"Service whose schema the file names, so that an editor knows the members." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
+	For     string `required:"" enum:"x402,mcp,strict" placeholder:"x402|mcp|strict" help:"x402: small purchases from named hosts; mcp: named servers, with a person's approval for risky calls; strict: only what is named."`
+	Out     string `help:"File to write, which must not exist. Default: standard output." placeholder:"FILE"`
+	BaseURL string `help:"URL of the service whose schema the file names, for completion in editors." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
-// Run writes the starter.
+// Run writes the starter policy.
 func (c *policyInitCmd) Run(o *screen.Output) error {
-	text, _ := assurance.Starter{Name: c.For}.Text() // the flag's words are the starters' names
+	text, _ := assurance.Starter{Name: c.For}.Text() // the values of the flag are the names of the starters
 	head, err := jsontext.AppendQuote([]byte("{\n  \"$schema\": "), strings.TrimSuffix(c.BaseURL, "/")+api.PolicySchemaPath)
 	if err != nil {
 		return errors.New("--base-url must be UTF-8")
@@ -51,12 +51,12 @@ func (c *policyInitCmd) Run(o *screen.Output) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return o.Result(map[string]string{"file": c.Out}, fmt.Sprintf("%s is written: name your hosts and servers in it\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT\n", c.Out))
+	return o.Result(map[string]string{"file": c.Out}, fmt.Sprintf("%s was written: add your hosts and servers to it\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT\n", c.Out))
 }
 
 // policySchemaCmd prints the schema of a policy.
 type policySchemaCmd struct {
-	BaseURL string `help:"Service that publishes it." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
+	BaseURL string `help:"URL of the service that publishes the schema." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
 // Run prints the schema, as the service publishes it.
@@ -71,19 +71,19 @@ func (c *policySchemaCmd) Run(o *screen.Output) error {
 // policyDiffCmd compares policies.
 type policyDiffCmd struct {
 	File  string `arg:"" help:"The policy as JSON; - for stdin."`
-	Other string `arg:"" optional:"" help:"The policy to compare it with; without it, the one in force."`
+	Other string `arg:"" optional:"" help:"The policy to compare with. Default: the active one."`
 	ofOrganization
 }
 
-// policyDiff is what differs between two policies.
+// policyDiff is the difference between two policies.
 type policyDiff struct {
-	Before  string           `json:"before"` // a file, or the version in force
+	Before  string           `json:"before"` // a file, or the active version
 	After   string           `json:"after"`
-	Changed []string         `json:"changed"` // members
+	Changed []string         `json:"changed"` // names of the members that differ
 	Lines   []words.DiffLine `json:"-"`
 }
 
-// Run prints what the file would change; something that differs is exit code 1.
+// Run prints what the file would change. Exit code 1: the policies differ.
 func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	after, err := lintFile(c.File)
 	if err != nil {
@@ -100,7 +100,8 @@ func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	return screen.ErrNo
 }
 
-// before is the policy of the other file, or the one in force; nothing is an empty one.
+// before returns the policy to compare with: the other file, or the active policy, or an empty
+// one if none is active.
 func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []byte, err error) {
 	if c.Other != "" {
 		canonical, err = lintFile(c.Other)
@@ -114,15 +115,15 @@ func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []by
 			if err != nil {
 				return err
 			}
-			delete(members, "version") // a file has none
-			name, canonical = fmt.Sprintf("version %d, in force", activations[n-1].Version), canon.Object(members)
+			delete(members, "version") // a file has no version
+			name, canonical = fmt.Sprintf("version %d, active", activations[n-1].Version), canon.Object(members)
 		}
 		return err
 	})
 	return name, canonical, err
 }
 
-// lintFile is a policy of a file in canonical form.
+// lintFile returns the policy of a file in canonical form.
 func lintFile(file string) ([]byte, error) {
 	text, err := files.ReadInput(file)
 	if err != nil {
@@ -137,7 +138,7 @@ func lintFile(file string) ([]byte, error) {
 
 func changedMembers(before, after []byte) []string {
 	a, b := map[string]jsontext.Value{}, map[string]jsontext.Value{}
-	_, _ = json.Unmarshal(before, &a), json.Unmarshal(after, &b) // canonical both
+	_, _ = json.Unmarshal(before, &a), json.Unmarshal(after, &b) // both are canonical JSON
 	either := maps.Clone(a)
 	maps.Copy(either, b)
 	changed := []string{}

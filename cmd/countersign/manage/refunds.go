@@ -13,17 +13,17 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Refunds are refunds as an operator handles them: nothing is paid by us.
+// Refunds shows and records refunds. The operator pays them elsewhere; no command pays.
 type Refunds struct {
 	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
 	Show    refundsShowCmd    `cmd:"" help:"Show a refund: how much goes where."`
-	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it, and record that with sent."`
+	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it and record the transaction with refunds sent."`
 	Sent    refundsSentCmd    `cmd:"" help:"Record the transaction by which an approved refund was paid."`
 }
 
 type refundsListCmd struct {
-	State string `help:"Only requested, approved or sent ones." enum:",requested,approved,sent" default:""`
-	Limit int    `help:"At most so many." default:"50"`
+	State string `help:"Only refunds in this state: requested, approved or sent." enum:",requested,approved,sent" default:""`
+	Limit int    `help:"Maximum number of refunds." default:"50"`
 	setting.Ledger
 }
 
@@ -70,7 +70,7 @@ func writeRefund(o *screen.Output, paymentID string, r payments.Refund) error {
 
 type refundsApproveCmd struct {
 	ID     string `arg:"" help:"Id of the payment, pay_..."`
-	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason string `help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	setting.Ledger
 }
 
@@ -87,7 +87,7 @@ func (c *refundsApproveCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type refundsSentCmd struct {
 	ID          string `arg:"" help:"Id of the payment, pay_..."`
-	Transaction string `required:"" help:"The transaction." placeholder:"TX"`
+	Transaction string `required:"" help:"The transaction that paid the refund." placeholder:"TX"`
 	setting.Ledger
 }
 

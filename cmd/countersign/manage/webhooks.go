@@ -17,22 +17,21 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Webhooks is what the operator does about the webhooks of an organization. The
-// service sends; here nothing is sent.
+// Webhooks manages the webhooks of an organization. Only the running service sends messages.
 type Webhooks struct {
-	Create     webhookCreateCmd     `cmd:"" help:"Make a webhook. Its secret is shown once."`
+	Create     webhookCreateCmd     `cmd:"" help:"Create a webhook. Its secret is shown once."`
 	List       webhookListCmd       `cmd:"" help:"List the webhooks of an organization."`
-	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once; the old one signs beside it for 24 hours."`
-	Remove     webhookRemoveCmd     `cmd:"" help:"End a webhook; what waits for it is dropped."`
-	Deliveries webhookDeliveriesCmd `cmd:"" help:"Show messages to a webhook and what became of them."`
-	Resend     webhookResendCmd     `cmd:"" help:"Send dead messages of a webhook again, or one message."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once. For 24 hours messages are signed with both secrets."`
+	Remove     webhookRemoveCmd     `cmd:"" help:"Remove a webhook. Its queued messages are dropped."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"List messages to a webhook and their states."`
+	Resend     webhookResendCmd     `cmd:"" help:"Send all dead messages of a webhook again, or one message."`
 }
 
 type webhookCreateCmd struct {
 	URL         string   `required:"" name:"url" help:"https address that takes POST." placeholder:"URL"`
-	Topics      []string `help:"Of checkpoints,decisions,reviews,violations; default: all but checkpoints." placeholder:"TOPIC"`
-	Name        string   `help:"What it is for."`
-	WebhookNets []string `help:"Private networks that webhooks may reach, as serve is told." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	Topics      []string `help:"Topics of checkpoints,decisions,reviews,violations. Default: all except checkpoints." placeholder:"TOPIC"`
+	Name        string   `help:"What the webhook is for."`
+	WebhookNets []string `help:"Private networks that webhooks may reach; the same as for serve." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
 	ofOrganization
 }
 
@@ -82,13 +81,13 @@ func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Made(rotated, rotated.Secret, fmt.Sprintf("shown this once; the old secret signs, too, until %s", rotated.RotatesUntil))
+		return o.Made(rotated, rotated.Secret, fmt.Sprintf("shown this once; messages are signed with both secrets until %s", rotated.RotatesUntil))
 	})
 }
 
 type webhookRemoveCmd struct {
 	Webhook string `arg:"" help:"Id of the webhook."`
-	Reason  string `help:"Why; it is recorded." placeholder:"TEXT"`
+	Reason  string `help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
@@ -102,8 +101,7 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// asSender runs a step that looks into what is queued for a webhook of an
-// organization.
+// asSender runs a step on the queue of a webhook of an organization.
 func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
@@ -120,8 +118,8 @@ func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step fu
 
 type webhookDeliveriesCmd struct {
 	Webhook string `arg:"" help:"Id of the webhook."`
-	State   string `help:"Only those that are due, sent or dead." enum:",due,sent,dead" default:""`
-	Limit   int    `help:"The newest so many." default:"100"`
+	State   string `help:"Only messages in this state: due, sent or dead." enum:",due,sent,dead" default:""`
+	Limit   int    `help:"Maximum number of messages, newest first." default:"100"`
 	ofOrganization
 }
 
@@ -142,7 +140,7 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *screen.Output) error 
 
 type webhookResendCmd struct {
 	Webhook string `arg:"" help:"Id of the webhook."`
-	Message string `help:"Id of one message, sent or dead; without it every dead one." placeholder:"ID"`
+	Message string `help:"Id of one sent or dead message. Default: every dead one." placeholder:"ID"`
 	ofOrganization
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Checkpoints reads where and with which key the tree's heads are kept. The signer
-// is nil without a key; the private database makes one if it may.
+// Checkpoints returns the key that signs tree heads and the folders that store them. Without a
+// key the signer is nil; the private database creates one if development allows it.
 func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	c := keeper.Options{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
 	if d.CheckpointDir == "" {
@@ -44,7 +44,7 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	return c, err
 }
 
-// missing names a setting of checkpoints that does nothing without a key, if there is one.
+// missing returns the name of a setting that needs CHECKPOINT_KEY, if one is set without it.
 func missing(d *setting.Ledger, signer *seal.Signer) string {
 	switch {
 	case signer != nil:
@@ -59,13 +59,13 @@ func missing(d *setting.Ledger, signer *seal.Signer) string {
 	return ""
 }
 
-// checkpointSettings refuses to serve with settings of checkpoints that sign none.
+// checkpointSettings refuses to serve with settings for checkpoints but no key to sign them.
 func (n *Node) checkpointSettings(d *setting.Ledger, signer *seal.Signer) error {
 	if !d.Serves {
 		return nil
 	}
 	if name := missing(d, n.Checkpoints.Signer); name != "" {
-		return fmt.Errorf("%s is set, and CHECKPOINT_KEY is not: nothing would be kept there; set CHECKPOINT_KEY to a key of its own (openssl rand -hex 32), or unset %[1]s", name)
+		return fmt.Errorf("%s is set, and CHECKPOINT_KEY is not: no checkpoint would be stored there; set CHECKPOINT_KEY to a separate key (openssl rand -hex 32), or unset %[1]s", name)
 	}
 	if n.Checkpoints.Signer != nil && signer.KeyID() == n.Checkpoints.Signer.KeyID() {
 		return errSameKey
@@ -73,26 +73,26 @@ func (n *Node) checkpointSettings(d *setting.Ledger, signer *seal.Signer) error 
 	return nil
 }
 
-var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
+var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a separate key")
 
-// Heads looks at whether a database that is put back would be noticed.
+// Heads reports whether a rollback of the database would be noticed.
 func (n *Node) Heads(d *setting.Ledger) screen.Finding {
 	if name := missing(d, n.Checkpoints.Signer); name != "" {
 		return screen.Bad("checkpoints", name+" is set, and CHECKPOINT_KEY is not: serve does not start")
 	}
 	if n.Checkpoints.Signer == nil {
-		return screen.Warning("checkpoints", "no CHECKPOINT_KEY: a database that is put back to an earlier state is not noticed; set a key of its own (openssl rand -hex 32)")
+		return screen.Warning("checkpoints", "no CHECKPOINT_KEY: a rollback of the database to an earlier state is not noticed; set a separate key (openssl rand -hex 32)")
 	}
 	return screen.OK("checkpoints", "key "+n.Checkpoints.Signer.KeyID()+" signs heads")
 }
 
-// checkOutside holds the database against the notes outside of it, before the first
-// append. A database that was put back is served for reading only, unless its loss
-// was accepted.
+// checkOutside compares the database with the checkpoints that are stored outside of it, before
+// the first append. A database that was rolled back is served read-only, unless the operator
+// accepted the loss.
 func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Options) error {
 	found, unreachable, err := keeper.CheckOutside(ctx, n.Ledger, c)
 	for _, place := range unreachable {
-		n.Log.Warn("a place of checkpoints could not be asked", "place", place)
+		n.Log.Warn("a store of checkpoints cannot be reached", "place", place)
 	}
 	var rollback *keeper.Rollback
 	switch {
@@ -101,28 +101,28 @@ func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Opt
 		return nil
 	case errors.As(err, &rollback):
 		if n.App.Signer == nil {
-			return errors.New("--accept-rollback needs SIGNING_KEY: what was lost is stated by a signed event")
+			return errors.New("--accept-rollback needs SIGNING_KEY: a signed event records what was lost")
 		}
 		return n.acceptRollbacks(ctx, c, rollback)
 	case errors.Is(err, ledger.ErrTampered):
 		_ = n.Ledger.Refuse(err)
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at the checkpoints outside the database: %w", err)
+		return fmt.Errorf("read the checkpoints outside the database: %w", err)
 	case d.RollbackAccepted:
-		return errors.New("--accept-rollback: the database lacks nothing that a checkpoint knows of; start without it")
+		return errors.New("--accept-rollback: the database has every event that a checkpoint covers; start without the flag")
 	case !found && c.Signer != nil:
 		if total, err := n.Ledger.Total(ctx); err == nil && total > 0 {
-			n.Log.Warn("no checkpoint lies outside the database: that it was put back cannot be excluded", "place", c.Folder.Path)
+			n.Log.Warn("no checkpoint is stored outside the database, so a rollback cannot be excluded", "place", c.Folder.Path)
 		}
 	}
 	return nil
 }
 
-// acceptRollbacks goes on without what was lost, in one partition after the other.
+// acceptRollbacks records the loss and goes on, one partition after the other.
 func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *keeper.Rollback) error {
 	for range n.Ledger.Partitions() {
-		n.Log.Warn("going on without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
+		n.Log.Warn("continuing without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
 		if err := keeper.AcceptRollback(ctx, n.Ledger, rollback, n.App.Signer, "evt_"+ulid.Make().String()); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *
 	return rollback
 }
 
-// KeepCheckpoints begins to sign heads, where there is a key for it.
+// KeepCheckpoints begins to sign heads if there is a key. said describes that for people.
 func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	where := []string{n.Checkpoints.Folder.Path}
 	for _, m := range n.Checkpoints.Mirrors {
@@ -146,7 +146,7 @@ func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	case n.Ledger.Stopped() != nil:
 		return "none: READ ONLY, this node appends nothing", nil
 	case n.Checkpoints.Signer == nil:
-		return "none (set CHECKPOINT_KEY): a database that is put back would not be noticed", nil
+		return "none (set CHECKPOINT_KEY): a rollback of the database would not be noticed", nil
 	case n.App.Signer.KeyID() == n.Checkpoints.Signer.KeyID():
 		return "", errSameKey
 	}

@@ -1,5 +1,5 @@
-// Package node opens the ledger for a command or for the service: the database, started
-// where it is a private one, the ledger in it, the vault, the checkpoints and the commands.
+// Package node opens the ledger for a command or for the service: it starts a private database
+// or connects to another, then opens the ledger, the vault, the checkpoints and the commands.
 package node
 
 import (
@@ -34,13 +34,12 @@ type Node struct {
 	Server      *Server // the private PostgreSQL; nil with DATABASE_URL
 	Log         *slog.Logger
 
-	kek []byte // opens the vault; nil without one
+	kek []byte // wraps the data keys of the vault; nil if there is no vault
 }
 
-// Start opens the ledger of the settings. A private PostgreSQL is started or joined, and
-// its schema brought up to date; that of DATABASE_URL only if migrate asks for it.
-// development allows keys to be created in the data folder. What takes time is reported to
-// say.
+// Start opens the ledger of the settings. It starts or joins a private PostgreSQL and migrates
+// its schema; the schema of DATABASE_URL is migrated only if migrate is set. development allows
+// Start to create keys in the data folder. Slow steps are reported to say.
 func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, baseURL string, log *slog.Logger, say func(string, ...any)) (*Node, error) {
 	n := &Node{Log: log}
 	url := d.DatabaseURL
@@ -65,9 +64,9 @@ func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, ba
 	return n, nil
 }
 
-// Begin prepares the node to append: it compares the database with the checkpoints that
-// are kept outside of it, opens the vault and activates the keys. Everything that fails
-// only because of a wrong setting was checked before.
+// Begin prepares the node to append: it compares the database with the checkpoints stored
+// outside of it, opens the vault and activates the keys. All settings were checked before, so
+// that a wrong one changes nothing.
 func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) error {
 	if err := n.checkOutside(ctx, d, n.Checkpoints); err != nil {
 		return err
@@ -81,7 +80,7 @@ func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) e
 	if signer := n.App.Signer; signer != nil && n.Ledger.Stopped() == nil {
 		if err := n.activate(ctx, signer, n.App.NextSigner); err != nil {
 			if errors.Is(err, ledger.ErrForeignKey) {
-				return fmt.Errorf("%w: it belongs to another environment or was retired; set SIGNING_KEY to the key that signs this ledger now, after a rotation the one that was NEXT_SIGNING_KEY", err)
+				return fmt.Errorf("%w: the key belongs to another environment or was retired; set SIGNING_KEY to the active key of this ledger (after a rotation, the former NEXT_SIGNING_KEY)", err)
 			}
 			return fmt.Errorf("activate the signing key: %w", err)
 		}
@@ -92,8 +91,8 @@ func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) e
 	return nil
 }
 
-// ReadOnly returns why this node appends nothing to the ledger, which was rolled back, cut
-// or rewritten, and "" if it appends. Reading goes on.
+// ReadOnly returns why this node appends nothing (the ledger was rolled back, truncated or
+// rewritten), or "" if it appends. A read-only node still answers reads.
 func (n *Node) ReadOnly() string {
 	if n.Ledger.Stopped() == nil {
 		return ""
@@ -140,7 +139,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 		return err
 	}
 	if d.Origin != "" && d.Origin != strings.TrimSuffix(n.Ledger.Origin(), "/0") {
-		return fmt.Errorf("this ledger has another origin, for ever: %s; set LEDGER_ORIGIN to it or unset it", strings.TrimSuffix(n.Ledger.Origin(), "/0"))
+		return fmt.Errorf("the origin of this ledger is %s and cannot change; set LEDGER_ORIGIN to it or unset it", strings.TrimSuffix(n.Ledger.Origin(), "/0"))
 	}
 	if d.Serves && !d.ByProvider() {
 		if err := n.lasting(ctx); err != nil {
@@ -150,31 +149,31 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	n.App = commands.New(&ground.Ground{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"})
 	n.App.Products = products
 	if d.Private() {
-		n.App.Environment = "dev" // its keys may be development keys
+		n.App.Environment = "dev" // records may be signed with development keys
 	}
 	return nil
 }
 
-// lasting refuses a database that may lose what it has acknowledged.
+// lasting refuses a database that may lose acknowledged commits.
 func (n *Node) lasting(ctx context.Context) error {
 	var off bool
 	err := n.Ledger.Pool().QueryRow(ctx, `select current_setting('fsync') <> 'on' or current_setting('full_page_writes') <> 'on'`).Scan(&off)
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask PostgreSQL whether commits last: %w", err)
+		return fmt.Errorf("read the durability settings of PostgreSQL: %w", err)
 	case off:
-		return errors.New("fsync or full_page_writes of PostgreSQL is off, and an acknowledged event may be lost: turn both on (alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()), or, if its provider keeps commits durable elsewhere, start with --durability=provider (DURABILITY)")
+		return errors.New("fsync or full_page_writes of PostgreSQL is off, and an acknowledged event may be lost: turn on both (alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()), or, if the database provider makes commits durable by other means, start with --durability=provider (DURABILITY)")
 	}
 	return nil
 }
 
-// SelfChecks is how this node verifies its ledger, and where it remembers what it found.
+// SelfChecks configures how this node verifies its ledger, and where it stores the findings.
 func (n *Node) SelfChecks(d *setting.Ledger) audit.SelfChecks {
 	return audit.SelfChecks{KEK: n.kek, Folder: n.Checkpoints.Folder, GoOn: d.FindingsAccepted}
 }
 
-// activate makes the signer's key a key of this ledger, or checks that it, or the
-// one after it, is.
+// activate makes the signer's key an active key of this ledger, or checks that it or the next
+// key is one.
 func (n *Node) activate(ctx context.Context, signer, next *seal.Signer) error {
 	err := n.Ledger.Activate(ctx, signer, "evt_"+ulid.Make().String())
 	if errors.Is(err, ledger.ErrForeignKey) && next != nil {

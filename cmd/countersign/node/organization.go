@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// Organization returns the id of the organization that a command is about: the one that was
-// named by its id or by its name, else the one that is remembered for this ledger, else the
-// only one there is. It is an error if several have the name.
+// Organization returns the id of the organization that a command works on: the one named by id
+// or name, otherwise the default set for this ledger, otherwise the only organization. It is an
+// error if several have the name.
 func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "org_") {
 		return named, nil
@@ -45,29 +45,29 @@ func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(list) == 0:
-		return "", errors.New("there is no organization yet: countersign org create makes one")
+		return "", errors.New("there is no organization yet: create one with countersign org create")
 	case named != "" && len(found) == 0:
-		return "", errors.New("--org: no organization has this name; countersign org list shows all of them")
+		return "", errors.New("--org: no organization has this name; list them with countersign org list")
 	case named != "":
-		return "", errors.New("--org: several organizations have this name: give the id; countersign org list shows all of them")
+		return "", errors.New("--org: several organizations have this name: give the id (see countersign org list)")
 	}
-	return "", fmt.Errorf("there are %d organizations: name one with --org, or remember one with countersign org use; countersign org list shows all of them", len(list))
+	return "", fmt.Errorf("there are %d organizations: name one with --org, or set a default with countersign org use (see countersign org list)", len(list))
 }
 
-// rememberedFile returns the file in the user's configuration folder that holds, for each
-// ledger, the organization that commands are about.
+// rememberedFile returns the file in the user's configuration folder that holds the default
+// organization of each ledger.
 func rememberedFile() (string, error) {
 	folder, err := os.UserConfigDir()
 	return filepath.Join(folder, "countersign", "organizations.json"), err
 }
 
-// ReadRemembered returns the ids of the remembered organizations by the origins of their
-// ledgers. Without a home folder there are none.
+// ReadRemembered returns the ids of the default organizations by the origins of their ledgers.
+// A user without a home folder has none.
 func ReadRemembered() (map[string]string, error) {
 	places := map[string]string{}
 	file, err := rememberedFile()
 	if err != nil {
-		return places, nil // no home folder remembers nothing
+		return places, nil // without a home folder there are no defaults
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func ReadRemembered() (map[string]string, error) {
 	return places, nil
 }
 
-// WriteRemembered replaces what is remembered.
+// WriteRemembered replaces the default organizations.
 func WriteRemembered(places map[string]string) error {
 	file, err := rememberedFile()
 	if err != nil {

@@ -29,8 +29,8 @@ func WithReadModels(ctx context.Context, d *setting.Ledger, do func(*Node, *proj
 }
 
 // catchUp is how long a command waits for read models. The service answers 503 after two
-// seconds, so that the caller asks again; a command may be the first to look after many
-// events.
+// seconds, so that the caller can ask again. A command waits longer, because it may be the
+// first to start the read models after many events.
 const catchUp = 30 * time.Second
 
 // ReadModels starts the read models for one command, which waits longer for them than a

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Server keeps a private PostgreSQL running: when the one it started or joined ends, it
-// starts or joins the next.
+// Server keeps a private PostgreSQL running: when the one it started or joined ends, it starts
+// or joins another.
 type Server struct {
 	options localpg.Options
 	log     *slog.Logger
@@ -77,7 +77,7 @@ func (p *Server) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("the private PostgreSQL went away; starting it again")
+		p.log.Warn("the private PostgreSQL ended; starting it again")
 		server, err := localpg.Start(ctx, p.options)
 		if err != nil {
 			p.log.Error("the private PostgreSQL does not start", "error", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// openVault opens the vault, which keeps personal members, with a key of its own: a
-// signing key rotates, and one in a hardware module has no seed.
+// openVault opens the vault, which encrypts personal members. It needs a separate key, because
+// a signing key rotates, and a signing key in a hardware module has no seed.
 func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development bool) error {
 	text := d.DataKEK
 	if text == "" && development {
@@ -21,7 +21,7 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 		}
 	}
 	if text == "" {
-		return n.withoutKEK(ctx, d) // what needs the vault answers 503
+		return n.withoutKEK(ctx, d) // requests that need the vault get 503
 	}
 	var err error
 	if n.kek, err = setting.ParseKEK("DATA_KEK", text); err != nil {
@@ -31,8 +31,9 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 	return err
 }
 
-// developmentKEK reads the key of the data folder, which the first start makes. It
-// makes none for a ledger that has data keys: they are wrapped under another.
+// developmentKEK returns the key in the data folder, which the first start creates. It creates
+// none if the ledger already has data keys, because these are wrapped under a key that is
+// missing.
 func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, error) {
 	text, err := setting.ReadSecret(filepath.Join(d.Dir(), "data.kek"))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -43,17 +44,17 @@ func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, e
 		return "", err
 	}
 	if held {
-		return "", errors.New("data.kek is missing in the data folder, and this ledger has data keys: put the file back, or set DATA_KEK to the key they are wrapped under")
+		return "", errors.New("data.kek is missing in the data folder, and this ledger has data keys: restore the file, or set DATA_KEK to the key that wraps them")
 	}
 	return d.DevelopmentKey("data.kek")
 }
 
-// withoutKEK refuses a node that signs without DATA_KEK on a ledger that has data keys:
-// it could not read what they seal.
+// withoutKEK refuses a node that signs without DATA_KEK if the ledger has data keys: the node
+// could not read the encrypted members.
 func (n *Node) withoutKEK(ctx context.Context, d *setting.Ledger) error {
 	held, err := vault.HoldsKeys(ctx, n.Ledger)
 	if err != nil || !held || d.SigningKey == "" {
 		return err
 	}
-	return errors.New("DATA_KEK is not set, and this ledger has data keys: set the key they are wrapped under")
+	return errors.New("DATA_KEK is not set, and this ledger has data keys: set DATA_KEK to the key that wraps them")
 }

@@ -18,36 +18,36 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Archive keeps the database small.
+// Archive moves payloads of old events out of the database and back.
 type Archive struct {
-	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events into objects, each of which is written, read back and checked before anything leaves the database. Safe to repeat."`
-	Back  archiveBackCmd  `cmd:"" help:"Put archived payloads back into the database."`
-	Check archiveCheckCmd `cmd:"" help:"Check objects by themselves: signature, events, and their place in the tree of a signed checkpoint. Exit 1: one is false."`
+	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events to the archive. Each object is written, read back and checked before anything is removed from the database. Safe to repeat."`
+	Back  archiveBackCmd  `cmd:"" help:"Move archived payloads back into the database."`
+	Check archiveCheckCmd `cmd:"" help:"Verify archive objects without a database: signature, events, and inclusion in the tree of a signed checkpoint. Exit code 1: an object does not verify."`
 }
 
 type archiveMoveCmd struct {
-	OlderThan time.Duration `help:"Only events that are older, such as 400d." type:"days" required:"" placeholder:"DURATION"`
+	OlderThan time.Duration `help:"Move only events older than this, such as 400d." type:"days" required:"" placeholder:"DURATION"`
 	setting.Ledger
 }
 
-// archiveResult is what moving says.
+// archiveResult is the result of archive move and archive back.
 type archiveResult struct {
-	Events  int64          `json:"events"` // moved now
+	Events  int64          `json:"events"` // moved by this command
 	Archive archive.Counts `json:"archive"`
 }
 
-// Run moves what is old.
+// Run moves the payloads of old events.
 func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return moving(ctx, &c.Ledger, o, "moved", func(n *node.Node, a archive.Options) (int64, error) {
 		if n.App.Signer == nil {
-			return 0, errors.New("SIGNING_KEY is not set: objects of the archive are signed")
+			return 0, errors.New("SIGNING_KEY is not set: archive objects must be signed")
 		}
 		a.Signer, a.Before = n.App.Signer, time.Now().Add(-c.OlderThan)
 		return archive.Move(ctx, n.Ledger, a)
 	})
 }
 
-// moving opens the ledger, as its owner too, and says what was moved.
+// moving opens the ledger, also as the owner of the database, calls move and prints the result.
 func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, archive.Options) (int64, error)) error {
 	files, err := d.Archive()
 	if err != nil {
@@ -74,13 +74,13 @@ func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said strin
 }
 
 type archiveBackCmd struct {
-	From int64 `help:"From the object on that holds this position; default: all." default:"1" placeholder:"POSITION"`
+	From int64 `help:"Move back the object that holds this position and all later ones. Default: all." default:"1" placeholder:"POSITION"`
 	setting.Ledger
 }
 
-// Run brings back.
+// Run moves payloads back.
 func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
-	return moving(ctx, &c.Ledger, o, "brought back", func(n *node.Node, a archive.Options) (int64, error) {
+	return moving(ctx, &c.Ledger, o, "moved back", func(n *node.Node, a archive.Options) (int64, error) {
 		return archive.BringBack(ctx, n.Ledger, a, c.From)
 	})
 }

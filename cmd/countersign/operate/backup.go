@@ -25,24 +25,24 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Backup copies the ledger while it is used.
+// Backup copies the ledger while it is in use.
 type Backup struct {
-	Out         string   `arg:"" help:"New folder for the backup. The keys go into a file beside it, FOLDER.keys.age: keep them elsewhere, for 30 days at most."`
-	Recipients  []string `help:"age public keys that can open the file of keys." name:"recipient" placeholder:"age1..."`
-	Passphrase  string   `help:"Opens the file of keys, in the place of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
-	WithoutKeys bool     `help:"Leave the keys out: without them nobody can read what is sealed, the owner neither."`
-	Base        bool     `help:"Of the private PostgreSQL: copy its files, so that restore can bring them to any moment after that by the log in WAL_DIR. Wrapped data keys are among the files: keep them for 30 days at most, too."`
+	Out         string   `arg:"" help:"New folder for the backup. The keys are written to the file FOLDER.keys.age: store it elsewhere, for at most 30 days."`
+	Recipients  []string `help:"age public key that can decrypt the key file." name:"recipient" placeholder:"age1..."`
+	Passphrase  string   `help:"Passphrase of the key file, instead of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
+	WithoutKeys bool     `help:"Leave out the keys. Without them nobody, not even the owner, can read encrypted members."`
+	Base        bool     `help:"Copy the files of the private PostgreSQL. With the log in WAL_DIR, restore can then recover any later moment. The files contain wrapped data keys: keep them for at most 30 days, too."`
 	setting.Ledger
 }
 
-// backedUp is what backup says.
+// backedUp is the result of backup.
 type backedUp struct {
 	backup.Manifest
-	Archive archive.Counts `json:"archive,omitzero"` // which is not in it
+	Archive archive.Counts `json:"archive,omitzero"` // not part of the backup
 }
 
-// keyFiles are the secrets of the data folder. With DATABASE_URL the program's
-// secrets are where the operator keeps them.
+// keyFiles returns the secrets in the data folder. With DATABASE_URL there are none: the
+// operator stores the secrets elsewhere.
 func keyFiles(d *setting.Ledger) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if !d.Private() {
@@ -62,8 +62,8 @@ func keyFiles(d *setting.Ledger) (map[string][]byte, error) {
 	return files, nil
 }
 
-// Run copies into a folder of a temporary name, which gets its own at the end: a
-// folder that is there is a backup that is whole.
+// Run writes the backup into a folder with a temporary name and renames it at the end: a folder
+// with the final name is a complete backup.
 func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	to, err := c.recipients()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	return c.say(ctx, o, n, m, len(secrets))
 }
 
-// say says what the backup holds, and what of the ledger is not in it.
+// say prints what the backup holds, and which part of the ledger is not in it.
 func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m backup.Manifest, keyFiles int) error {
 	archived, err := archive.Count(ctx, n.Ledger)
 	if err != nil {
@@ -126,23 +126,23 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 	}
 	text := fmt.Sprintf("%s  %d events up to position %d\n", c.Out, m.Position, m.Position)
 	if !c.WithoutKeys {
-		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; keep it elsewhere and for 30 days at most\n", c.keysPath(), keyFiles)
+		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; store the file elsewhere, for at most 30 days\n", c.keysPath(), keyFiles)
 	}
 	if archived.Objects > 0 {
-		text += fmt.Sprintf("NOT in it: the archive, %d events in %d objects. They are part of the ledger: keep a copy of the place that ARCHIVE_STORE names, from now or later, as long as this backup\n", archived.Events, archived.Objects)
+		text += fmt.Sprintf("NOT in it: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
 	}
-	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
+	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup\n")
 }
 
 func (c *Backup) keysPath() string { return c.Out + ".keys.age" }
 
-// half is the folder until it is whole, the file of keys in it.
+// half is the folder of an unfinished backup, which also holds the key file.
 func (c *Backup) half() string { return c.Out + ".part" }
 
 const halfKeys = "keys.age"
 
-// claim refuses before anything is touched: what is there already, and what another
-// backup is writing. What a killed one left half made is removed.
+// claim refuses a backup whose files exist or that another process is writing, before it
+// touches anything. It removes the unfinished backup of a process that was killed.
 func (c *Backup) claim() (leave func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(c.Out), 0o700); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (c *Backup) claim() (leave func(), err error) {
 	return leave, nil
 }
 
-// free says whether nothing stands where the backup is to be.
+// free reports an error if a file or folder of the backup exists.
 func (c *Backup) free() error {
 	if _, err := os.Lstat(c.Out); err == nil {
 		return fmt.Errorf("%s exists: name a new folder", c.Out)
@@ -175,7 +175,7 @@ func (c *Backup) free() error {
 	}
 	for _, entry := range left {
 		if !backup.IsPart(entry.Name()) && entry.Name() != halfKeys {
-			err = errors.New("it is no half made backup")
+			err = errors.New("the folder is not an unfinished backup")
 		}
 	}
 	if err != nil {
@@ -184,8 +184,8 @@ func (c *Backup) free() error {
 	return errors.Join(os.RemoveAll(c.half()), os.Mkdir(c.half(), 0o700))
 }
 
-// finish gives folder and keys their names. The folder is last: one that is there is
-// a backup that is whole.
+// finish renames the folder and the key file to their final names. The folder is renamed last,
+// because a folder with the final name is a complete backup.
 func (c *Backup) finish() error {
 	if c.WithoutKeys {
 		return os.Rename(c.half(), c.Out)
@@ -210,13 +210,13 @@ func (c *Backup) recipients() ([]age.Recipient, error) {
 		r, err := age.NewScryptRecipient(c.Passphrase)
 		return []age.Recipient{r}, err
 	case len(c.Recipients) == 0:
-		return nil, errors.New("say who may open the keys: --recipient KEY (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
+		return nil, errors.New("say who can decrypt the keys: --recipient KEY (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
 	}
 	var to []age.Recipient
 	for _, text := range c.Recipients {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, errors.New("--recipient wants an age public key, which begins with age1")
+			return nil, errors.New("--recipient must be an age public key, which begins with age1")
 		}
 		to = append(to, r)
 	}
@@ -239,35 +239,35 @@ func withKeys(path string, to []age.Recipient, write func(io.Writer) (backup.Man
 	return m, sealed.Close()
 }
 
-// Restore puts a backup into an empty data folder or database.
+// Restore restores a backup into an empty data folder or database.
 type Restore struct {
 	From        string `arg:"" help:"Folder of the backup."`
-	Keys        string `help:"File of its keys; default: FOLDER.keys.age." placeholder:"FILE"`
-	Identity    string `help:"File of the age identity that opens the keys." placeholder:"FILE"`
-	Passphrase  string `help:"Opens the file of keys." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
-	WithoutKeys bool   `help:"Restore without the keys: what is sealed stays closed."`
-	WAL         string `help:"Of a base copy: the folder that was WAL_DIR." name:"wal" placeholder:"DIR"`
-	At          string `help:"Of a base copy: bring it to this moment (RFC 3339); default: to the end of the log." placeholder:"TIME"`
-	Position    string `help:"Of a base copy: bring it to the commit of this position; of a ledger with several partitions PARTITION:N." placeholder:"N"`
+	Keys        string `help:"Key file of the backup. Default: FOLDER.keys.age." placeholder:"FILE"`
+	Identity    string `help:"File of the age identity that decrypts the key file." placeholder:"FILE"`
+	Passphrase  string `help:"Passphrase of the key file." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
+	WithoutKeys bool   `help:"Restore without the keys: encrypted members stay unreadable."`
+	WAL         string `help:"For a base copy: the folder that was WAL_DIR." name:"wal" placeholder:"DIR"`
+	At          string `help:"For a base copy: recover up to this time (RFC 3339). Default: the end of the log." placeholder:"TIME"`
+	Position    string `help:"For a base copy: recover up to the commit of this position; if the ledger has several partitions, PARTITION:N." placeholder:"N"`
 	setting.Ledger
 }
 
-// restored is what restore says.
+// restored is the result of restore.
 type restored struct {
 	Position int64        `json:"position"`
 	Report   audit.Report `json:"report"`
-	Notes    string       `json:"notes"` // what the checkpoints outside the database say
+	Notes    string       `json:"notes"` // comparison with the checkpoints outside the database
 }
 
-// Run restores, verifies every event and compares with the checkpoints that lie
-// outside of the database. Exit 1: what was restored is false.
+// Run restores, verifies every event, and compares the result with the checkpoints outside the
+// database. Exit code 1: the restored ledger does not verify.
 func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	m, err := backup.Read(c.From)
 	if err != nil {
 		return err
 	}
 	if !m.Base && (c.WAL != "" || c.At != "" || c.Position != "") {
-		return errors.New("--wal, --at and --position belong to a base copy (backup --base)")
+		return errors.New("--wal, --at and --position need a base copy (backup --base)")
 	}
 	keys, err := c.openKeys()
 	if err != nil {
@@ -285,7 +285,7 @@ func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	if m.Base { // which has what the log brought, too
+	if m.Base { // its position is that of the replayed log
 		m.Position, m.LastHash = report.Head, report.Hash
 	}
 	notes, err := c.outside(ctx, n.Ledger)
@@ -295,7 +295,7 @@ func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	return c.say(o, m, restored{Position: m.Position, Report: report, Notes: notes})
 }
 
-// say says what was restored, and whether it is right.
+// say prints what was restored and whether it verifies.
 func (c *Restore) say(o *screen.Output, m backup.Manifest, said restored) error {
 	report := said.Report
 	text := fmt.Sprintf("restored %d events\n", m.Position)
@@ -312,7 +312,8 @@ func (c *Restore) say(o *screen.Output, m backup.Manifest, said restored) error 
 	return nil
 }
 
-// outside compares with the checkpoints outside of the database, in words.
+// outside compares the ledger with the checkpoints outside the database and describes the
+// result.
 func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error) {
 	checkpoints, err := node.Checkpoints(&c.Ledger, false)
 	if err != nil {
@@ -326,12 +327,12 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	case err != nil:
 		return err.Error(), nil
 	case found:
-		return "the newest checkpoint outside the database is of this history", nil
+		return "the newest checkpoint outside the database matches this history", nil
 	}
-	return "no checkpoint lies outside the database: that there are newer events cannot be excluded", nil
+	return "no checkpoint is stored outside the database, so newer events may be missing", nil
 }
 
-// copyBack restores the tables, or the base copy, and returns the key files.
+// copyBack restores the tables or the base copy, and returns the key files.
 func (c *Restore) copyBack(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
 	m, err := backup.Read(c.From)
 	if err != nil {
@@ -349,7 +350,7 @@ func (c *Restore) copyBack(ctx context.Context, keys io.Reader) (map[string][]by
 	return backup.Restore(ctx, url, c.From, keys)
 }
 
-// openKeys opens the file of keys; nil without one.
+// openKeys decrypts the key file; nil if there is none.
 func (c *Restore) openKeys() (io.Reader, error) {
 	if c.WithoutKeys {
 		return nil, nil
@@ -360,7 +361,7 @@ func (c *Restore) openKeys() (io.Reader, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no keys in %s: name their file with --keys, or restore --without-keys", path)
+		return nil, fmt.Errorf("no keys in %s: name the key file with --keys, or restore --without-keys", path)
 	}
 	if err != nil {
 		return nil, err
@@ -379,24 +380,24 @@ func (c *Restore) openKeys() (io.Reader, error) {
 			return nil, fmt.Errorf("--identity: %w", err)
 		}
 		if identities, err = age.ParseIdentities(strings.NewReader(text)); err != nil {
-			return nil, errors.New("--identity: the file holds no age identity")
+			return nil, errors.New("--identity: the file has no age identity")
 		}
 	default:
-		return nil, errors.New("say how the keys are opened: --identity FILE or BACKUP_PASSPHRASE, or restore --without-keys")
+		return nil, errors.New("say how to decrypt the keys: --identity FILE or BACKUP_PASSPHRASE, or restore --without-keys")
 	}
 	keys, err := age.Decrypt(f, identities...)
 	if err != nil {
-		return nil, errors.New("the file of keys does not open with this identity or passphrase")
+		return nil, errors.New("the key file cannot be decrypted with this identity or passphrase")
 	}
 	return keys, nil
 }
 
-// restore copies into the database of the settings, and key files into its data
-// folder. One that holds keys is refused first: those of another ledger must not be
-// lost.
+// restore writes the tables into the database of the settings and the key files into its data
+// folder. It first refuses a data folder that holds keys, so that the keys of another ledger
+// are not overwritten.
 func (c *Restore) restore(ctx context.Context, keys io.Reader) error {
 	if there, err := keyFiles(&c.Ledger); err != nil || keys != nil && len(there) > 0 {
-		return errors.Join(err, fmt.Errorf("the data folder %s holds keys already: restore into an empty one", c.Dir()))
+		return errors.Join(err, fmt.Errorf("the data folder %s already holds keys: restore into an empty one", c.Dir()))
 	}
 	found, err := c.copyBack(ctx, keys)
 	if err != nil || !c.Private() {
@@ -404,11 +405,11 @@ func (c *Restore) restore(ctx context.Context, keys io.Reader) error {
 	}
 	for name, content := range found {
 		if name != filepath.Base(name) {
-			return errors.New("the file of keys holds a name that is a path")
+			return errors.New("the key file contains a file name with a folder")
 		}
 		f, err := os.OpenFile(filepath.Join(c.Dir(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", name, files.WithoutPath(err))
+			return fmt.Errorf("write %s: %w", name, files.WithoutPath(err))
 		}
 		_, err = f.Write(content)
 		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {

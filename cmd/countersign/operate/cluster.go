@@ -13,25 +13,27 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// What citus.recover_2pc_interval should be: a commit on two servers whose end was
-// lost keeps rows locked until then, and the default is a minute.
+// recoverAtLeast and recoverAtMost bound citus.recover_2pc_interval. If a server fails during a
+// commit on two servers, rows stay locked until Citus finishes that commit, by default after a
+// minute.
 const (
 	recoverAtLeast = time.Second
 	recoverAtMost  = 5 * time.Second
 )
 
-// cluster is the Citus cluster behind a ledger, asked as the service's role on a
-// connection of its own: it has something to say above all when the ledger does not open.
+// cluster is a connection of its own, as the service's role, to the Citus cluster behind a
+// ledger. Doctor needs it most when the ledger does not open.
 type cluster struct{ *pgx.Conn }
 
-// cluster looks at the cluster behind the ledger; nothing where there is none.
+// cluster checks the Citus cluster behind the ledger. It returns no finding if there is no
+// cluster.
 func (c *Doctor) cluster(ctx context.Context) []screen.Finding {
 	if c.DatabaseURL == "" {
 		return nil
 	}
 	conn, err := pgx.Connect(ctx, c.DatabaseURL)
 	if err != nil {
-		return nil // the ledger did not open either, and says why
+		return nil // the finding about the ledger says why
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var installed bool
@@ -56,7 +58,7 @@ func (c *Doctor) cluster(ctx context.Context) []screen.Finding {
 	return found
 }
 
-// spread finds tables of the ledger that lie on the coordinator.
+// spread finds tables of the ledger that were not distributed to workers.
 func (c cluster) spread(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t where not exists
 		(select from pg_dist_partition d where d.logicalrelid = t::regclass) order by t`, migrations.Distributed())
@@ -70,12 +72,12 @@ func (c cluster) spread(ctx context.Context) ([]screen.Finding, error) {
 	case len(local) == 0:
 		return []screen.Finding{screen.OK("cluster", "the ledger is distributed by partition")}, nil
 	case len(local) == len(migrations.Distributed()):
-		return []screen.Finding{screen.Warning("cluster", "the ledger lies on the coordinator alone: countersign migrate distribute spreads an empty one")}, nil
+		return []screen.Finding{screen.Warning("cluster", "the ledger is on the coordinator only: countersign migrate distribute distributes an empty ledger")}, nil
 	}
-	return []screen.Finding{screen.Bad("cluster", "not distributed: "+strings.Join(local, ", ")+"; countersign migrate distribute, before the first event")}, nil
+	return []screen.Finding{screen.Bad("cluster", "not distributed: "+strings.Join(local, ", ")+"; run countersign migrate distribute before the first event")}, nil
 }
 
-// workers logs in on each worker as the service does.
+// workers checks that the service can log in on each worker.
 func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select nodename || ':' || nodeport, success, coalesce(result, '') from run_command_on_workers('select 1') order by 1`)
 	if err != nil {
@@ -86,7 +88,7 @@ func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 	var found []screen.Finding
 	_, err = pgx.ForEachRow(rows, []any{&name, &success, &said}, func() error {
 		if !success {
-			found = append(found, screen.Bad("worker", fmt.Sprintf("%s does not let %s in: %s; it needs a login there, and a line for the coordinator in pg_hba.conf", name, migrations.AppRole, said)))
+			found = append(found, screen.Bad("worker", fmt.Sprintf("%s refuses the login of %s: %s; the role must be able to log in there, and pg_hba.conf needs a line for the coordinator", name, migrations.AppRole, said)))
 		} else {
 			found = append(found, screen.OK("worker", name+" lets "+migrations.AppRole+" in"))
 		}
@@ -95,7 +97,7 @@ func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 	return found, err
 }
 
-// recovery looks at how soon commits on two servers are finished after a crash.
+// recovery checks how soon unfinished commits on two servers are finished after a crash.
 func (c cluster) recovery(ctx context.Context) ([]screen.Finding, error) {
 	var ms int64
 	if err := c.QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
@@ -103,12 +105,12 @@ func (c cluster) recovery(ctx context.Context) ([]screen.Finding, error) {
 	}
 	every := time.Duration(ms) * time.Millisecond
 	if every < recoverAtLeast || every > recoverAtMost {
-		return []screen.Finding{screen.Warning("recovery", fmt.Sprintf("citus.recover_2pc_interval is %s: after a crash the head may stay locked so long; set it to %s to %s", every, recoverAtLeast, recoverAtMost))}, nil
+		return []screen.Finding{screen.Warning("recovery", fmt.Sprintf("citus.recover_2pc_interval is %s: after a crash the head may stay locked for that time; set it to between %s and %s", every, recoverAtLeast, recoverAtMost))}, nil
 	}
 	return []screen.Finding{screen.OK("recovery", fmt.Sprintf("commits on two servers are finished within %s of a crash", every))}, nil
 }
 
-// placement says which worker holds which partitions.
+// placement lists which worker holds which partitions.
 func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select p from ledger_head order by p`)
 	if err != nil {
@@ -137,8 +139,8 @@ func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	var found []screen.Finding
 	for place, held := range partitions {
 		say, rest := screen.OK, ""
-		if strings.Contains(place, " and ") { // one commit would need two servers
-			say, rest = screen.Bad, ": bring its tables together with citus_move_shard_placement, and tie them with update_distributed_table_colocation to ledger_head"
+		if strings.Contains(place, " and ") { // a commit would need two servers
+			say, rest = screen.Bad, ": move its tables to one worker with citus_move_shard_placement, and colocate them with ledger_head by update_distributed_table_colocation"
 		}
 		found = append(found, say("placement", fmt.Sprintf("partition %s on %s%s", strings.Join(held, ", "), place, rest)))
 	}
@@ -146,8 +148,8 @@ func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	return found, nil
 }
 
-// leftovers finds rows that were there before a table was distributed: Citus shows
-// them to nobody.
+// leftovers finds rows that were in a table before it was distributed. Citus queries no longer
+// see them.
 func (c cluster) leftovers(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
 		where pg_relation_size(t::regclass) > 0 order by t`, migrations.Distributed())
@@ -158,6 +160,6 @@ func (c cluster) leftovers(ctx context.Context) ([]screen.Finding, error) {
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	return []screen.Finding{screen.Bad("leftovers", "rows from before the distribution lie on the coordinator, where nobody sees them: "+strings.Join(left, ", ")+
-		"; look at them in a copy of the coordinator's disk before truncate_local_data_after_distributing_table takes them away")}, nil
+	return []screen.Finding{screen.Bad("leftovers", "rows from before the distribution are on the coordinator, where queries do not see them: "+strings.Join(left, ", ")+
+		"; examine them in a copy of the coordinator's disk before truncate_local_data_after_distributing_table removes them")}, nil
 }

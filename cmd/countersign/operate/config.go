@@ -25,7 +25,7 @@ type Config struct {
 	setting.X402
 }
 
-// listedSetting is one line of it.
+// listedSetting is one line of config.
 type listedSetting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`  // in effect; secrets masked
@@ -34,8 +34,8 @@ type listedSetting struct {
 
 const masked = "********"
 
-// Run prints name, value in effect and source of each setting, and names of the
-// environment that look like typos of ours.
+// Run prints the name, the effective value and the source of each setting. It warns about
+// environment variables that look like misspelled settings.
 func (c *Config) Run(o *screen.Output, ctx *kong.Context) error {
 	settings := c.settings(ctx)
 	rows := screen.Table{Heads: []string{"setting", "value", "from"}}
@@ -81,8 +81,8 @@ func shownValue(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// sourceOf says where the value of a setting was given: flags before the environment,
-// that before a file.
+// sourceOf returns where the value of a setting comes from. A flag overrides the environment,
+// which overrides a file.
 func sourceOf(ctx *kong.Context, env string) string {
 	for _, p := range ctx.Path {
 		if p.Flag != nil && !p.Resolved && slices.Contains(p.Flag.Envs, env) {
@@ -98,7 +98,7 @@ func sourceOf(ctx *kong.Context, env string) string {
 	return "default"
 }
 
-// byDefault is what is in effect where nobody has said anything.
+// byDefault returns the effective value of a setting that is not set.
 func (c *Config) byDefault(env, value string) (effective, source string) {
 	base := c.BaseURL
 	if base == "" {
@@ -122,7 +122,7 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 	case "CATALOG_FILE":
 		return "the built-in catalogue", "default"
 	case "LEDGER_ORIGIN":
-		return "as the ledger was begun with", "ledger"
+		return "the origin stored in the ledger", "ledger"
 	case "X402_MODE":
 		if local {
 			return payments.ModeDev, "default"
@@ -135,7 +135,7 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 		return value, "default"
 	case "SMTP_URL":
 		if local {
-			return "none: letters go to " + filepath.Join(c.Dir(), setting.LettersFile), "default"
+			return "none: e-mail is written to " + filepath.Join(c.Dir(), setting.LettersFile), "default"
 		}
 		return "none: sign-in answers 503", "default"
 	case "SIGNING_KEY":
@@ -143,14 +143,14 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 	case "CHECKPOINT_KEY":
 		return c.keyByDefault("checkpoint.key", local, "none: heads are not signed")
 	case "DATA_KEK":
-		return c.keyByDefault("data.kek", local, "none: what is personal answers 503")
+		return c.keyByDefault("data.kek", local, "none: requests that need personal members get 503")
 	case "TOKEN_KEY":
 		return c.keyByDefault("token.key", local, "none: agents get no access tokens")
 	}
 	return value, "default"
 }
 
-// keyByDefault is a key nobody has given: the development key of the data folder, or
+// keyByDefault describes a key that is not set: the development key of the data folder, or
 // none.
 func (c *Config) keyByDefault(file string, local bool, none string) (value, source string) {
 	if !c.Private() {
@@ -161,7 +161,7 @@ func (c *Config) keyByDefault(file string, local bool, none string) (value, sour
 		return masked + " (a development key)", "data folder"
 	}
 	if local {
-		return "a development key, made at the first start", "default"
+		return "a development key, created at the first start", "default"
 	}
 	return none, "default"
 }

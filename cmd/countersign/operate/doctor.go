@@ -30,25 +30,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Doctor looks at everything a service needs and says what to do about it.
+// Doctor checks everything a service needs and says what to do about each problem.
 type Doctor struct {
 	setting.Ledger
-	Health string `help:"Only ask a running service's /readyz; for container health checks." placeholder:"URL"`
-	Hook   bool   `help:"Only look at the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
+	Health string `help:"Only request /readyz of a running service, for container health checks." placeholder:"URL"`
+	Hook   bool   `help:"Only check the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
 	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
-	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: the hook's command, instead of what the settings name. Without it, payments: only look at those."`
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: a hook's command to check instead of those in the settings. Without --hook, the word payments: check only payments."`
 	setting.X402
 }
 
-// Run prints the findings; a bad one is exit code 1.
+// Run prints the findings. Exit code 1: one of them is bad.
 func (c *Doctor) Run(ctx context.Context, o *gate.Output) error {
 	payments := !c.Hook && c.Agent == "" && slices.Equal(c.HookCommand, []string{"payments"})
 	switch {
 	case payments:
 		return o.Findings(c.examinePayments(ctx))
 	case !c.Hook && (c.Agent != "" || len(c.HookCommand) > 0):
-		return errors.New("an agent and a hook's command belong to --hook")
+		return errors.New("an agent and a hook's command need --hook")
 	case c.Health != "":
 		return o.Findings([]screen.Finding{readiness(ctx, c.Health)})
 	case c.Hook:
@@ -73,7 +73,7 @@ func readiness(ctx context.Context, base string) screen.Finding {
 		Ledger string `json:"ledger"`
 	}
 	if text, err := files.ReadAtMost(answer.Body, 1<<16); err == nil {
-		_ = json.Unmarshal(text, &said) // a proxy's page says nothing
+		_ = json.Unmarshal(text, &said) // a page of a proxy has no such member
 	}
 	switch {
 	case answer.StatusCode != http.StatusOK:
@@ -97,7 +97,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	found = append(found, n.Heads(&c.Ledger))
 	found = append(found, n.Archived(ctx)...)
 	found = append(found, c.Supported(ctx, &c.Ledger, logs.New(slog.LevelError))...)
-	if text := n.ReadOnly(); text != "" { // read models do not follow such a ledger
+	if text := n.ReadOnly(); text != "" { // read models stop before altered history
 		found = append(found, screen.Bad("ledger", text))
 	} else {
 		found = append(found, openPayments(ctx, n)...)
@@ -114,7 +114,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	return found
 }
 
-// examinePayments looks at payments alone.
+// examinePayments checks only payments.
 func (c *Doctor) examinePayments(ctx context.Context) []screen.Finding {
 	found := c.Supported(ctx, &c.Ledger, logs.New(slog.LevelError))
 	n, err := node.Open(ctx, &c.Ledger)
@@ -125,7 +125,7 @@ func (c *Doctor) examinePayments(ctx context.Context) []screen.Finding {
 	return append(found, openPayments(ctx, n)...)
 }
 
-// openPayments looks for those whose end is not known.
+// openPayments reports payments whose result is not known.
 func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 	p, err := node.ReadModels(ctx, n.Ledger, n.Log)
 	if err != nil {
@@ -137,13 +137,13 @@ func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 	case err != nil:
 		return []screen.Finding{screen.Bad("payments", err.Error())}
 	case len(open) == 0:
-		return []screen.Finding{screen.OK("payments", "none is open")}
+		return []screen.Finding{screen.OK("payments", "no payment is open")}
 	}
 	return []screen.Finding{screen.Warning("payments", fmt.Sprintf("%d are open, the oldest (%s) since %s: countersign payments reconcile, or resolve",
 		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339)))}
 }
 
-// key looks at the signing key before the database is opened.
+// key checks the signing key before the database is opened.
 func (c *Doctor) key() screen.Finding {
 	switch {
 	case c.SigningKey != "":
@@ -156,12 +156,13 @@ func (c *Doctor) key() screen.Finding {
 	}
 	_, err := os.Stat(filepath.Join(c.Dir(), "signing.key"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return screen.OK("signer", "a development key will be made at the first start")
+		return screen.OK("signer", "a development key will be created at the first start")
 	}
-	return screen.Warning("signer", "a development key made here; set SIGNING_KEY for anything that must last")
+	return screen.Warning("signer", "a development key in the data folder; set SIGNING_KEY for a ledger that must last")
 }
 
-// database looks at the server behind the ledger, whose commits its provider may keep.
+// database checks the PostgreSQL server behind the ledger. byProvider means that its provider
+// makes commits durable.
 func database(ctx context.Context, n *node.Node, byProvider bool) []screen.Finding {
 	var version, user, superuser, checksums, fsync, fullPage string
 	var now time.Time
@@ -174,7 +175,7 @@ func database(ctx context.Context, n *node.Node, byProvider bool) []screen.Findi
 	}
 	found := []screen.Finding{screen.OK("database", fmt.Sprintf("PostgreSQL %s, schema %d", version, migrations.Latest()))}
 	if superuser == "true" {
-		found = append(found, screen.Warning("role", "the login is a superuser: use one that may only become "+migrations.AppRole))
+		found = append(found, screen.Warning("role", "the login is a superuser: use a login that can only switch to "+migrations.AppRole))
 	}
 	if checksums != "on" {
 		found = append(found, screen.Warning("checksums", "data checksums are off: pg_checksums --enable"))
@@ -182,12 +183,12 @@ func database(ctx context.Context, n *node.Node, byProvider bool) []screen.Findi
 	switch {
 	case fsync == "on" && fullPage == "on":
 	case byProvider:
-		found = append(found, screen.Warning("durability", "fsync or full_page_writes is off: its provider keeps commits durable (DURABILITY=provider)"))
+		found = append(found, screen.Warning("durability", "fsync or full_page_writes is off: the provider makes commits durable (DURABILITY=provider)"))
 	default:
-		found = append(found, screen.Bad("durability", "fsync or full_page_writes is off: an acknowledged event may be lost, and serve does not start; turn both on"))
+		found = append(found, screen.Bad("durability", "fsync or full_page_writes is off: an acknowledged event may be lost, and serve does not start; turn on both"))
 	}
 	if skew := time.Since(now); skew.Abs() > 2*time.Second {
-		found = append(found, screen.Warning("clock", fmt.Sprintf("this clock and the database's differ by %s", skew.Round(time.Millisecond))))
+		found = append(found, screen.Warning("clock", fmt.Sprintf("the clocks of this machine and of the database differ by %s", skew.Round(time.Millisecond))))
 	}
 	return found
 }

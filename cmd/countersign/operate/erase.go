@@ -16,18 +16,18 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Erase destroys the data key of a person or an agent, for ever.
+// Erase destroys the data key of a person or an agent. This cannot be undone.
 type Erase struct {
 	setting.Ledger
-	Org         string `help:"Organization; without it, the service's own tenant." placeholder:"ID"`
-	Agent       string `help:"Agent id as it stands in subject.agentId." placeholder:"ID"`
-	RunID       string `help:"Run id of subjects without an agent." name:"run" placeholder:"ID"`
-	Email       string `help:"E-mail address of a key's or account's holder." placeholder:"EMAIL"`
-	Payer       string `help:"Address of who has paid with x402, with its network." placeholder:"NETWORK:ADDRESS"`
-	DataKey     string `help:"The data key itself." name:"data-key" placeholder:"ID"`
-	Reason      string `help:"Why, for the event." required:""`
-	RequestedBy string `help:"Who asked." name:"requested-by" required:""`
-	ApprovedBy  string `help:"Who agreed: somebody else." name:"approved-by" required:""`
+	Org         string `help:"Id of the organization. Default: the service's own tenant." placeholder:"ID"`
+	Agent       string `help:"Agent id, as in subject.agentId." placeholder:"ID"`
+	RunID       string `help:"Run id, for subjects without an agent." name:"run" placeholder:"ID"`
+	Email       string `help:"E-mail address of the holder of a key or account." placeholder:"EMAIL"`
+	Payer       string `help:"Address of an x402 payer, with its network." placeholder:"NETWORK:ADDRESS"`
+	DataKey     string `help:"Id of the data key." name:"data-key" placeholder:"ID"`
+	Reason      string `help:"The reason, recorded in the event." required:""`
+	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
+	ApprovedBy  string `help:"The person who approved it, not the same as --requested-by." name:"approved-by" required:""`
 }
 
 // Run erases.
@@ -46,7 +46,7 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	case c.Payer != "":
 		e.Subject = "payer:" + c.Payer
 	case c.DataKey == "":
-		return errors.New("say who is to be erased: --agent, --run, --email, --payer or --data-key")
+		return errors.New("name the subject to erase: --agent, --run, --email, --payer or --data-key")
 	}
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -57,10 +57,10 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s is destroyed; other nodes forget it within a minute. Backups of subject_keys hold it until they are gone\n", keyID)
+	text := fmt.Sprintf("%s was destroyed; other nodes drop it within a minute. Backups of subject_keys keep it until they are deleted\n", keyID)
 	if letters := filepath.Join(c.Dir(), setting.LettersFile); c.Private() {
 		if _, err := os.Stat(letters); err == nil {
-			text += fmt.Sprintf("NOT erased: letters that were written before, in %s, may name whom they were about; remove the file while nothing serves\n", letters)
+			text += fmt.Sprintf("NOT erased: e-mail stored in %s may name the subject; remove the file while serve does not run\n", letters)
 		}
 	}
 	return o.Result(map[string]string{"keyId": keyID}, text)

@@ -14,21 +14,22 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// signerKEKCmd is about the key that wraps data keys.
+// signerKEKCmd manages the key that wraps data keys.
 type signerKEKCmd struct {
-	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key again, under another key."`
+	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key under a new key."`
 }
 
 type signerRotateKEKCmd struct {
 	setting.Ledger
-	Next string `help:"The new key, 64 hex digits; the data folder's is made." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
+	Next string `help:"The new key, 64 hex digits. In the data folder a new key is created." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
 }
 
-// newKEK lies in the data folder from before the keys are wrapped under it until it
-// is the one in use: whatever happens between, the other one is not the only one.
+// newKEK is the new key's file in the data folder. It exists from before the data keys are
+// wrapped under it until it replaces the old file, so that a crash in between loses neither
+// key.
 const newKEK = "data.kek.new"
 
-// Run rotates.
+// Run wraps the data keys under the new key.
 func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, leave, err := node.Database(ctx, &c.Ledger, migrations.OwnerRole)
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 	kept := filepath.Join(c.Dir(), "data.kek")
 	if c.Private() {
 		if old, err = setting.ReadSecret(kept); err != nil {
-			return fmt.Errorf("the key in use, data.kek in the data folder: %w", err)
+			return fmt.Errorf("the current key, data.kek in the data folder: %w", err)
 		}
 		if next, err = setting.KeepSecret(filepath.Join(c.Dir(), newKEK), cmp.Or(next, setting.NewSecret())); err != nil {
 			return err
@@ -62,7 +63,7 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err := os.Rename(filepath.Join(c.Dir(), newKEK), kept); err != nil {
 			return err
 		}
-		then = "it lies in the data folder"
+		then = "it is in the data folder"
 	}
-	return o.Result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Backups from before need the old key\n", n, then))
+	return o.Result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Older backups need the old key\n", n, then))
 }

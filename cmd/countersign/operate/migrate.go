@@ -11,17 +11,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Migrate shows and moves the schema of a database that is not private.
+// Migrate shows and changes the schema version of the database in DATABASE_URL.
 type Migrate struct {
-	Status     migrateStatusCmd     `cmd:"" help:"Print the schema's number and the newest one."`
-	Up         migrateUpCmd         `cmd:"" help:"Apply what is missing."`
-	Down       migrateDownCmd       `cmd:"" help:"Take the last migration back."`
-	Force      migrateForceCmd      `cmd:"" help:"Set the number after a repair by hand."`
-	Distribute migrateDistributeCmd `cmd:"" help:"Spread an empty ledger over the workers of a Citus cluster."`
+	Status     migrateStatusCmd     `cmd:"" help:"Print the version of the schema and the latest one. Exit code 1: the schema is not the latest."`
+	Up         migrateUpCmd         `cmd:"" help:"Apply the missing migrations."`
+	Down       migrateDownCmd       `cmd:"" help:"Undo the last migration."`
+	Force      migrateForceCmd      `cmd:"" help:"Set the recorded version after a manual repair."`
+	Distribute migrateDistributeCmd `cmd:"" help:"Distribute an empty ledger over the workers of a Citus cluster."`
 }
 
 type databaseURL struct {
-	DatabaseURL string `help:"The database, as its owner." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL"`
+	DatabaseURL string `help:"URL of the database, with the login of its owner." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL"`
 }
 
 func (d databaseURL) url() (string, error) {
@@ -33,7 +33,7 @@ func (d databaseURL) url() (string, error) {
 
 type migrateStatusCmd struct{ databaseURL }
 
-// Run prints where the schema is; one that is not current is exit code 1.
+// Run prints the version of the schema. Exit code 1: it is not the latest.
 func (c *migrateStatusCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, err := c.url()
 	if err != nil {
@@ -55,11 +55,11 @@ func (c *migrateStatusCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type migrateUpCmd struct {
 	databaseURL
-	Origin     string `help:"Name of the ledger, for ever." env:"LEDGER_ORIGIN" name:"ledger-origin"`
-	Partitions int    `help:"Into how many partitions a new ledger is divided, for ever; 1 without it." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N"`
+	Origin     string `help:"Permanent name of the ledger." env:"LEDGER_ORIGIN" name:"ledger-origin"`
+	Partitions int    `help:"Number of partitions of a new ledger, which cannot change later. Default: 1." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N"`
 }
 
-// Run applies what is missing.
+// Run applies the missing migrations.
 func (c *migrateUpCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *migrateUpCmd) Run(ctx context.Context) error {
 
 type migrateDownCmd struct{ databaseURL }
 
-// Run takes the last migration back; a ledger with events is left alone.
+// Run undoes the last migration. It refuses to remove a ledger with events.
 func (c *migrateDownCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -80,11 +80,11 @@ func (c *migrateDownCmd) Run(ctx context.Context) error {
 }
 
 type migrateForceCmd struct {
-	Version uint `arg:"" help:"The number."`
+	Version uint `arg:"" help:"The version."`
 	databaseURL
 }
 
-// Run sets the number.
+// Run sets the version.
 func (c *migrateForceCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *migrateForceCmd) Run(ctx context.Context) error {
 
 type migrateDistributeCmd struct{ databaseURL }
 
-// Run spreads the tables of a ledger without events, for ever.
+// Run distributes the tables of a ledger without events. This cannot be undone.
 func (c *migrateDistributeCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Version) Run(o *screen.Output) error {
 // VersionText returns the version and the revision of the program.
 func VersionText() string { return fmt.Sprintf("countersign %s (%s)", policy.Version, revision()) }
 
-// revision is the commit this program was built from.
+// revision returns the commit from which this program was built.
 func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// eventPlace is a position as --position names it.
+// eventPosition is a position as --position names it.
 type eventPosition struct {
 	partition int16
-	named     bool // otherwise it is that of the only partition
+	named     bool // false: the ledger's only partition is meant
 	position  int64
 }
 
@@ -22,16 +22,16 @@ func parsePosition(text string) (at eventPosition, err error) {
 	p, wrong := strconv.ParseUint(partition, 10, 15)
 	n, alsoWrong := strconv.ParseInt(position, 10, 64)
 	if errors.Join(wrong, alsoWrong) != nil || n < 1 {
-		return at, errors.New("--position wants a position such as 4711 or, of a ledger with several partitions, 3:4711")
+		return at, errors.New("--position must be a position such as 4711 or, if the ledger has several partitions, 3:4711")
 	}
 	return eventPosition{int16(p), named, n}, nil
 }
 
-// in says whether a ledger of so many partitions has such a place, and only one.
+// in refuses a position that does not name a partition of the ledger unambiguously.
 func (at eventPosition) in(partitions int) error {
 	switch {
 	case partitions > 1 && !at.named:
-		return fmt.Errorf("this ledger has %d partitions, each with positions of its own: name one of them, --position PARTITION:%d", partitions, at.position)
+		return fmt.Errorf("this ledger has %d partitions, each with its own positions: name one as --position PARTITION:%d", partitions, at.position)
 	case int(at.partition) >= partitions:
 		return fmt.Errorf("this ledger has no partition %d: they are 0 to %d", at.partition, partitions-1)
 	}

@@ -15,14 +15,13 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// recover brings a base copy forward by the log that was kept, into an empty data
-// folder.
+// recover restores a base copy into an empty data folder and replays the log on it.
 func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader) (map[string][]byte, error) {
 	switch {
 	case !c.Private():
 		return nil, errors.New("a base copy is restored into a data folder (--data), not into DATABASE_URL")
 	case c.WAL == "":
-		return nil, errors.New("a base copy needs the log that was kept: name its folder with --wal")
+		return nil, errors.New("a base copy needs the archived log: name its folder with --wal")
 	case c.At != "" && c.Position != "":
 		return nil, errors.New("give --at or --position, not both")
 	}
@@ -31,7 +30,7 @@ func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader
 		return nil, err
 	}
 	if own, err := filepath.Abs(c.WALDir); c.WALDir != "" && (err != nil || own == log) {
-		return nil, errors.New("WAL_DIR is the folder of the log that is read: name a new one, and make a base copy then")
+		return nil, errors.New("WAL_DIR is the folder of the log to replay: set it to a new folder, and make a base copy afterwards")
 	}
 	files, err := backup.Keys(keys)
 	if err != nil {
@@ -44,19 +43,19 @@ func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader
 	return files, c.recoverInto(ctx, c.Dir(), r)
 }
 
-// target is how far the log is replayed.
+// target returns the moment up to which the log is replayed.
 func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r localpg.Recovery, err error) {
 	r.WAL = log
 	switch {
 	case c.At != "":
 		if r.At, err = time.Parse(time.RFC3339, c.At); err != nil {
-			return r, errors.New("--at wants a time such as 2026-11-22T15:04:05Z")
+			return r, errors.New("--at must be a time such as 2026-11-22T15:04:05Z")
 		}
 		made, err := time.Parse(time.RFC3339, m.CreatedAt)
 		if err != nil {
-			return r, errors.New("the manifest's createdAt is no time")
+			return r, errors.New("the manifest's createdAt is not a time")
 		}
-		if r.At.Before(made) { // the server would stop where the copy ends, and call that the moment
+		if r.At.Before(made) { // PostgreSQL would stop at the end of the copy and report success
 			return r, fmt.Errorf("%w, which is of %s", localpg.ErrBeforeBase, m.CreatedAt)
 		}
 	case c.Position != "":
@@ -79,8 +78,8 @@ func (c *Restore) recoverInto(ctx context.Context, folder string, r localpg.Reco
 	return localpg.Recover(ctx, localpg.Options{DataDir: folder, NoFetch: c.NoFetch}, base, r)
 }
 
-// commitOf finds the transaction that committed a position: the log alone does not
-// say, so it is brought to its end in a folder that goes away again.
+// commitOf returns the transaction that committed a position. The log does not name positions,
+// so commitOf replays it to the end in a temporary folder and asks there.
 func (c *Restore) commitOf(ctx context.Context, at eventPosition, log string) (xid string, err error) {
 	if err := os.MkdirAll(c.Dir(), 0o755); err != nil {
 		return "", err
@@ -113,7 +112,7 @@ func (c *Restore) commitOf(ctx context.Context, at eventPosition, log string) (x
 	}
 	err = conn.QueryRow(ctx, `select xmin::text from events where p = $1 and pos = $2 and payload is not null`, at.partition, at.position).Scan(&xid)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("position %d of partition %d is not in what the log brings back, or was archived since: give a time with --at", at.position, at.partition)
+		return "", fmt.Errorf("position %d of partition %d is not in the replayed log, or was archived since: give a time with --at", at.position, at.partition)
 	}
 	return xid, err
 }

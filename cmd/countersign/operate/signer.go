@@ -17,26 +17,26 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Signer shows and changes the keys that sign.
+// Signer lists and rotates the keys that sign.
 type Signer struct {
-	List   signerListCmd   `cmd:"" help:"Print the ledger's signing keys: purpose, and the positions between which each is valid."`
-	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the one before it and by itself, and retire that one."`
-	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"The key that wraps the data keys of personal members: print the one of old, rotate."`
+	List   signerListCmd   `cmd:"" help:"List the ledger's signing keys with purpose and the positions where each is valid."`
+	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the old key and by itself, and retire the old key."`
+	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"Rotate the key that wraps the data keys of personal members."`
 }
 
 type signerListCmd struct{ setting.Ledger }
 
 // listedKey is one line of signer list.
 type listedKey struct {
-	Partition int16  `json:"partition,omitzero"` // absent in the first
+	Partition int16  `json:"partition,omitzero"` // absent for partition 0
 	KeyID     string `json:"keyId"`
 	Purpose   string `json:"purpose"`
 	From      int64  `json:"fromPosition"`
 	To        int64  `json:"toPosition"`       // 0: active
-	Void      int64  `json:"voidFromPosition"` // 0: every signature counts
+	Void      int64  `json:"voidFromPosition"` // 0: every signature is valid
 }
 
-// Run prints the keys, in the order of their activation.
+// Run prints the keys in the order of their activation.
 func (c *signerListCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Unsigned = true
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
@@ -77,15 +77,15 @@ func (c *signerListCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type signerRotateCmd struct {
 	setting.Ledger
-	Purpose         string  `help:"record or checkpoint." enum:"record,checkpoint" default:"record"`
-	CompromisedFrom []int64 `help:"Position from which signatures of the old key count for nothing: somebody else has it. Of a ledger with several partitions one of each, in order." name:"compromised-from" placeholder:"POSITION"`
+	Purpose         string  `help:"Purpose of the key: record or checkpoint." enum:"record,checkpoint" default:"record"`
+	CompromisedFrom []int64 `help:"Position from which signatures of the old key are void, because the key was compromised. If the ledger has several partitions, one position for each, in order." name:"compromised-from" placeholder:"POSITION"`
 }
 
-// Run rotates. Nodes that were started with NEXT_SIGNING_KEY go on with it at once,
-// others answer 503 until they are started with it as SIGNING_KEY.
+// Run rotates the key. Nodes that have NEXT_SIGNING_KEY switch to it at once; others answer 503
+// until they are started with it as SIGNING_KEY.
 func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if c.NextKey == "" {
-		return errors.New("NEXT_SIGNING_KEY is not set: give the new key there, or with --next-signing-key")
+		return errors.New("NEXT_SIGNING_KEY is not set: set it to the new key, or use --next-signing-key")
 	}
 	next, err := setting.ParseSigner(c.NextKey)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 		from = n.Checkpoints.Signer
 	}
 	if from == nil {
-		return errors.New("the key to be replaced is not here: it signs the activation of the next one")
+		return errors.New("the key to replace is not set: it must sign the activation of the next key")
 	}
 	err = n.Ledger.Rotate(ctx, ledger.Rotation{Purpose: c.Purpose, From: from, To: next, CompromisedFrom: c.CompromisedFrom, Actor: "operator",
 		EventIDs: [2]string{"evt_" + ulid.Make().String(), "evt_" + ulid.Make().String()}})
@@ -110,5 +110,5 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	}
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
 	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
-		fmt.Sprintf("%s is retired, %s signs from now on: set it as %s and start the nodes with it\n", from.KeyID(), next.KeyID(), setting))
+		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to it and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
 }

@@ -23,22 +23,22 @@ import (
 
 // Tail prints events as they come.
 type Tail struct {
-	Last  int      `help:"Begin with so many of the newest events." short:"n" default:"10" placeholder:"N"`
-	Once  bool     `help:"End behind the newest event instead of waiting for more."`
-	Type  []string `help:"Only events of this type, or of all that begin with it, such as decision or payment.settled." placeholder:"TYPE"`
-	Org   string   `help:"Only events of this organization, or of service." placeholder:"ORG"`
+	Last  int      `help:"Begin with this many of the newest events." short:"n" default:"10" placeholder:"N"`
+	Once  bool     `help:"Stop after the newest event instead of waiting for more."`
+	Type  []string `help:"Only events whose type begins with this text, such as decision or payment.settled." placeholder:"TYPE"`
+	Org   string   `help:"Only events of this organization, or of the tenant service." placeholder:"ORG"`
 	Match string   `help:"Only events with this text in their type, stream, actor or summary." placeholder:"TEXT"`
 
-	Position string `help:"Only the event at this position, whole and as the fan-out publishes it; of a ledger with several partitions PARTITION:N." placeholder:"N"`
+	Position string `help:"Only the event at this position, in full, as the fan-out publishes it; if the ledger has several partitions, PARTITION:N." placeholder:"N"`
 	setting.Ledger
 }
 
 const (
 	tailBatch = 500
-	tailEvery = time.Second // how often is looked where nobody tells of events
+	tailEvery = time.Second // polling interval where the database sends no notices
 )
 
-// Run prints until a signal.
+// Run prints events until a signal.
 func (c *Tail) Run(ctx context.Context, o *screen.Output) error {
 	c.Unsigned = true
 	n, err := node.Open(ctx, &c.Ledger)
@@ -57,7 +57,7 @@ func (c *Tail) Run(ctx context.Context, o *screen.Output) error {
 	return c.follow(ctx, o, n.Ledger)
 }
 
-// follow prints what there is, and then what comes.
+// follow prints the stored events, and then new ones.
 func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	after, err := l.Heads(ctx)
 	if err != nil {
@@ -67,10 +67,10 @@ func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) e
 		after[p] = max(after[p]-int64(c.Last), 0)
 	}
 	for {
-		changed := l.Changed() // before reading: what comes later wakes us
+		changed := l.Changed() // before reading: a later event then ends the wait
 		events, err := newest(ctx, l, after)
 		switch {
-		case ctx.Err() != nil: // the signal is how it ends
+		case ctx.Err() != nil: // a signal ends the command
 			return nil
 		case err != nil:
 			return err
@@ -93,7 +93,7 @@ func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) e
 	}
 }
 
-// showWhole prints the data of an event's message, the octets that its datahash is of.
+// showWhole prints the data of an event's message: the bytes whose hash is datahash.
 func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	at, err := parsePosition(c.Position)
 	if err == nil {
@@ -117,8 +117,8 @@ func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger
 	return err
 }
 
-// newest reads what is behind the positions of each partition, which it moves on, in
-// the order of time.
+// newest returns the events after the given positions of each partition, in order of time, and
+// advances the positions.
 func newest(ctx context.Context, l *ledger.Ledger, after []int64) ([]ledger.Event, error) {
 	var all []ledger.Event
 	for p, position := range after {
@@ -160,7 +160,7 @@ func (c *Tail) showAll(o *screen.Output, events []ledger.Event) error {
 	return nil
 }
 
-// show prints an event that the filters take.
+// show prints an event that matches the filters.
 func (c *Tail) show(o *screen.Output, e ledger.Event) error {
 	said, state := summary(told(e.Payload))
 	if !c.takes(e, said) {
@@ -195,15 +195,15 @@ func (c *Tail) takes(e ledger.Event, said string) bool {
 	return typed && (c.Org == "" || e.Tenant == c.Org) && strings.Contains(text, strings.ToLower(c.Match))
 }
 
-// telling are the members of payloads that say in a word what happened, the most
-// telling first. What is sealed is no text, and is left out.
+// telling are the members of payloads that summarize what happened, most important first.
+// Encrypted members are not text and are left out.
 var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", "state", "status", "protocol", "service", "operation", "product", "charge",
 	"plan", "role", "purpose", "version", "decisionId", "paymentId", "workflowId", "changed", "reason"}
 
-// word is a telling member of an event.
+// word is such a member of an event and its value.
 type word struct{ name, text string }
 
-// told are the telling members of an event that it has.
+// told returns the telling members that an event has.
 func told(payload []byte) (words []word) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(payload, &members) != nil {
@@ -227,7 +227,7 @@ func told(payload []byte) (words []word) {
 	return words
 }
 
-// summary is an event in a line, and the word its colour follows.
+// summary returns a one-line summary of an event, and the word that decides its colour.
 func summary(words []word) (said, state string) {
 	parts := make([]string, len(words))
 	for i, w := range words {
@@ -239,13 +239,13 @@ func summary(words []word) (said, state string) {
 	return strings.Join(parts, " "), state
 }
 
-// scalar is a text, a number or a list of texts in words; anything else is empty.
+// scalar returns a string, a number or a list of strings as text, and "" for other values.
 func scalar(value jsontext.Value) string {
 	var text string
 	var list []string
 	switch value.Kind() {
 	case '"':
-		_ = json.Unmarshal(value, &text) // stored events hold good JSON
+		_ = json.Unmarshal(value, &text) // stored events are valid JSON
 	case '0':
 		text = string(value)
 	case '[':

@@ -16,23 +16,23 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// Top shows what a ledger does now: calls, verdicts, how far the read models and
-// the published heads are behind.
+// Top shows what a ledger is doing: calls, verdicts, and how far the read models and the
+// published heads are behind.
 type Top struct {
-	Every time.Duration `help:"How often it is looked, on a terminal." default:"2s"`
-	Once  bool          `help:"Look once; so it is in a pipe and with --json."`
+	Every time.Duration `help:"Refresh interval on a terminal." default:"2s"`
+	Once  bool          `help:"Print once and stop; the default in a pipe and with --json."`
 	setting.Ledger
 }
 
-// topWindow is how far back counts reach, and topEvents how many events are read for
-// them at the start: on a busy ledger the counts of the longer column begin small.
+// topWindow is the period of the counts. topEvents is the number of events read at the start,
+// so on a busy ledger the counts of the longer period begin too low.
 const (
 	topWindow = 15 * time.Minute
 	topEvents = 20000
 )
 
-// topCounts are the rows of top and the events they count: of which types, and with
-// which telling member; without any, all.
+// topCounts are the rows of top. Each counts events of the given types that have the given
+// member; a row without types counts all events.
 var topCounts = []struct {
 	name  string
 	types []string
@@ -49,25 +49,25 @@ var topCounts = []struct {
 	{name: "payments", types: []string{"payment.settled"}},
 }
 
-// counted is an event of the window, reduced to what is counted.
+// counted is an event in the window, reduced to what the counts need.
 type counted struct {
 	at   time.Time
 	kind string
 	told []word
 }
 
-// is says whether an event counts in a row.
+// is reports whether a row counts an event.
 func (e counted) is(types []string, with word) bool {
 	return (types == nil || slices.Contains(types, e.kind)) && (with == word{} || slices.Contains(e.told, with))
 }
 
-// topState is what top knows.
+// topState is what top knows between two refreshes.
 type topState struct {
-	after  []int64 // positions that were read, by partition
+	after  []int64 // last read position by partition
 	window []counted
 }
 
-// topCount is one row.
+// topCount is one row of the table of counts.
 type topCount struct {
 	Name     string `json:"name"`
 	Minute   int    `json:"lastMinute"`
@@ -76,7 +76,7 @@ type topCount struct {
 	newestAt time.Time
 }
 
-// topLag is how far something is behind the head.
+// topLag is the distance of a reader from the head.
 type topLag struct {
 	Name     string `json:"name"`
 	Position int64  `json:"position"`
@@ -84,7 +84,7 @@ type topLag struct {
 	State    string `json:"state"`
 }
 
-// topView is one look.
+// topView is what one refresh shows.
 type topView struct {
 	Origin string     `json:"origin"`
 	Head   int64      `json:"head"`
@@ -92,7 +92,7 @@ type topView struct {
 	Lags   []topLag   `json:"lags"`
 }
 
-// Run looks until a signal, or once.
+// Run refreshes until a signal, or prints once.
 func (c *Top) Run(ctx context.Context, o *screen.Output) error {
 	c.Unsigned = true
 	n, err := node.Open(ctx, &c.Ledger)
@@ -129,7 +129,7 @@ func (c *Top) Run(ctx context.Context, o *screen.Output) error {
 	}
 }
 
-// look reads what is new and counts the window.
+// look reads the new events and counts those in the window.
 func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (topView, error) {
 	for {
 		events, err := newest(ctx, l, s.after)
@@ -175,7 +175,7 @@ func (s *topState) counts(now time.Time) []topCount {
 	return rows
 }
 
-// lagsOf reads where the read models, the sinks and the signed heads are.
+// lagsOf reads the positions of the read models, the sinks and the signed heads.
 func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, err error) {
 	rows, err := l.Pool().Query(ctx, `select name, sum(pos)::bigint, min(state) from projection_checkpoint group by name order by name`)
 	if err != nil {

@@ -2,17 +2,17 @@ package screen
 
 import "strings"
 
-// Finding is one thing that doctor looked at.
+// Finding is the result of one check of doctor.
 type Finding struct {
 	Name   string `json:"name"`
 	State  string `json:"state"` // ok, warning or bad
 	Detail string `json:"detail"`
 }
 
-// OK is a finding that all is well.
+// OK is a finding that something works.
 func OK(name, detail string) Finding { return Finding{name, "ok", detail} }
 
-// Warning is a finding that the operator should look at.
+// Warning is a finding that the operator should read.
 func Warning(name, detail string) Finding { return Finding{name, "warning", detail} }
 
 // Bad is a finding that something does not work.

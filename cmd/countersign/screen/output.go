@@ -7,7 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ErrNo is an answer of no: the program ends with exit code 1 and writes nothing more.
+// ErrNo makes the program end with exit code 1 and no further output: the command worked, and
+// the answer is no.
 var ErrNo = errors.New("no")
 
 // Output is where a command writes its result.
@@ -16,7 +17,7 @@ type Output struct {
 	JSON           bool // results are written as JSON
 	Quiet          bool // nothing is written about a result, only the result
 	Look
-	Progress *Progress // how far the command is; may be nil
+	Progress *Progress // shows the progress of the command; may be nil
 }
 
 // Result writes a value as JSON if that was asked for, and the text otherwise.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Progress is a line of a terminal that says how far a command is, until something else
-// is written. A nil Progress, where stderr is no terminal, shows nothing.
+// Progress is a line on the terminal that shows the progress of a command until the command
+// writes something else. A nil Progress shows nothing; it is used if stderr is not a terminal.
 type Progress struct {
 	to    *os.File
 	mu    sync.Mutex // guards shown
@@ -32,13 +32,13 @@ func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := []rune(Printable(fmt.Sprintf(format, args...)))
-	text = text[:min(len(text), WidthOf(p.to)-1)] // a second line would stay
+	text = text[:min(len(text), WidthOf(p.to)-1)] // text that wraps to a second line could not be removed
 	shown := Columns(string(text))
 	fmt.Fprintf(p.to, "\r%s%s", string(text), strings.Repeat(" ", max(0, p.shown-shown)))
 	p.shown = shown
 }
 
-// End removes the line. What is written next begins at the left.
+// End removes the line, so that the next output begins in the first column.
 func (p *Progress) End() {
 	if p == nil {
 		return

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Table is a result of several rows. On a terminal it has heads, aligned columns and
-// coloured states; in a pipe each row is a line with tabs between its columns and
-// nothing else, as cut and awk read it.
+// Table is a result of several rows. On a terminal it has headings, aligned columns and
+// coloured states. In a pipe each row is a line with tabs between its columns and nothing else,
+// for cut and awk.
 type Table struct {
 	Heads []string
 	Rows  [][]string
@@ -24,8 +24,8 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Look is how a result is shown.
 type Look struct {
-	Terminal bool // a person looks at it
-	Width    int  // in columns, of that terminal
+	Terminal bool // the output is a terminal
+	Width    int  // the width of the terminal, in columns
 	Colour   bool
 }
 
@@ -39,8 +39,8 @@ const (
 	Yellow    = "33"
 )
 
-// StateStyles are the words of the program that mean something good, something that
-// waits, or something refused or broken. A cell that is such a word has its colour.
+// StateStyles are the colours of words that mean something good, something pending, or
+// something refused or broken. A table cell that consists of such a word gets its colour.
 var StateStyles = map[string]string{
 	"ok": Green, "active": Green, "allow": Green, "pass": Green, "proven": Green, "low": Green, "settled": Green, "sent": Green, "valid": Green, "within": Green,
 	"warning": Yellow, "needs_review": Yellow, "ask": Yellow, "medium": Yellow, "high": Yellow, "due": Yellow, "open": Yellow, "claimed": Yellow,
@@ -48,7 +48,7 @@ var StateStyles = map[string]string{
 	"bad": Red, "deny": Red, "critical": Red, "revoked": Red, "suspended": Red, "refused": Red, "dead": Red, "violation": Red, "unseen": Red, "expired": Red,
 }
 
-// Styled is text in a style, where this output has styles.
+// Styled returns text in a style if this output has styles.
 func (o Look) Styled(style, text string) string {
 	if !o.Colour || style == "" || text == "" {
 		return text
@@ -56,7 +56,7 @@ func (o Look) Styled(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// Table renders rows for who reads them.
+// Table formats rows for a terminal or a pipe.
 func (o Look) Table(t Table) string {
 	var b strings.Builder
 	if !o.Terminal {
@@ -89,8 +89,8 @@ func (o Look) Table(t Table) string {
 	return b.String()
 }
 
-// line writes one row, whose cells go on below themselves where they are wider than
-// their column. Nothing is padded behind the last cell that has text.
+// line writes one row. A cell that is wider than its column continues on the next line. Nothing
+// is padded after the last cell that has text.
 func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(string) string) {
 	parts, height := make([][]string, len(cells)), 1
 	for i, cell := range cells {
@@ -102,7 +102,7 @@ func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(
 		for i, cell := range cells {
 			if n < len(parts[i]) && parts[i][n] != "" {
 				if at > 0 && at+2 > begins {
-					b.WriteByte('\n') // a word that is wider than its column
+					b.WriteByte('\n') // break before a word that is wider than its column
 					at = 0
 				}
 				b.WriteString(strings.Repeat(" ", begins-at) + o.Styled(style(Printable(cell)), parts[i][n]))
@@ -114,8 +114,8 @@ func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(
 	}
 }
 
-// fit makes the widest columns narrower until a row is as wide as the terminal, or
-// nothing can be broken any more: a word is not, unless it would push the others away.
+// fit narrows the widest columns until a row fits the terminal or no column can shrink further.
+// A word is broken only if it would leave the other columns no space.
 func (t *Table) fit(widths []int, width int) {
 	least := make([]int, len(widths))
 	for _, row := range append([][]string{t.Heads}, t.Rows...) {
@@ -153,7 +153,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// Columns is how many columns of a terminal a text takes.
+// Columns returns the width of a text on a terminal.
 func Columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -169,8 +169,8 @@ func Columns(text string) int {
 	return n
 }
 
-// Printable keeps text from outside from controlling a terminal or from looking like
-// another row: control and direction characters become marks.
+// Printable replaces control and direction characters, so that text from outside can neither
+// control the terminal nor look like another row.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
@@ -180,8 +180,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Coloured says whether results are coloured: as --color says, else on a terminal
-// that has colours, unless NO_COLOR is set (no-color.org).
+// Coloured reports whether to colour the output: as --color says; with auto, on a terminal that
+// has colours, unless NO_COLOR is set (no-color.org).
 func Coloured(when string, terminal bool) bool {
 	switch when {
 	case "always":
@@ -192,8 +192,8 @@ func Coloured(when string, terminal bool) bool {
 	return terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// WrapWords breaks a line at spaces. A word that is wider stays whole: an id or an
-// address is copied from there.
+// WrapWords breaks a line at spaces. A word wider than the line stays in one piece, because
+// users copy ids and addresses from the output.
 func WrapWords(line string, width int, indent string) (lines []string) {
 	for {
 		cut, at := 0, 0
@@ -212,7 +212,7 @@ func WrapWords(line string, width int, indent string) (lines []string) {
 	}
 }
 
-// FirstRunes cuts a text to a length that fits a line.
+// FirstRunes shortens a text to n characters.
 func FirstRunes(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n-1]) + "…"
@@ -220,11 +220,11 @@ func FirstRunes(text string, n int) string {
 	return text
 }
 
-// UsualWidth is that of a terminal that does not say its own.
+// UsualWidth is the assumed width of a terminal that does not report one.
 const UsualWidth = 80
 
-// WidthOf is how many columns a terminal has: what COLUMNS says, as for help, or the
-// terminal itself.
+// WidthOf returns the width of a terminal: the value of COLUMNS, which help uses too, or the
+// width that the terminal reports.
 func WidthOf(terminal *os.File) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -235,7 +235,7 @@ func WidthOf(terminal *os.File) int {
 	return UsualWidth
 }
 
-// IsTerminal says whether a person is reading.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columnsOf asks the terminal; 0: it does not say.
+// columnsOf returns the width that the terminal reports, or 0.
 func columnsOf(terminal *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// columnsOf asks the terminal; 0: it does not say.
+// columnsOf returns the width that the terminal reports, or 0.
 func columnsOf(terminal *os.File) int {
 	var info windows.ConsoleScreenBufferInfo
 	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(terminal.Fd()), &info); err != nil {

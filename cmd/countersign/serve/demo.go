@@ -21,14 +21,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Demo is the tour: the real service in a scratch folder, called as an agent
-// would, and its record checked as an auditor would.
+// Demo starts the service in a temporary folder, calls it as an agent would, and verifies its
+// record as an auditor would.
 type Demo struct {
 	NoFetch bool `help:"Never download PostgreSQL."`
-	Keep    bool `help:"Keep the scratch folder."`
+	Keep    bool `help:"Keep the temporary folder."`
 }
 
-// demoCommands rise in risk.
+// demoCommands are in order of rising risk.
 var demoCommands = []string{
 	"git status",
 	"npm install left-pad",
@@ -37,13 +37,13 @@ var demoCommands = []string{
 	"rm -rf / --no-preserve-root",
 }
 
-// Run takes the tour.
+// Run runs the demonstration.
 func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 	dir, err := os.MkdirTemp("", "countersign-demo-")
 	if err != nil {
 		return err
 	}
-	// For root, PostgreSQL runs as another user, who must get through to its part.
+	// For root, PostgreSQL runs as another user, who must be able to enter the folder.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
 	t := &tour{out: o.Stdout, step: 1}
-	t.say("Start the service, with a PostgreSQL of its own, in %s", dir)
+	t.say("Start the service, with its own PostgreSQL, in %s", dir)
 	serve := &Command{Ledger: setting.Ledger{Data: dir, NoFetch: c.NoFetch}, Service: setting.Service{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", RateLimit: "off"}}
 	s, err := serve.start(ctx, slog.New(slog.DiscardHandler), o.Stderr)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err := t.verify(ctx); err != nil {
 		return err
 	}
-	t.say("Verify the whole ledger: every hash, link, signature and position")
+	t.say("Verify the ledger: every hash, link, signature and position")
 	report, err := audit.Ledger(ctx, s.node.Ledger, nil)
 	if err != nil {
 		return err
@@ -75,11 +75,11 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 	if len(report.Faults) > 0 {
 		return screen.ErrNo
 	}
-	fmt.Fprintf(t.out, "\nThat was the main job. Start it for yourself: countersign serve\n")
+	fmt.Fprintf(t.out, "\nThat was the main job. Start your own service: countersign serve\n")
 	return nil
 }
 
-// tour is the demo's state from step to step.
+// tour is the state of the demonstration between its steps.
 type tour struct {
 	out     io.Writer
 	step    int
@@ -95,7 +95,7 @@ func (t *tour) say(format string, args ...any) {
 
 func (t *tour) note(format string, args ...any) { fmt.Fprintf(t.out, "   "+format+"\n", args...) }
 
-// call sends a request and reads the answer into a value.
+// call sends a request and decodes the answer into a value.
 func (t *tour) call(ctx context.Context, method, path string, body, into any) error {
 	var in io.Reader
 	if body != nil {
@@ -188,7 +188,8 @@ func (t *tour) callAll(ctx context.Context) error {
 	return nil
 }
 
-// verify checks the receipt with the keys alone, then with one byte changed.
+// verify checks the receipt with the service's public keys, then checks it again with one byte
+// changed.
 func (t *tour) verify(ctx context.Context) error {
 	t.say("Verify the receipt without trusting the server: countersign verify receipt.json --keys jwks.json")
 	var set jsontext.Value
@@ -212,7 +213,7 @@ func (t *tour) verify(ctx context.Context) error {
 		return err
 	}
 	if err := proof.PrintExamination(shown, found); err == nil {
-		return fmt.Errorf("the changed record was taken for good")
+		return fmt.Errorf("the changed record was accepted as valid")
 	}
 	return nil
 }

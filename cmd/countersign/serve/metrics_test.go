@@ -29,7 +29,7 @@ func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	if want := taken + " is taken: metrics are at " + second.Addr().String() + " (METRICS_LISTEN chooses)\n"; said.String() != want {
+	if want := taken + " is taken: metrics are at " + second.Addr().String() + " (set METRICS_LISTEN to choose)\n"; said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
 	}
 	if l, err := (&Command{Service: setting.Service{MetricsListen: taken}}).listenForMetrics(setting.MetricsAddress, say); err == nil {

@@ -1,4 +1,4 @@
-// Package serve starts and stops the service, and has the demonstration of it.
+// Package serve starts and stops the service, and runs the demonstration.
 package serve
 
 import (
@@ -40,22 +40,22 @@ type Command struct {
 	setting.Service
 	setting.X402
 	Verbose        bool `help:"Log every request." short:"v"`
-	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
-	AcceptFindings bool `help:"Go on appending although the daily verification finds history false; /readyz goes on naming it." name:"accept-findings" rare:""`
+	AcceptRollback bool `help:"Continue with a database that lacks published events; a signed event records which." name:"accept-rollback" rare:""`
+	AcceptFindings bool `help:"Continue to append although the daily verification found altered history; /readyz still reports it." name:"accept-findings" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second
 
-// Run serves until a signal, then stops in the order in which nothing that was
-// begun is lost: readiness, requests, projections, appends, database.
+// Run serves until a signal. It then stops readiness, requests, projections, appends and the
+// database, in this order, so that no started work is lost.
 func (c *Command) Run(ctx context.Context, o *screen.Output) error {
 	level := slog.LevelWarn
 	if c.Verbose || !screen.IsTerminal(os.Stderr) {
 		level = slog.LevelInfo
 	}
 	if os.Getenv("GOGC") == "" {
-		// What lives long is small, what a request leaves behind is not: the default
-		// collects several times a second under load, a tenth of all work.
+		// A long-lived heap is small, but each request leaves garbage. The default setting
+		// would collect several times a second under load, for a tenth of the processor time.
 		debug.SetGCPercent(300)
 	}
 	s, err := c.start(ctx, logs.New(level), o.Stderr)
@@ -68,21 +68,21 @@ func (c *Command) Run(ctx context.Context, o *screen.Output) error {
 	return s.wait(ctx)
 }
 
-// running is a service that answers.
+// running is a started service.
 type running struct {
 	cmd              *Command
 	node             *node.Node
 	projections      *projections.Projections
 	api              *api.Server
-	traces           *trace.TracerProvider // nil where nobody collects them
-	reconciler       *settling.Reconciler  // nil where no payments are taken
+	traces           *trace.TracerProvider // nil if no collector is set
+	reconciler       *settling.Reconciler  // nil if payments are off
 	public, internal *http.Server
 	address, metrics string
-	members          string // how they sign in, for people
-	checkout         string // how they pay by card
-	heads            string // where checkpoints are kept
+	members          string // how members sign in, for people
+	checkout         string // how customers pay by card
+	heads            string // where checkpoints are stored
 	payments         *setting.Settler
-	background       context.CancelFunc // of what settles payments
+	background       context.CancelFunc // ends the work of settle
 	working          sync.WaitGroup
 	failed           chan error
 }
@@ -119,7 +119,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	}
 	for _, f := range s.node.Archived(ctx) {
 		if f.State != "ok" {
-			log.Warn("the archive is not as it should be; what lies in it is answered with 503", "found", f.Detail)
+			log.Warn("the archive has a problem; requests for archived events get 503", "found", f.Detail)
 		}
 	}
 	if s.node.App.TokenKeys, err = c.tokenKeys(s.node.App.Signer); err != nil {
@@ -180,8 +180,8 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	return s, nil
 }
 
-// begin activates the keys and keeps checkpoints: nothing that a setting could fail
-// comes after it.
+// begin activates the keys and starts the checkpoints. All settings are checked before, so that
+// a wrong one leaves no trace in the ledger.
 func (s *running) begin(ctx context.Context) (err error) {
 	if err = s.node.Begin(ctx, &s.cmd.Ledger, s.cmd.OnThisMachine()); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (s *running) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// listenForMetrics opens the second listener. Only where nobody has chosen its
-// address another one will do: two services on one machine must both start.
+// listenForMetrics opens the second listener. If no address is set and the usual one is taken,
+// it uses a free port, so that two services can run on one machine.
 func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.Listener, error) {
 	if c.MetricsListen != "" {
 		l, err := net.Listen("tcp", c.MetricsListen)
@@ -203,7 +203,7 @@ func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.
 	l, err := net.Listen("tcp", usual)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			say("%s is taken: metrics are at %s (METRICS_LISTEN chooses)", usual, l.Addr())
+			say("%s is taken: metrics are at %s (set METRICS_LISTEN to choose)", usual, l.Addr())
 		}
 	}
 	if err != nil {
@@ -212,8 +212,8 @@ func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.
 	return l, nil
 }
 
-// settle starts what works beside the requests until close ends it: what finds out
-// about payments, and what sends to webhooks.
+// settle starts the background work that close ends: finding out the results of payments, and
+// sending to webhooks.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
 	if s.reconciler != nil {
@@ -225,8 +225,8 @@ func (s *running) settle(ctx context.Context) {
 	}
 }
 
-// mail chooses where sign-in links go: a mail server, or an outbox that only
-// this machine can look into, or nowhere (sign-in answers 503).
+// mail chooses where sign-in links go: to a mail server, to an outbox that only this machine
+// can read, or nowhere (sign-in then answers 503).
 func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
@@ -236,20 +236,20 @@ func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err
 		path := filepath.Join(c.Dir(), setting.LettersFile)
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err == nil {
-			err = file.Chmod(0o600) // it may have been there
+			err = file.Chmod(0o600) // the file may exist with another mode
 		}
 		if err != nil {
-			return "", fmt.Errorf("keep letters in %s: %w", setting.LettersFile, files.WithoutPath(err))
+			return "", fmt.Errorf("write e-mail to %s: %w", setting.LettersFile, files.WithoutPath(err))
 		}
 		config.Outbox = mail.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
-		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
-		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil
+		fmt.Fprintf(terminal, "countersign: e-mail is printed here and stored in %s; %s/outbox shows it for the code %s\n", path, c.BaseURL, config.Outbox.Code())
+		return "sign in at " + c.BaseURL + "/sign-in; e-mail is printed by this program and stored in " + path, nil
 	}
 	return "sign-in answers 503 (set SMTP_URL)", nil
 }
 
-// card chooses the checkout provider; without one, card checkout answers 503.
+// card chooses the checkout provider. Without one, card checkout answers 503.
 func (c *Command) card(config *api.Config) (said string, err error) {
 	if c.StripeKey == "" && c.StripeWebhook == "" {
 		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
@@ -258,13 +258,13 @@ func (c *Command) card(config *api.Config) (said string, err error) {
 	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
 }
 
-// announce tells where things are and where to go next.
+// announce prints the addresses of the service and the next steps.
 func (s *running) announce(o *screen.Output) error {
 	key := "none: signed services answer 503 (set SIGNING_KEY)"
 	if signer := s.node.App.Signer; signer != nil {
 		key = signer.KeyID()
 		if s.cmd.SigningKey == "" {
-			key += " (development key, made here)"
+			key += " (development key in the data folder)"
 		}
 	}
 	agents := "register at " + s.cmd.BaseURL + "/api/auth/register"
@@ -273,10 +273,10 @@ func (s *running) announce(o *screen.Output) error {
 	}
 	where := "DATABASE_URL"
 	if s.cmd.Private() {
-		where = s.cmd.Dir() + " (removing this folder removes everything)"
+		where = s.cmd.Dir() + " (delete this folder to delete everything)"
 	}
 	text := fmt.Sprintf(`countersign answers at %[1]s
-  ledger    %[2]s, kept in %[3]s
+  ledger    %[2]s, stored in %[3]s
   signing   %[4]s
   heads     %[10]s
   payments  %[9]s
@@ -296,7 +296,7 @@ stop with Ctrl-C
 	}, text)
 }
 
-// wait returns when a signal came or a listener failed, after everything ended.
+// wait waits for a signal or a failed listener, closes the service and returns the failure.
 func (s *running) wait(ctx context.Context) error {
 	var err error
 	select {
@@ -312,7 +312,7 @@ func (s *running) wait(ctx context.Context) error {
 	return err
 }
 
-// close stops whatever was started. What a listener says at its end is no error.
+// close stops everything that was started. Errors of listeners at the end do not matter.
 func (s *running) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownWithin)
 	defer cancel()
@@ -331,7 +331,7 @@ func (s *running) close(ctx context.Context) {
 		s.reconciler.Close(ctx)
 	}
 	if s.traces != nil {
-		_ = s.traces.Shutdown(ctx) // what is left is sent
+		_ = s.traces.Shutdown(ctx) // sends the remaining traces
 	}
 	if s.projections != nil {
 		s.projections.Close()

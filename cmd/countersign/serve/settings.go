@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// mayServe refuses to serve others than this machine by what only this machine may
-// use, and names the settings to add.
+// mayServe refuses to serve other machines with settings that are safe on this machine only,
+// and names the settings to add.
 func (c *Command) mayServe(proxied bool, log *slog.Logger) error {
 	if c.OnThisMachine() {
 		return nil
@@ -33,16 +33,16 @@ func (c *Command) mayServe(proxied bool, log *slog.Logger) error {
 		missing = append(missing, "CONTACT_EMAIL")
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("others than this machine can reach the service (LISTEN, BASE_URL): set %s, and SMTP_URL and X402_MODE for sign-in and payments", strings.Join(missing, " and "))
+		return fmt.Errorf("other machines can reach the service (LISTEN, BASE_URL): set %s, and SMTP_URL and X402_MODE for sign-in and payments", strings.Join(missing, " and "))
 	}
 	if public && setting.Loopback(c.Listen) && !proxied {
-		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
+		log.Warn("the base URL is public and no proxy is trusted, so all callers behind a proxy have its address and share one rate limit; set TRUSTED_PROXIES")
 	}
 	return nil
 }
 
-// tokenKeys are the keys of access tokens. They are other keys than the record
-// key: what one signs must never pass for what the other does.
+// tokenKeys returns the keys of access tokens. They must differ from the record key, so that an
+// access token can never pass for a signed record or the reverse.
 func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 	text := c.TokenKey
 	if text == "" && c.Private() && setting.Loopback(c.Listen) {
@@ -62,18 +62,18 @@ func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 		}
 		key := ed25519.NewKeyFromSeed(seed)
 		if accounts.TokenKeyID(key) == signer.KeyID() {
-			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a key of their own")
+			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a separate key")
 		}
 		keys = append(keys, key)
 	}
 	return keys, nil
 }
 
-// supportClients are checked, since a typing error would grant nothing silently.
+// supportClients checks the client ids, because a misspelled one would silently grant nothing.
 func (c *Command) supportClients() ([]string, error) {
 	for _, id := range c.SupportClients {
 		if !accounts.IsAgentID(id) {
-			return nil, errors.New("SUPPORT_CLIENTS must list client ids such as agt_01KAH0000000000000000000000")
+			return nil, errors.New("SUPPORT_CLIENTS must be a list of client ids such as agt_01KAH0000000000000000000000")
 		}
 	}
 	return c.SupportClients, nil

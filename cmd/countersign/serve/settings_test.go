@@ -26,8 +26,8 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 	for text, want := range map[string]string{
 		hex.EncodeToString(seedOf(7)):             "TOKEN_KEY is the signing key",
 		one + "," + hex.EncodeToString(seedOf(7)): "TOKEN_KEY is the signing key",
-		"abc":     "TOKEN_KEY: want an Ed25519 seed",
-		one + ",": "TOKEN_KEY: want an Ed25519 seed",
+		"abc":     "TOKEN_KEY: the value must be an Ed25519 seed",
+		one + ",": "TOKEN_KEY: the value must be an Ed25519 seed",
 	} {
 		c := Command{Service: setting.Service{TokenKey: text}, Ledger: setting.Ledger{DatabaseURL: "x"}}
 		if _, err := c.tokenKeys(signer); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), one) {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ReadKeySet reads the Ed25519 keys of a JSON Web Key Set as the service publishes it;
-// keys of another kind are passed over. One that names no purpose signs records.
+// ReadKeySet reads the Ed25519 keys of a JSON Web Key Set as the service publishes it, and
+// skips keys of other types. A key without a purpose signs records.
 func ReadKeySet(text []byte) ([]bundle.Key, error) {
 	var set struct {
 		Keys []struct {
@@ -36,7 +36,7 @@ func ReadKeySet(text []byte) ([]bundle.Key, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return nil, errors.New("want a JSON Web Key Set")
+		return nil, errors.New("expected a JSON Web Key Set")
 	}
 	var keys []bundle.Key
 	for _, key := range set.Keys {
@@ -53,14 +53,14 @@ func ReadKeySet(text []byte) ([]bundle.Key, error) {
 	return keys, nil
 }
 
-// TrustedKeys is how a verifier brings the keys it trusts.
+// TrustedKeys are the flags by which a verifier names the keys it trusts.
 type TrustedKeys struct {
-	Keys string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
-	Key  []string `help:"A key you trust to sign records, as KEYID:HEX; one for checkpoints as KEYID:HEX:checkpoint." placeholder:"KEYID:HEX"`
+	Keys string   `help:"File of the keys you trust, saved from /.well-known/jwks.json." placeholder:"FILE"`
+	Key  []string `help:"A key you trust to sign records (KEYID:HEX) or checkpoints (KEYID:HEX:checkpoint)." placeholder:"KEYID:HEX"`
 }
 
-// Trusted reads them: those of the file, and behind them those that were given one by
-// one, which sign at whatever position of any partition. One of all must sign records.
+// Trusted reads the trusted keys: those of the file, then those of the flag, which are valid at
+// every position of every partition. At least one key must sign records.
 func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 	if c.Keys != "" {
 		text, err := os.ReadFile(c.Keys)
@@ -77,7 +77,7 @@ func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 		purpose = cmp.Or(purpose, ledger.PurposeRecord)
 		public, err := hex.DecodeString(digits)
 		if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != id || purpose != ledger.PurposeRecord && purpose != ledger.PurposeCheckpoint {
-			return nil, errors.New("--key: want KEYID:HEX, or KEYID:HEX:checkpoint, where KEYID begins the SHA-256 of the key")
+			return nil, errors.New("--key must be KEYID:HEX or KEYID:HEX:checkpoint, where KEYID is the beginning of the SHA-256 of the key")
 		}
 		keys = append(keys, bundle.Key{Purpose: purpose, Public: public, Partition: bundle.AnyPartition})
 	}
@@ -87,15 +87,15 @@ func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 	return keys, nil
 }
 
-// ErrNoCheckpointKey is that of verifiers of what a checkpoint covers.
+// ErrNoCheckpointKey is the error of commands that verify checkpoints.
 var ErrNoCheckpointKey = errors.New("no key to trust for checkpoints: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX:checkpoint")
 
-// recordKeys are the keys, by id, that the verifier trusts to sign records, whatever a
-// record says: each with where it is good in every partition that the file tells of.
+// recordKeys are the keys that the verifier trusts to sign records, by id. Each id has one
+// entry per partition that the key set names, with the positions where the key is valid.
 type recordKeys map[string][]bundle.Key
 
-// ForRecords leaves out the keys for other things, which must not sign records. What
-// was given one by one counts more than what the file says of the same key.
+// ForRecords returns the keys that may sign records. A key given by flag overrides the entries
+// of the file for the same key.
 func ForRecords(all []bundle.Key) recordKeys {
 	keys := recordKeys{}
 	for _, key := range all {
@@ -133,8 +133,8 @@ func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.Pu
 	return key.Public, ""
 }
 
-// KeyFor makes the signer of a setting: a seed, or the public key of one that an
-// SSH agent holds. Where a development key is allowed, it is made and kept.
+// KeyFor returns the signer of a setting: a seed, or the public key of a key in an SSH agent.
+// If development allows it, a missing key is created in the data folder.
 func (d *Ledger) KeyFor(name, text, file string, development bool) (*seal.Signer, error) {
 	if text == "" && development {
 		var err error

@@ -52,8 +52,8 @@ func ReadOwnSecret(path string) (string, error) {
 	return ReadSecret(path)
 }
 
-// ReadSecret reads a secret from a file of the data folder, whoever owns that. It refuses
-// a file that others may read.
+// ReadSecret reads a secret from a file of the data folder, which may belong to another user.
+// It refuses a file that others may read.
 func ReadSecret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// ownedByUs says whether a secret's file belongs to the user of this program or to
-// root, who can read and change everything anyway: who owns a file can change it
-// at any time, whatever its mode says.
+// ownedByUs reports whether a secret's file belongs to the user of this program or to root. The
+// owner of a file can change it at any time, whatever its mode; root can change every file
+// anyway.
 func ownedByUs(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())

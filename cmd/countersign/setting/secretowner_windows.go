@@ -2,6 +2,6 @@ package setting
 
 import "io/fs"
 
-// ownedByUs leaves the question to the access lists of the folder: a file's mode
-// tells nothing of them here.
+// ownedByUs accepts every file: on Windows the access lists of the folder protect it, and the
+// file mode does not show them.
 func ownedByUs(fs.FileInfo) bool { return true }

@@ -22,32 +22,32 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Ledger says where the ledger is and which keys it is used with. Every command that opens
-// a ledger has these settings.
+// Ledger has the settings that name the ledger and its keys. Every command that opens a ledger
+// has them.
 type Ledger struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
-	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
-	Durability  string `help:"Who keeps commits: database refuses to serve on a PostgreSQL with fsync or full_page_writes off; provider is for a service of PostgreSQL that keeps them durable elsewhere." env:"DURABILITY" enum:"database,provider" default:"database" rare:""`
+	DatabaseURL string `help:"URL of a PostgreSQL database to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
+	Durability  string `help:"What makes commits durable: database requires fsync and full_page_writes to be on; provider is for a hosted PostgreSQL that makes commits durable by other means." env:"DURABILITY" enum:"database,provider" default:"database" rare:""`
 	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
-	WALDir      string `help:"Folder, best on another disk, that takes the log of the private PostgreSQL as it is written: with a base copy (backup --base) it brings the ledger back to its last minute. The data folder remembers it." env:"WAL_DIR" name:"wal-dir" placeholder:"DIR" rare:""`
-	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
-	Partitions  int    `help:"Into how many partitions a new ledger is divided, for ever: 1, or 16 where it is to be distributed over several machines. A ledger that is there refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
+	WALDir      string `help:"Folder, preferably on another disk, for the write-ahead log of the private PostgreSQL. With a base copy (backup --base) it restores the ledger up to its last minute. The data folder stores this setting." env:"WAL_DIR" name:"wal-dir" placeholder:"DIR" rare:""`
+	Origin      string `help:"Permanent name of the ledger: a URL without scheme that you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
+	Partitions  int    `help:"Number of partitions of a new ledger, which cannot change later: 1, or 16 to distribute it over several machines. An existing ledger refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
-	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
-	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
-	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without it they cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
+	NextKey     string `help:"The next signing key. Nodes that have both keys switch to it when signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
+	CatalogFile string `help:"Catalogue of products that replaces the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
+	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without this key the members cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
 
-	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
-	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
-	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
-	ArchiveStore      string   `help:"Where the payloads lie that countersign archive has moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
+	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, in a format of the signing key. It must be a different key." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
+	CheckpointDir     string   `help:"Folder for signed heads, preferably not on the disk of the database. Default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
+	CheckpointMirrors []string `help:"Further stores for signed heads: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
+	ArchiveStore      string   `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
-	Serves           bool `kong:"-"` // set by serve alone: what it acknowledges must be durable
-	Begins           bool `kong:"-"` // the command may create a ledger here: the database and its keys
-	RollbackAccepted bool `kong:"-"` // serve goes on although published events are missing
-	FindingsAccepted bool `kong:"-"` // serve goes on although the daily verification found history altered
-	Unsigned         bool `kong:"-"` // the command signs nothing, so it works without the key and with a retired one
+	Serves           bool `kong:"-"` // set by serve alone: acknowledged commits must be durable
+	Begins           bool `kong:"-"` // the command may create a ledger, with its database and keys
+	RollbackAccepted bool `kong:"-"` // serve continues although published events are missing
+	FindingsAccepted bool `kong:"-"` // serve continues although the daily verification found altered history
+	Unsigned         bool `kong:"-"` // the command signs nothing: it works without a key and with a retired one
 }
 
 // Dir returns the data folder of the private PostgreSQL.
@@ -60,44 +60,45 @@ func (d *Ledger) Dir() string {
 
 // NoLedger is the error of a command that may not create a ledger.
 func (d *Ledger) NoLedger() error {
-	return fmt.Errorf("no ledger in %s: start one with countersign serve, or name its folder with --data", d.Dir())
+	return fmt.Errorf("no ledger in %s: create one with countersign serve, or name the data folder with --data", d.Dir())
 }
 
-// Private says whether the ledger is in a PostgreSQL of our own.
+// Private reports whether the ledger is in a private PostgreSQL.
 func (d *Ledger) Private() bool { return d.DatabaseURL == "" }
 
-// ByProvider says that the database service keeps commits durable by other means than fsync.
+// ByProvider reports whether the database provider makes commits durable by other means than
+// fsync.
 func (d *Ledger) ByProvider() bool { return d.Durability == "provider" }
 
-// Service is what serve is told beyond where the ledger is.
+// Service has the settings of serve beyond those of the ledger.
 type Service struct {
-	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
+	OwnershipProofs []string      `help:"Proofs for indexers that the payee of X402_PAY_TO runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	BaseURL         string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
-	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: 127.0.0.1:9464, or a free port where that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" rare:""`
-	RateLimit       string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
-	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR" rare:""`
-	ContactEmail    string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
-	SMTPURL         string        `help:"Mail server for sign-in links; without it they are printed and kept in the data folder, on the private database, a loopback listener and a loopback base URL only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
-	MCPOrigins      []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN" rare:""`
-	TokenKey        string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY" rare:""`
-	SupportClients  []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID" rare:""`
-	StripeKey       string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
-	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
-	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL" rare:""`
-	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR" rare:""`
-	Traces          string        `help:"OpenTelemetry collector that is sent traces by OTLP over HTTP, such as http://127.0.0.1:4318; without it there are none." env:"OTEL_EXPORTER_OTLP_ENDPOINT" name:"traces" placeholder:"URL" rare:""`
-	TraceHeaders    string        `help:"Headers for it, as name=value with commas between." env:"OTEL_EXPORTER_OTLP_HEADERS" name:"trace-headers" secret:"" placeholder:"HEADERS" rare:""`
-	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`
-	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s" rare:""`
+	BaseURL         string        `help:"URL by which callers reach the service. Default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
+	MetricsListen   string        `help:"Address of the listener for metrics and profiles. Default: 127.0.0.1:9464, or a free port if that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" rare:""`
+	RateLimit       string        `help:"Rate limits: on, or off (only on a loopback listener and base URL)." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
+	TrustedProxies  []string      `help:"Networks of proxies whose X-Forwarded-For is trusted." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR" rare:""`
+	ContactEmail    string        `help:"Contact address for callers; required if the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
+	SMTPURL         string        `help:"Mail server for sign-in links. Without it, links are printed and stored in the data folder, but only on the private database with a loopback listener and base URL." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
+	MCPOrigins      []string      `help:"Web origins that may use /mcp, in addition to the service's own." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN" rare:""`
+	TokenKey        string        `help:"Ed25519 seeds for access tokens, separated by commas and different from the signing key. The first signs; the others verify during a rotation." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY" rare:""`
+	SupportClients  []string      `help:"Agents (agt_...) whose tokens may have the scope support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID" rare:""`
+	StripeKey       string        `help:"Secret key of the Stripe account for card checkout. Without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
+	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two separated by a comma during a rotation." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
+	StripeAPIBase   string        `help:"Loopback address used instead of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL" rare:""`
+	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach. Default: none." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR" rare:""`
+	Traces          string        `help:"OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318. Default: no traces." env:"OTEL_EXPORTER_OTLP_ENDPOINT" name:"traces" placeholder:"URL" rare:""`
+	TraceHeaders    string        `help:"Headers for the collector, as name=value separated by commas." env:"OTEL_EXPORTER_OTLP_HEADERS" name:"trace-headers" secret:"" placeholder:"HEADERS" rare:""`
+	Migrate         bool          `help:"First migrate the schema of DATABASE_URL."`
+	Drain           time.Duration `help:"At shutdown, how long readiness fails before the listener closes." default:"0s" rare:""`
 }
 
-// LettersFile is the file in the data folder that keeps e-mail where no mail server is set.
-// Only its owner can read it.
+// LettersFile is the file in the data folder that stores e-mail if no mail server is set. Only
+// its owner can read it.
 const LettersFile = "letters.txt"
 
-// OnThisMachine says whether only this machine can reach the service. A proxy on this machine
-// can make a loopback listener public; then the base URL is not a loopback address.
+// OnThisMachine reports whether only this machine can reach the service. A proxy on this
+// machine can make a loopback listener public; then the base URL is not a loopback address.
 func (s *Service) OnThisMachine() bool {
 	base, err := url.Parse(s.BaseURL)
 	return err == nil && Loopback(s.Listen) && Loopback(net.JoinHostPort(base.Hostname(), "0"))
@@ -114,10 +115,10 @@ func (s *Service) Reachable() error {
 	if host != "" && (err != nil || !ip.IsUnspecified()) {
 		return nil
 	}
-	return fmt.Errorf("LISTEN is every address of this machine, and callers need one name for it: add --base-url http://HOST:%s, or https://HOST of the proxy in front (BASE_URL)", port)
+	return fmt.Errorf("LISTEN is every address of this machine, and callers need one URL: add --base-url http://HOST:%s, or https://HOST of the proxy in front (BASE_URL)", port)
 }
 
-// Loopback says whether the host of HOST:PORT is a loopback address.
+// Loopback reports whether the host of HOST:PORT is a loopback address.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -141,14 +142,14 @@ func Networks(setting string, texts []string) ([]netip.Prefix, error) {
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s must list networks such as 10.0.0.0/8", setting)
+			return nil, fmt.Errorf("%s must be a list of networks such as 10.0.0.0/8", setting)
 		}
 		prefixes = append(prefixes, prefix)
 	}
 	return prefixes, nil
 }
 
-// Products reads the catalogue: the file of the settings, or the built-in one.
+// Products reads the catalogue of products: the file of the settings, or the built-in one.
 func (d *Ledger) Products() ([]store.Product, error) {
 	if d.CatalogFile == "" {
 		return catalog.Default()
@@ -160,8 +161,8 @@ func (d *Ledger) Products() ([]store.Product, error) {
 	return list, nil
 }
 
-// Signer makes the record signer of the settings. On the private database, and
-// only if nobody but this machine can ask, a development key is made and kept.
+// Signer returns the record signer of the settings. If development allows it, a missing key is
+// created in the data folder.
 func (d *Ledger) Signer(development bool) (*seal.Signer, error) {
 	if d.Unsigned {
 		return nil, nil
@@ -169,8 +170,8 @@ func (d *Ledger) Signer(development bool) (*seal.Signer, error) {
 	return d.KeyFor("SIGNING_KEY", d.SigningKey, "signing.key", development)
 }
 
-// DevelopmentKey reads a key of the data folder, which the first start makes. What may
-// not begin a ledger goes on without it.
+// DevelopmentKey returns a key of the data folder, which the first start creates. For a command
+// that may not create a ledger a missing key is "".
 func (d *Ledger) DevelopmentKey(file string) (string, error) {
 	path := filepath.Join(d.Dir(), file)
 	text, err := ReadSecret(path)
@@ -185,7 +186,7 @@ func (d *Ledger) DevelopmentKey(file string) (string, error) {
 
 // ParseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.
 func ParseSeed(text string) ([]byte, error) {
-	bad := errors.New("want an Ed25519 seed as 64 hex digits or PKCS #8 PEM")
+	bad := errors.New("the value must be an Ed25519 seed as 64 hex digits or PKCS #8 PEM")
 	if block, _ := pem.Decode([]byte(text)); block != nil {
 		parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		key, ok := parsed.(ed25519.PrivateKey)
@@ -201,7 +202,7 @@ func ParseSeed(text string) ([]byte, error) {
 	return seed, nil
 }
 
-// Archive opens the place of the archive; nil where none is named.
+// Archive opens the archive's store; it returns nil if none is set.
 func (d *Ledger) Archive() (checkpoint.Files, error) {
 	if d.ArchiveStore == "" {
 		return nil, nil
@@ -213,15 +214,15 @@ func (d *Ledger) Archive() (checkpoint.Files, error) {
 	return files, nil
 }
 
-// ParseKEK reads a key that wraps data keys, as a setting has it.
+// ParseKEK reads a key that wraps data keys from a setting.
 func ParseKEK(setting, text string) ([]byte, error) {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) != 32 {
-		return nil, errors.New(setting + ": want 64 hex digits")
+		return nil, errors.New(setting + " must be 64 hex digits")
 	}
 	return key, nil
 }
 
-// MetricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so
-// that a scrape configuration is right before anybody has looked.
+// MetricsAddress is the default address of OpenTelemetry's exporter for Prometheus, so that a
+// usual scrape configuration works unchanged.
 const MetricsAddress = "127.0.0.1:9464"

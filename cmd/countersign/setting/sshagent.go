@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// ParseSigner reads a signing key: an Ed25519 seed, or a line "ssh-ed25519 AAAA…",
-// the public half of a key that the SSH agent at SSH_AUTH_SOCK holds and never
-// gives away. An agent may be a hardware key, or a bridge to a key service.
+// ParseSigner reads a signing key: an Ed25519 seed, or a line "ssh-ed25519 AAAA…", the public
+// half of a key in the SSH agent at SSH_AUTH_SOCK. The agent never reveals the private half; it
+// may be a hardware key, or a bridge to a key management service.
 func ParseSigner(text string) (*seal.Signer, error) {
 	if strings.HasPrefix(text, ssh.KeyAlgoED25519+" ") {
 		return agentSigner(text)
@@ -31,8 +31,8 @@ func ParseSigner(text string) (*seal.Signer, error) {
 	return seal.NewSigner(seed)
 }
 
-// agentKey is a key in an SSH agent. Each signature is a connection of its own: an
-// agent that was restarted meanwhile is found again.
+// agentKey is a key in an SSH agent. Each signature opens a new connection, so that a restarted
+// agent is found again.
 type agentKey struct {
 	socket string
 	public ssh.PublicKey
@@ -42,19 +42,19 @@ type agentKey struct {
 func agentSigner(line string) (*seal.Signer, error) {
 	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
-		return nil, errors.New("want a public key as ssh-add -L prints it")
+		return nil, errors.New("the value must be a public key as ssh-add -L prints it")
 	}
 	holder, ok := public.(ssh.CryptoPublicKey)
 	if !ok {
-		return nil, errors.New("want an ssh-ed25519 key")
+		return nil, errors.New("the value must be an ssh-ed25519 key")
 	}
 	raw, ok := holder.CryptoPublicKey().(ed25519.PublicKey)
 	if !ok {
-		return nil, errors.New("want an ssh-ed25519 key")
+		return nil, errors.New("the value must be an ssh-ed25519 key")
 	}
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
-		return nil, errors.New("the key is in an SSH agent, but SSH_AUTH_SOCK names none")
+		return nil, errors.New("the key is in an SSH agent, but SSH_AUTH_SOCK is not set")
 	}
 	return seal.Using(agentKey{socket, public, raw})
 }
@@ -62,7 +62,7 @@ func agentSigner(line string) (*seal.Signer, error) {
 // Public implements crypto.Signer.
 func (k agentKey) Public() crypto.PublicKey { return k.raw }
 
-// Sign implements crypto.Signer: an Ed25519 signature of the whole message.
+// Sign implements crypto.Signer: it signs the message itself, not a digest.
 func (k agentKey) Sign(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
 	conn, err := net.Dial("unix", k.socket)
 	if err != nil {
@@ -74,7 +74,7 @@ func (k agentKey) Sign(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte
 		return nil, fmt.Errorf("the SSH agent does not sign: %w", err)
 	}
 	if signature.Format != ssh.KeyAlgoED25519 || !ed25519.Verify(k.raw, message, signature.Blob) {
-		return nil, errors.New("the SSH agent gave no Ed25519 signature")
+		return nil, errors.New("the SSH agent returned no Ed25519 signature")
 	}
 	return bytes.Clone(signature.Blob), nil
 }

@@ -12,27 +12,27 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// X402 has the settings of payments: the terms, and who settles.
+// X402 has the settings of payments: the terms, and how payments settle.
 type X402 struct {
-	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database, a loopback listener and a loopback base URL, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
+	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator. Default: dev on the private database with a loopback listener and base URL, otherwise off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
 	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
-	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS" rare:""`
-	X402AssetName  string `help:"Its EIP-712 name." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME" rare:""`
-	X402AssetVer   string `help:"Its EIP-712 version." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION" rare:""`
-	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
-	X402URL        string `help:"Facilitator that verifies and settles." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
-	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
-	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, where it is the facilitator: each request gets a token of its own." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
-	X402KeySecret  string `help:"Its secret." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
-	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
-	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
-	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
-	X402Remote     bool   `help:"Allow X402_MODE=dev where others can reach the service: they get paid answers for nothing." name:"x402-dev-allow-remote" rare:""`
-	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger" rare:""`
+	X402Asset      string `help:"Address of the asset. Default: USDC, if known for the network." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS" rare:""`
+	X402AssetName  string `help:"EIP-712 name of the asset." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME" rare:""`
+	X402AssetVer   string `help:"EIP-712 version of the asset." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION" rare:""`
+	X402MaxTimeout int    `help:"Maximum duration of a payment in seconds, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
+	X402URL        string `help:"URL of the facilitator that verifies and settles payments." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
+	X402Bearer     string `help:"Bearer token for the facilitator." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
+	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, if that is the facilitator. Each request then gets its own token." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
+	X402KeySecret  string `help:"Secret of that API key." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
+	X402Minimal    bool   `help:"Send the facilitator only the members that every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
+	X402RPC        string `help:"JSON-RPC node of the network, which proves the result of a payment if the facilitator does not answer. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
+	X402Confirm    int    `help:"Confirmations that a transfer needs, including its own block." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
+	X402Remote     bool   `help:"Allow X402_MODE=dev although other machines can reach the service and get paid answers for free." name:"x402-dev-allow-remote" rare:""`
+	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that has settlements of the dev mode." name:"accept-dev-ledger" rare:""`
 }
 
-// Settler settles payments on its terms. With mode off its embedded Settler is nil.
+// Settler settles payments on its terms. If the mode is off, its embedded Settler is nil.
 type Settler struct {
 	payments.Settler
 	Terms x402.Terms
@@ -40,7 +40,7 @@ type Settler struct {
 	Said  string                // describes the mode for people
 }
 
-// Open checks the settings of the mode; errors name the one that is wrong.
+// Open checks the settings and opens the mode that they select. Errors name the wrong setting.
 func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slog.Logger) (*Settler, error) {
 	local := d.Private() && onThisMachine
 	mode := x.X402Mode
@@ -50,7 +50,7 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 			mode = payments.ModeDev
 		}
 		if x.X402URL != "" {
-			return nil, errors.New("X402_FACILITATOR_URL is set: set X402_MODE=facilitator, too, or unset it")
+			return nil, errors.New("X402_FACILITATOR_URL is set: also set X402_MODE=facilitator, or unset it")
 		}
 	}
 	terms, err := x402.NewTerms(x402.Settings{Network: x.X402Network, PayTo: x.X402PayTo, Asset: x.X402Asset, AssetName: x.X402AssetName,
@@ -94,8 +94,8 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 	return &Settler{Settler: f, Terms: terms, Run: f.Run, Said: said}, nil
 }
 
-// Supported looks for a facilitator that does not settle our kind of payment: every
-// unpaid call is 503 then.
+// Supported reports a facilitator that does not settle our kind of payment. Every unpaid call
+// then gets 503.
 func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []screen.Finding {
 	if x.X402Mode != payments.ModeFacilitator {
 		return nil

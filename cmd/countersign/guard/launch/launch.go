@@ -1,6 +1,5 @@
-// Package launch knows coding agents as programs: the words and the surroundings by which
-// one starts past its guard or without anybody's approval, and what types an answer into
-// the terminal of another one.
+// Package launch recognizes commands that start a coding agent without its guard or without
+// approvals, and commands that type an answer into the terminal of another program.
 package launch
 
 import (
@@ -13,17 +12,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// agentPrograms are coding agents by the names of their programs and packages.
+// agentPrograms are the names of coding agents' programs and packages.
 var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "agent", "gemini", "gemini-cli", "qwen", "qwen-code", "copilot", "opencode", "opencode-ai",
 	"amp", "aider", "droid", "goose", "kiro-cli", "kiro", "q", "cline", "crush", "auggie", "roo", "kilo", "kilocode", "openhands", "plandex", "jules", "vibe", "kimi", "iflow", "rovodev", "acli", "warp", "cn", "hermes", "junie", "gptme", "interpreter", "trae-cli"}
 
-// unguarded are words by which an agent runs without asking or without its hooks. The
-// first ones say so by themselves, whatever the program is called; those of agents say so
-// of any agent.
+// unguarded matches words by which an agent runs without asking or without its hooks: some mean
+// that with any program, others with any agent.
 var (
 	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
 		`^(?:--permission-mode=)?bypassPermissions$|"?permissionMode"?\s*:\s*"?bypassPermissions|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false|^(?:--config=)?approval_policy\s*=\s*"?never`)
-	// unguardedOf finds such words of one family of agents among the words of a call.
+	// unguardedOf matches such words of one family of agents.
 	unguardedOf = map[string]func() *regexp.Regexp{
 		"claude":      words(`--settings`, `--setting-sources`, `--bare`, `--safe-mode`, `--permission-prompt-tool`, `--allowed-?[tT]ools[= ](?:\S+[, ])*Bash(?:\(\*?:?\*\))?,?`),
 		"codex":       words(`--full-auto`, `--disable (?:codex_)?hooks`, `(?:-a|--ask-for-approval)[= ]never`, `--ignore-user-config`, `--ignore-rules`),
@@ -48,12 +46,13 @@ var (
 	}
 	families = map[string]string{"claude-code": "claude", "cursor-agent": "cursor", "agent": "cursor", "gemini-cli": "gemini",
 		"qwen": "gemini", "qwen-code": "gemini", "opencode-ai": "opencode", "kiro-cli": "kiro", "q": "kiro", "kilo": "kilocode"}
-	// movesSettings are variables that make an agent read other settings, or ask nobody.
+	// movesSettings matches variables that make an agent read other settings, or ask nobody.
 	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
 		`\bunset\s+(?:-v\s+)?(?:\w+\s+)*(?:HOME|USERPROFILE)\b`)
 )
 
-// Words are the words of a call as one text, between blanks.
+// Words returns the words of a call as one text, separated by blanks, with a blank at both
+// ends.
 func Words(u *actionrisk.Use) string {
 	var b strings.Builder
 	for _, w := range u.Words {
@@ -62,18 +61,18 @@ func Words(u *actionrisk.Use) string {
 	return b.String() + " "
 }
 
-// pattern is an expression that is read when it is first asked for.
+// pattern returns a regular expression that is compiled at its first use.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// words finds one of the patterns between blanks.
+// words returns an expression for any of the patterns between blanks.
 func words(patterns ...string) func() *regexp.Regexp {
 	return pattern(` (?:` + strings.Join(patterns, "|") + `) `)
 }
 
-// LeavesSettings says whether a call runs another program without the variables by which
-// that finds the user's settings, or as another user.
+// LeavesSettings reports whether a call runs another program as another user, or without the
+// variables by which it finds the user's settings.
 func LeavesSettings(u *actionrisk.Use) bool {
 	text := Words(u)
 	switch u.Program {
@@ -87,11 +86,11 @@ func LeavesSettings(u *actionrisk.Use) bool {
 
 var emptiesEnvironment = pattern(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
 
-// asksAgentItself are commands of agents that start no session.
+// asksAgentItself are the first words of agents' commands that start no session.
 var asksAgentItself = []string{"--help", "-h", "--version", "-v", "-V", "help", "mcp", "config", "login", "logout", "auth", "update", "upgrade", "install", "doctor", "completion", "plugin", "plugins", "setup-token", "features"}
 
-// Unguarded says whether a call starts an agent past its guard or without anybody's
-// approval. left: the command leaves the user's settings on the way.
+// Unguarded reports whether a call starts an agent without its guard or without approvals. left
+// means that the command leaves the user's settings before that.
 func Unguarded(u *actionrisk.Use, command string, left bool) bool {
 	if u.Proven || u.Carries || u.Remote || len(u.Words) == 0 || u.Program == "git" || u.Program == "gh" {
 		return false

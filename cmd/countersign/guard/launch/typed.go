@@ -10,31 +10,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// Consent is a person's. A program that types into another terminal or window could give it
-// in the person's place: the terminal that the guard asks on cannot tell who typed.
+// Only a person can consent. A program that types into another terminal or window could consent
+// in the person's place, because the terminal cannot tell who typed.
 
-// typists are programs that type into another terminal or window, by the words under which
-// they do; what stands behind that word is typed.
+// typists are programs that type into another terminal or window, each with the words that make
+// it do so. They type what follows that word.
 var typists = map[string][]string{
 	"tmux": {"send-keys", "send", "paste-buffer", "pasteb"}, "screen": {"stuff", "paste"}, "zellij": {"write-chars", "write"}, "kitty": {"send-text", "send-key"}, "kitten": {"send-text", "send-key"},
 	"wezterm": {"send-text"}, "xdotool": {"type", "key"}, "ydotool": {"type", "key"}, "dotool": nil, "wtype": nil, "ttyecho": nil, "cliclick": nil, "writevt": nil, "herbe": nil, "abduco": nil, "dtach": {"-p"}, "reptyr": nil,
 }
 
-// TypesText says whether a call types a text.
+// TypesText reports whether a call types text.
 func TypesText(u *actionrisk.Use) bool {
 	verbs, known := typists[u.Program]
 	return known && !u.Remote && (verbs == nil || slices.ContainsFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }))
 }
 
 var (
-	// answers are what is typed at a question. Keys that choose and confirm are answers only
-	// where an agent is known to ask.
+	// answers matches texts that answer a question. Keys that choose and confirm are answers
+	// only if an agent is known to ask.
 	answers  = pattern(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
 	confirms = pattern(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
 	lineEnd  = pattern(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
 )
 
-// TypesAnswer says whether what a call types is nothing but an answer, or is not known.
+// TypesAnswer reports whether the text that a call types is only an answer, or is unknown.
 func TypesAnswer(u *actionrisk.Use) bool {
 	verbs := typists[u.Program]
 	at := max(slices.IndexFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }), 0)
@@ -48,7 +48,7 @@ func TypesAnswer(u *actionrisk.Use) bool {
 	for i := at + 1; i < len(u.Words); i++ {
 		switch text := lineEnd().ReplaceAllString(u.Words[i].Text, ""); {
 		case text == "-t" || text == "-N" || text == "-m" || text == "--match" || text == "--pane-id":
-			i++ // its value
+			i++ // the option's value
 		case strings.HasPrefix(text, "-"), strings.HasPrefix(text, "/dev/"):
 		case answers().MatchString(text):
 			keys, answered = keys+1, true
@@ -61,14 +61,14 @@ func TypesAnswer(u *actionrisk.Use) bool {
 	return answered || keys > 0 && agent
 }
 
-// TypesInText finds in a program text, or among the words of expect, what types answers into
-// a terminal or a window, or starts an agent to answer its questions.
+// TypesInText matches code (of a program or an expect script) that types answers into a
+// terminal or window, or that starts an agent to answer its questions.
 var TypesInText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
 })
 
-// longNames returns the names that are long enough to be told from other words, quoted for
-// an expression.
+// longNames returns the names that are long enough to be distinguished from other words, quoted
+// for an expression.
 func longNames(names []string) (out []string) {
 	for _, name := range names {
 		if len(name) > 4 {

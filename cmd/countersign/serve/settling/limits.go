@@ -2,16 +2,16 @@ package settling
 
 import "time"
 
-// Bounds of settling what nobody waits for.
+// Limits of settling payments in the background.
 const (
 	atOnce         = 8
-	scanned        = 1000 // open payments looked at in one go
-	attemptsInRow  = 3    // before a payment waits its turn
+	scanned        = 1000 // open payments read per sweep
+	attemptsInRow  = 3    // attempts before a payment must wait for its next turn
 	firstPause     = time.Second
 	longestPause   = time.Minute
-	attemptTimeout = 45 * time.Second // the facilitator has 30 s of it, asking the chain and the ledger the rest
-	claimIsOrphan  = time.Minute      // after which the node that claimed is done or dead
-	day            = 24 * time.Hour   // after which a payment is looked at every
+	attemptTimeout = 45 * time.Second // 30 s of it for the facilitator, the rest for the chain and the ledger
+	claimIsOrphan  = time.Minute      // the node that claimed the payment has finished or died by then
+	day            = 24 * time.Hour   // after this age an open payment is checked once per
 	hour           = time.Hour
-	sampledCalls   = 100 // recomputed once a day
+	sampledCalls   = 100 // recomputed per day
 )

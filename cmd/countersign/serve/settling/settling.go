@@ -1,8 +1,7 @@
-// Package settling takes claimed payments to their end behind the calls that
-// claimed them, and takes up those that nobody settles: at the start, after a crash
-// of any node, and again and again while it is not known whether the money has
-// moved. It answers no request: commands says what one attempt does, this package
-// when it is made.
+// Package settling settles claimed payments in the background. It takes up payments that no
+// request waits for: at the start, after a crash of any node, and repeatedly while it is
+// unknown whether money has moved. The package decides when an attempt is made; package
+// commands does what one attempt consists of. It answers no request.
 package settling
 
 import (
@@ -18,64 +17,64 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Config is what a reconciler works with.
+// Config is what a reconciler needs.
 type Config struct {
 	App         *commands.App
 	Projections *projections.Projections
 	Log         *slog.Logger
-	Service     func(id string) (policy.Service, bool) // by operation, to compute a call again
+	Service     func(id string) (policy.Service, bool) // by operation, to recompute a call
 	Watch       Watch
 }
 
-// Watch is told what happens, for the metrics.
+// Watch receives counts for the metrics.
 type Watch interface {
-	// Settled counts an attempt by the state afterwards, "failed" if it had none.
+	// Settled counts an attempt by the state after it, "failed" if the attempt failed.
 	Settled(state string, took time.Duration)
-	// Irreproducible counts a settled call that gives another output now.
+	// Irreproducible counts a settled call whose recomputation gives another output.
 	Irreproducible()
 }
 
-// Reconciler brings payments to their end. One belongs to each node.
+// Reconciler settles payments. Each node has one.
 type Reconciler struct {
 	Config
 	ctx   context.Context // ends when the reconciler is closed
 	stop  context.CancelFunc
 	work  sync.WaitGroup
-	slots chan struct{} // one per payment that nobody waits for
+	slots chan struct{} // limits the payments that Run settles at once
 
-	mu     sync.Mutex // over all that follows
+	mu     sync.Mutex // guards the members below
 	closed bool
-	active map[string]*attempts // by payment: one at a time
-	next   map[string]turn      // of open payments that had an attempt here
+	active map[string]*attempts // by payment; at most one row of attempts each
+	next   map[string]turn      // when this node tries an open payment again
 }
 
-// attempts at one payment that are under way.
+// attempts is a row of attempts at one payment.
 type attempts struct {
-	ended chan struct{} // closed when they are over
-	now   chan struct{} // somebody waits: no pause
+	ended chan struct{} // closed when the row ends
+	now   chan struct{} // a caller waits: skip the pause
 }
 
-// turn is when an open payment is due again.
+// turn is when an open payment is tried again.
 type turn struct {
 	at    time.Time
 	pause time.Duration
 }
 
-// New makes a reconciler that waits to be asked: App.Settling is its Take, and Run
-// takes up what nobody asks for.
+// New returns a reconciler. App.Settling calls its Take for a payment that a request waits for;
+// Run takes up the others.
 func New(c Config) *Reconciler {
 	r := &Reconciler{Config: c, slots: make(chan struct{}, atOnce), active: map[string]*attempts{}, next: map[string]turn{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
 
-// Take makes attempts at a payment from this one on, or hurries those that are
-// under way. The channel is closed when they are over.
+// Take starts attempts at a payment with this number, or skips the pause of a row that has
+// started. The returned channel is closed when the row ends.
 func (r *Reconciler) Take(id string, attempt int) <-chan struct{} {
 	return r.begin(id, attempt, attemptsInRow, func() {})
 }
 
-// begin starts a row of attempts unless there is one already.
+// begin starts a row of attempts unless the payment has one, and calls done when it ends.
 func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +100,7 @@ func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan st
 	return a.ended
 }
 
-// row makes some attempts, with pauses that grow, until the payment has ended.
+// row makes up to row attempts, with growing pauses, until the payment is settled or refused.
 func (r *Reconciler) row(id string, attempt, row int, a *attempts) {
 	open := true
 	pause := firstPause
@@ -130,7 +129,8 @@ func (r *Reconciler) row(id string, attempt, row int, a *attempts) {
 	close(a.ended)
 }
 
-// rest waits, unless somebody hurries; false when settling is over.
+// rest waits until the pause ends or a caller is waiting. It returns false if the reconciler is
+// closed.
 func (r *Reconciler) rest(a *attempts, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -144,8 +144,8 @@ func (r *Reconciler) rest(a *attempts, pause time.Duration) bool {
 	}
 }
 
-// once makes one attempt, which has its own time whatever ends meanwhile, and says
-// whether the payment is still open.
+// once makes one attempt and reports whether the payment is still open. The attempt has its own
+// time limit: neither the request nor Close cuts it short.
 func (r *Reconciler) once(id string, attempt int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
@@ -159,8 +159,8 @@ func (r *Reconciler) once(id string, attempt int) bool {
 	return state != payments.PaymentIsSettled && state != payments.PaymentIsRefused
 }
 
-// Run takes up every open payment, and then each when it is due, until the
-// context ends. One goroutine of the node runs it.
+// Run takes up every open payment, and then tries each again when it is due, until ctx ends.
+// One goroutine of the node runs it.
 func (r *Reconciler) Run(ctx context.Context) {
 	if r.App.Settler == nil {
 		return
@@ -182,8 +182,8 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// Sample recomputes the newest settled calls once a day and raises the alarm for
-// each that gives another output: whoever paid for it would get a refund.
+// Sample recomputes the newest settled calls once a day and raises the alarm for each call
+// whose output differs: its payer would be entitled to a refund.
 func (r *Reconciler) Sample(ctx context.Context) {
 	settled, err := r.Projections.Payments(ctx, payments.PaymentIsSettled, sampledCalls)
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *Reconciler) Sample(ctx context.Context) {
 	}
 }
 
-// sweep begins an attempt at each open payment that is due, a few at a time.
+// sweep starts an attempt at each open payment that is due, a few at a time.
 func (r *Reconciler) sweep(ctx context.Context, start bool) {
 	open, err := r.Projections.OpenPayments(ctx, scanned)
 	if err != nil {
@@ -229,10 +229,11 @@ func (r *Reconciler) sweep(ctx context.Context, start bool) {
 	}
 }
 
-// forget drops the turns of payments that are open no more: others have ended them.
+// forget drops the turns of payments that are no longer open, because another node has settled
+// them.
 func (r *Reconciler) forget(open []projections.Payment) {
 	if len(open) == scanned {
-		return // there are more, and their turns count
+		return // the list is cut: payments that it lacks may still be open
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,8 +244,8 @@ func (r *Reconciler) forget(open []projections.Payment) {
 	}
 }
 
-// due says whether an open payment has its turn. One that another node has just
-// claimed is that node's, which is done with it after a minute or gone.
+// due reports whether an open payment must be tried now. The node that claimed a payment
+// settles it; this node takes it up after a minute, when the other has finished or died.
 func (r *Reconciler) due(p projections.Payment, start bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,15 +264,14 @@ func (r *Reconciler) due(p projections.Payment, start bool) bool {
 	return start || p.State == payments.PaymentIsUnknown || age >= claimIsOrphan
 }
 
-// Rests says that nothing is being settled here, and something is due again.
+// Rests reports whether no attempt is running and a payment waits for its next turn.
 func (r *Reconciler) Rests() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.active) == 0 && len(r.next) > 0
 }
 
-// Close ends the pauses and waits, until ctx ends, for the attempts under way. It
-// may be called twice.
+// Close ends the pauses and waits for running attempts until ctx ends. It may be called twice.
 func (r *Reconciler) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
@@ -285,6 +285,6 @@ func (r *Reconciler) Close(ctx context.Context) {
 	select {
 	case <-over:
 	case <-ctx.Done():
-		r.Log.Warn("a payment is still being settled; the next start finds out what became of it")
+		r.Log.Warn("a payment is still being settled; the next start finds out its result")
 	}
 }

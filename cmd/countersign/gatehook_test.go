@@ -187,9 +187,9 @@ func TestDoctorHookSettings(t *testing.T) {
 		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
 		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":".*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"a member Codex does not know":    {".codex/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "NOT GUARDED: Codex skips the whole file"},
-		"a matcher that leaves tools out": {".gemini/settings.json", `{"hooks":{"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "leaves out read_file"},
-		"the matcher of before":           {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "leaves out Grep, Glob, Monitor"},
-		"only the shell of Cursor":        {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `,"failClosed":true}]}}`, 1, "leaves out Read"},
+		"a matcher that leaves tools out": {".gemini/settings.json", `{"hooks":{"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "does not match read_file"},
+		"the matcher of before":           {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Bash|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "does not match Grep, Glob, Monitor"},
+		"only the shell of Cursor":        {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `,"failClosed":true}]}}`, 1, "does not match Read"},
 		"a member Codex knows":            {".codex/hooks.json", `{"description":"x","hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {

@@ -1,11 +1,11 @@
-// Command fanout publishes every event of a ledger, from the first one on, to a broker:
-// NATS JetStream, Kafka or Google Pub/Sub. It runs next to the service, on the same
-// database, so that the service does not carry the brokers' clients.
+// Command fanout publishes every event of a ledger, from the first one on, to a broker: NATS
+// JetStream, Kafka or Google Pub/Sub. It runs next to the service, on the same database, so
+// that the service does not contain the brokers' clients.
 //
-// Events are published at least once and, for each organization, in order. Several
-// fanout programs may run at once: each event is published by one of them, and when one
-// stops another goes on. Errors are logged to stderr. Exit codes: 0 stopped by a signal,
-// 2 it could not start.
+// Each event is published at least once, and the events of an organization in order. Several
+// fanout programs may run at the same time: one of them publishes an event, and when it stops
+// another continues. Errors are logged to stderr. Exit codes: 0 stopped by a signal, 2 it could
+// not start.
 package main
 
 import (
@@ -38,12 +38,13 @@ import (
 	"github.com/countersign/countersign/projections/lag"
 )
 
-// cli is every setting of the program. What the service has too has the same name.
+// cli holds every setting of the program. Settings that the service has too have the same
+// names.
 type cli struct {
 	FanoutURL     string `help:"Broker that gets every event: NATS with JetStream, such as nats://user:password@host:4222, Kafka, such as kafka://user:password@host:9092/topic (and ?tls=true for TLS), or Google Pub/Sub, such as pubsub://projects/PROJECT/topics/TOPIC." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" required:""`
-	DatabaseURL   string `help:"PostgreSQL that holds the ledger." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL" required:""`
-	BaseURL       string `help:"Address of the service, for references to data that a broker refuses as too large." env:"BASE_URL" name:"base-url" placeholder:"URL" required:""`
-	ArchiveStore  string `help:"Where countersign archive has moved old payloads to: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE"`
+	DatabaseURL   string `help:"URL of the PostgreSQL database of the ledger." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL" required:""`
+	BaseURL       string `help:"URL of the service, for references to data that a broker refuses as too large." env:"BASE_URL" name:"base-url" placeholder:"URL" required:""`
+	ArchiveStore  string `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE"`
 	MetricsListen string `help:"Address of the listener for /metrics." env:"FANOUT_METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" default:"127.0.0.1:9465"`
 }
 
@@ -65,13 +66,13 @@ func main() {
 	}
 }
 
-// run publishes until ctx ends. An event that was acknowledged by the broker is not
-// published again after that, unless its checkpoint could not be written.
+// run publishes until ctx ends. An event that the broker has acknowledged is published again
+// only if the checkpoint after it could not be written.
 func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	if err := migrations.CheckCurrent(ctx, c.DatabaseURL); err != nil {
 		return err
 	}
-	var files checkpoint.Files // nil: the error of an archived payload asks for ARCHIVE_STORE
+	var files checkpoint.Files // if nil, the error of an archived payload asks for ARCHIVE_STORE
 	if c.ArchiveStore != "" {
 		var err error
 		if files, err = checkpoint.ParseFiles(c.ArchiveStore, os.Getenv); err != nil {
@@ -112,8 +113,8 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// sinkAt makes the sink that an address names by its scheme. The sink's checkpoint is
-// kept under its name, so names never change.
+// sinkAt returns the sink for the scheme of a URL. A sink's checkpoint is stored under the
+// sink's name, so names never change.
 func sinkAt(address string, log *slog.Logger) (sink projections.Sink, err error) {
 	switch scheme, _, _ := strings.Cut(address, ":"); scheme {
 	case "kafka":

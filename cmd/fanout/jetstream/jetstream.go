@@ -1,8 +1,8 @@
-// Package jetstream is the sink NATS JetStream: a Watermill publisher that a
-// projection of the ledger feeds (projections.Sink). Each event is one message to
-// the subject countersign.<type of event>, in the stream "countersign", which is
-// made if it is not there. JetStream drops a message whose id it has seen within
-// the last ten minutes; beyond that a reader compares ids or positions.
+// Package jetstream publishes to NATS JetStream: a Watermill publisher for a projection of the
+// ledger (projections.Sink). Each event is one message with the subject countersign.<type of
+// event>, in the stream "countersign", which is created if it does not exist. JetStream drops a
+// message with an id that it has received in the last ten minutes. For older repeats a reader
+// must compare ids or positions.
 package jetstream
 
 import (
@@ -23,30 +23,30 @@ import (
 
 const (
 	stream     = "countersign"
-	duplicates = 10 * time.Minute // longer than a node is away for, and not for ever: JetStream keeps the ids in memory
-	patience   = 5 * time.Second  // for an acknowledgement
-	tooLarge   = 10054            // the server's code for what is above the stream's own limit
+	duplicates = 10 * time.Minute // longer than a usual outage of a node, and limited because JetStream keeps the ids in memory
+	patience   = 5 * time.Second  // wait for an acknowledgement
+	tooLarge   = 10054            // the server's code for a message above the stream's own limit
 )
 
-// Publisher is a connection to a NATS server, which it makes again for as long as
-// it takes. Publish returns when JetStream has stored the message.
+// Publisher is a connection to a NATS server that reconnects for as long as necessary. Publish
+// returns when JetStream has stored the message.
 type Publisher struct {
 	conn *nats.Conn
 	*watermillnats.Publisher
 
 	mu   sync.Mutex // guards made
-	made bool       // the stream is there
+	made bool       // the stream exists
 }
 
-// New makes a publisher to a URL such as nats://user:password@host:4222. The server
-// need not be there yet. Errors do not repeat the URL, which holds a secret.
+// New returns a publisher for a URL such as nats://user:password@host:4222. The server need not
+// be reachable yet. Errors do not contain the URL, which contains a secret.
 func New(address string, log *slog.Logger) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "wss" && u.Scheme != "ws" {
-		return nil, errors.New("want an address such as nats://user:password@host:4222 or tls://host:4222")
+		return nil, errors.New("the URL must be such as nats://user:password@host:4222 or tls://host:4222")
 	}
 	conn, err := nats.Connect(address, nats.Name("countersign"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
-		nats.ReconnectBufSize(-1), // what is not sent now is published again, in its order
+		nats.ReconnectBufSize(-1), // messages that are not sent now are published again, in order
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("connection to NATS lost; trying again", "error", err) }))
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
@@ -80,8 +80,8 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
-// make makes the stream unless there is one: an operator's own has the limits and
-// replicas that the operator wants.
+// make creates the stream if it does not exist. An operator can create it before, with other
+// limits and replicas.
 func (p *Publisher) make() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *Publisher) make() error {
 		_, err = js.AddStream(&nats.StreamConfig{Name: stream, Subjects: []string{stream + ".>"}, Duplicates: duplicates})
 	}
 	if err != nil {
-		return fmt.Errorf("find or make the stream %s: %w", stream, err)
+		return fmt.Errorf("find or create the stream %s: %w", stream, err)
 	}
 	p.made = true
 	return nil

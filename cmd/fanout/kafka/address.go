@@ -25,7 +25,7 @@ import (
 
 const oauthBearer = "OAUTHBEARER"
 
-// parameters are those of an address, each with what it wants beside it.
+// parameters are the parameters of a URL, each with the other parameter that it needs.
 var parameters = map[string]string{
 	"tls": "", "ca": "tls=true", "cert": "tls=true", "key": "tls=true",
 	"sasl": "", "token": "sasl=" + oauthBearer, "token_url": "sasl=" + oauthBearer, "scope": "sasl=" + oauthBearer,
@@ -35,7 +35,7 @@ var parameters = map[string]string{
 func parse(address string) ([]kgo.Opt, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "kafka" || u.Host == "" {
-		return nil, errors.New("want an address such as kafka://user:password@host:9092,host2:9092/topic?tls=true")
+		return nil, errors.New("the URL must be such as kafka://user:password@host:9092,host2:9092/topic?tls=true")
 	}
 	q, err := query(u.RawQuery)
 	if err != nil {
@@ -43,10 +43,10 @@ func parse(address string) ([]kgo.Opt, error) {
 	}
 	brokers, topic := strings.Split(u.Host, ","), strings.TrimPrefix(u.Path, "/")
 	if slices.Contains(brokers, "") {
-		return nil, errors.New("want the brokers, as host:port with commas between")
+		return nil, errors.New("the URL must name the brokers, as host:port separated by commas")
 	}
 	if topic == "" || strings.Contains(topic, "/") {
-		return nil, errors.New("want one topic behind the brokers: kafka://host:9092/topic")
+		return nil, errors.New("the URL must name one topic after the brokers: kafka://host:9092/topic")
 	}
 	options := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic)}
 	for _, of := range []func(url.Values, *url.Userinfo) (kgo.Opt, error){secure, authenticated} {
@@ -65,28 +65,28 @@ func parse(address string) ([]kgo.Opt, error) {
 func query(raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, errors.New("the parameters cannot be read: want name=value with & between")
+		return nil, errors.New("the parameters of the URL must be name=value, separated by &")
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		wants, known := parameters[name]
 		other, value, _ := strings.Cut(wants, "=")
 		switch {
-		case !known: // it is not repeated: behind a question mark in a password there is more of it
-			return nil, fmt.Errorf("an address of Kafka has the parameters %s, and no other", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+		case !known: // the name is not repeated: after a question mark in a password it is a part of the password
+			return nil, fmt.Errorf("the parameters of a Kafka URL are %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case len(q[name]) > 1 || q.Get(name) == "":
-			return nil, fmt.Errorf("%s wants one value", name)
+			return nil, fmt.Errorf("%s must have one value", name)
 		case q.Get(other) != value:
-			return nil, fmt.Errorf("%s wants %s", name, wants)
+			return nil, fmt.Errorf("%s needs %s", name, wants)
 		}
 	}
 	if tls := q.Get("tls"); q.Has("tls") && tls != "true" && tls != "false" {
-		return nil, errors.New("tls is true or false")
+		return nil, errors.New("tls must be true or false")
 	}
 	return q, nil
 }
 
-// secure is how connections are encrypted, and what they show of this client; nil
-// where they are not.
+// secure returns the TLS options of connections, with the client's certificate; nil without
+// TLS.
 func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 	if q.Get("tls") != "true" {
 		return nil, nil
@@ -95,11 +95,11 @@ func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 	if q.Has("ca") {
 		config.RootCAs = x509.NewCertPool()
 		if pem, err := os.ReadFile(q.Get("ca")); err != nil || !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("ca wants a file of PEM certificates that can be read")
+			return nil, errors.New("ca must be a readable file of PEM certificates")
 		}
 	}
 	if q.Has("key") && !q.Has("cert") {
-		return nil, errors.New("key wants cert, the certificate that it is of")
+		return nil, errors.New("key needs cert, its certificate")
 	}
 	if q.Has("cert") {
 		keyFile := q.Get("key")
@@ -109,7 +109,7 @@ func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 		own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(q.Get("cert"), keyFile)
 			if err != nil {
-				return nil, errors.New("cert and key want files of a PEM certificate and its key that can be read")
+				return nil, errors.New("cert and key must be readable files with a PEM certificate and its key")
 			}
 			return &pair, nil
 		}
@@ -121,7 +121,7 @@ func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 	return kgo.DialTLSConfig(config), nil
 }
 
-// authenticated is how brokers are told who this client is; nil where they are not.
+// authenticated returns how the client authenticates to brokers; nil if it does not.
 func authenticated(q url.Values, user *url.Userinfo) (kgo.Opt, error) {
 	if user == nil && !q.Has("sasl") {
 		return nil, nil
@@ -136,13 +136,13 @@ func authenticated(q url.Values, user *url.Userinfo) (kgo.Opt, error) {
 func mechanism(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	name, secure := q.Get("sasl"), q.Get("tls") == "true"
 	if (name == "PLAIN" || name == oauthBearer) && !secure {
-		return nil, fmt.Errorf("sasl=%s wants tls=true: anyone on the way could read the secret", name)
+		return nil, fmt.Errorf("sasl=%s needs tls=true, because without TLS the network can read the secret", name)
 	}
 	if name == oauthBearer {
 		return bearer(q, user)
 	}
 	if user == nil {
-		return nil, errors.New("sasl wants a user and a password")
+		return nil, errors.New("sasl needs a user and a password")
 	}
 	password, _ := user.Password()
 	switch name {
@@ -153,25 +153,25 @@ func mechanism(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	case "PLAIN":
 		return plain.Auth{User: user.Username(), Pass: password}.AsMechanism(), nil
 	}
-	return nil, errors.New("sasl is SCRAM-SHA-512, SCRAM-SHA-256, PLAIN or OAUTHBEARER")
+	return nil, errors.New("sasl must be SCRAM-SHA-512, SCRAM-SHA-256, PLAIN or OAUTHBEARER")
 }
 
-// bearer takes tokens out of a file, or from a server that knows the user.
+// bearer takes tokens from a file, or from a server that authenticates the user.
 func bearer(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	if q.Has("token") == q.Has("token_url") {
-		return nil, errors.New("sasl=OAUTHBEARER wants either token, a file, or token_url, a server that gives tokens")
+		return nil, errors.New("sasl=OAUTHBEARER needs either token, a file, or token_url, a server that issues tokens")
 	}
 	if q.Has("token_url") {
 		return byCredentials(q, user)
 	}
 	if user != nil || q.Has("scope") {
-		return nil, errors.New("token wants no user, password or scope: the file says who this is")
+		return nil, errors.New("token allows no user, password or scope, because the token in the file identifies the client")
 	}
 	read := func(context.Context) (oauth.Auth, error) {
 		text, err := os.ReadFile(q.Get("token"))
 		token := strings.TrimSpace(string(text))
 		if err != nil || token == "" || strings.ContainsAny(token, "\x00\x01\r\n ") {
-			return oauth.Auth{}, errors.New("token wants a file with one token that can be read")
+			return oauth.Auth{}, errors.New("token must be a readable file with one token")
 		}
 		return oauth.Auth{Token: token}, nil
 	}
@@ -181,17 +181,17 @@ func bearer(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	return oauth.Oauth(read), nil
 }
 
-// byCredentials asks a server for tokens. What it answers may repeat a secret; of it only
-// the code of the error is told.
+// byCredentials requests tokens from a server. Its answer may contain a secret, so an error has
+// only the error code of the answer.
 func byCredentials(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	at, err := url.Parse(q.Get("token_url"))
 	switch {
 	case err != nil || at.Host == "" || at.User != nil:
-		return nil, errors.New("token_url wants the address of a server such as https://id.example.com/token")
+		return nil, errors.New("token_url must be the URL of a server such as https://id.example.com/token")
 	case at.Scheme != "https" && !(at.Scheme == "http" && net.ParseIP(at.Hostname()).IsLoopback()):
-		return nil, errors.New("token_url wants https: anyone on the way could read the password")
+		return nil, errors.New("token_url must be https, because otherwise the network can read the password")
 	case user == nil:
-		return nil, errors.New("token_url wants a user and a password in the address of Kafka: the client id and its secret")
+		return nil, errors.New("token_url needs a user and a password in the Kafka URL: the client id and its secret")
 	}
 	password, _ := user.Password()
 	config := clientcredentials.Config{ClientID: user.Username(), ClientSecret: password, TokenURL: q.Get("token_url"), Scopes: strings.Fields(q.Get("scope"))}
@@ -202,9 +202,9 @@ func byCredentials(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 		var refused *oauth2.RetrieveError
 		switch {
 		case errors.As(err, &refused):
-			return oauth.Auth{}, fmt.Errorf("the server of token_url gives no token: answer %d %.40q", refused.Response.StatusCode, refused.ErrorCode)
+			return oauth.Auth{}, fmt.Errorf("the server of token_url issued no token: answer %d %.40q", refused.Response.StatusCode, refused.ErrorCode)
 		case err != nil:
-			return oauth.Auth{}, errors.New("the server of token_url cannot be reached, or gives no token")
+			return oauth.Auth{}, errors.New("the server of token_url cannot be reached, or issued no token")
 		}
 		return oauth.Auth{Token: token.AccessToken}, nil
 	}), nil

@@ -1,11 +1,11 @@
-// Package kafka is the sink Apache Kafka: a Watermill publisher that a projection
-// of the ledger feeds (projections.Sink). Each event is one record of the topic that
-// the address names, which must be there:
+// Package kafka publishes to Apache Kafka: a Watermill publisher for a projection of the ledger
+// (projections.Sink). Each event is one record of the topic that the URL names, which must
+// exist:
 //
 //	kafka://user:password@host:9092,host2:9092/topic?tls=true&sasl=SCRAM-SHA-512
 //
-// Its parameters, all of them optional; cert, key and token are read at every
-// connection, so what lies there may change:
+// All parameters are optional. The files cert, key and token are read at every connection, so
+// their contents may change:
 //
 //	tls=true              TLS 1.2 or newer
 //	ca=FILE               certificates (PEM) to trust in place of the system's
@@ -16,10 +16,10 @@
 //	token_url=URL         or the server that gives user and password one (OAuth 2.0 client
 //	                      credentials), with scope=NAMES if it asks for them
 //
-// A record is a CloudEvent in the structured form of the Kafka protocol binding,
-// with its attributes beside it as headers. Its key is the tenant, so one tenant's
-// events lie in one partition in their order. A broker drops what the client sends
-// again by itself; what was given up and is published again has the same ce_id.
+// A record is a CloudEvent in the structured form of the Kafka protocol binding, with its
+// attributes repeated as headers. Its key is the tenant, so that the events of one tenant are
+// in one partition, in order. A broker drops the client's own retries. A message that was given
+// up and is published again has the same ce_id.
 package kafka
 
 import (
@@ -38,24 +38,24 @@ import (
 )
 
 const (
-	// patience is for a connection, and for the acknowledgement of what is published
-	// together: a transaction is open for as long.
+	// patience is the time limit of a connection, and of the acknowledgement of messages that
+	// are published together: their transaction stays open that long.
 	patience = 5 * time.Second
 
-	// What is published together is one batch of each partition, which a broker takes or
-	// refuses whole: nothing behind a message that is refused arrives before it. So a
-	// batch waits until all of it is there, and holds more than is ever published
-	// together. How much a batch may hold is for the brokers to say.
-	gather    = 100 * time.Millisecond // more than it takes
+	// The messages that are published together form one batch of each partition. A broker takes
+	// or refuses a batch completely, so no message arrives before an earlier one that was
+	// refused. So the client waits until a batch is complete, and its batch limits are above
+	// anything published together. The brokers limit the size of a batch.
+	gather    = 100 * time.Millisecond // longer than adding the messages takes
 	batchMost = 16 << 20
 )
 
-// Publisher is a client of a Kafka cluster, which connects again for as long as it
-// takes. Publish returns when all replicas in sync have every message.
+// Publisher is a client of a Kafka cluster that reconnects for as long as necessary. Publish
+// returns when all in-sync replicas have every message.
 type Publisher struct{ client *kgo.Client }
 
-// New makes a publisher to an address as above. The brokers need not be there yet.
-// Errors do not repeat the address, which holds a secret.
+// New returns a publisher for a URL as above. The brokers need not be reachable yet. Errors do
+// not contain the URL, which contains a secret.
 func New(address string, log *slog.Logger) (*Publisher, error) {
 	options, err := parse(address)
 	if err != nil {
@@ -64,16 +64,17 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 	client, err := kgo.NewClient(append(options,
 		kgo.ClientID("countersign"), kgo.WithLogger(logger{log}), kgo.DialTimeout(patience),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(gather), kgo.ProducerBatchMaxBytes(batchMost),
-		// Without this a record on its way to a broker that is away is waited for without end.
+		// Without this the client waits without end for a record on its way to a broker that is
+		// down.
 		kgo.AllowIdempotentProduceCancellation(),
 	)...)
 	if err != nil {
-		return nil, errors.New("the client of Kafka does not take this address")
+		return nil, errors.New("the client of Kafka does not accept this URL")
 	}
 	return &Publisher{client}, nil
 }
 
-// Publish implements message.Publisher. The topic is the address's.
+// Publish implements message.Publisher. It publishes to the topic of the URL.
 func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -85,14 +86,14 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 		records[i] = &kgo.Record{Key: []byte(m.Metadata.Get("ce-partitionkey")), Value: m.Payload}
 		for name, value := range m.Metadata {
 			if attribute, ok := strings.CutPrefix(name, "ce-"); ok {
-				name = "ce_" + attribute // Kafka's binding alone has another sign here
+				name = "ce_" + attribute // only Kafka's binding uses another separator
 			}
 			records[i].Headers = append(records[i].Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 		}
 	}
 	err := refusal(p.client.ProduceSync(ctx, records...))
 	if errors.Is(err, context.DeadlineExceeded) {
-		// The records only know that they have waited; what the brokers say tells why.
+		// The errors of records only say that they waited; asking the brokers gives the reason.
 		asking, cancel := context.WithTimeout(messages[0].Context(), patience)
 		defer cancel()
 		err = errors.Join(err, p.client.Ping(asking))
@@ -103,7 +104,7 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
-// refusal is the failure that cannot pass by itself, if there is one, else the first.
+// refusal returns a permanent failure if there is one, otherwise the first.
 func refusal(results kgo.ProduceResults) error {
 	for _, r := range results {
 		if errors.Is(r.Err, kerr.MessageTooLarge) || errors.Is(r.Err, kerr.RecordListTooLarge) {
@@ -119,8 +120,7 @@ func (p *Publisher) Close() error {
 	return nil
 }
 
-// logger tells the node's log why a broker takes nothing: it is away, or refuses
-// the credentials.
+// logger logs why no broker accepts a record: it is down, or it refuses the credentials.
 type logger struct{ log *slog.Logger }
 
 // Level implements kgo.Logger.

@@ -1,19 +1,20 @@
-// Package pubsub is the sink Google Cloud Pub/Sub: a Watermill publisher that a
-// projection of the ledger feeds (projections.Sink). Each event is one message of the
-// topic that the address names, which must be there:
+// Package pubsub publishes to Google Cloud Pub/Sub: a Watermill publisher for a projection of
+// the ledger (projections.Sink). Each event is one message of the topic that the URL names,
+// which must exist:
 //
 //	pubsub://projects/PROJECT/topics/TOPIC?region=us-east1
 //
-// Credentials are the platform's default ones. With a region messages go to its
-// endpoint, wherever the node is: Pub/Sub keeps the order of what one region was
-// given. PUBSUB_EMULATOR_HOST=host:port sends to an emulator, without credentials.
+// It uses the platform's default credentials. If the URL names a region, messages go to the
+// endpoint of that region wherever the node is, because Pub/Sub keeps the order of messages
+// only within one region. PUBSUB_EMULATOR_HOST=host:port sends to an emulator, without
+// credentials.
 //
-// A message is a CloudEvent in structured form, with its attributes beside it as
-// attributes ce-NAME. Its ordering key is the tenant; subscriptions that ask for
-// order get one tenant's events in theirs. What is published again has the same ce-id.
+// A message is a CloudEvent in structured form, with its attributes repeated as message
+// attributes ce-NAME. Its ordering key is the tenant: ordered subscriptions get the events of
+// one tenant in order. A message that is published again has the same ce-id.
 //
-// It is the documented call topics.publish over HTTP: Google's client would bring
-// gRPC and nineteen modules for it.
+// The package calls the documented method topics.publish over HTTP, because Google's client
+// would add gRPC and nineteen modules.
 package pubsub
 
 import (
@@ -37,28 +38,29 @@ import (
 )
 
 const (
-	patience    = 5 * time.Second // for an answer
-	requestMost = 1000            // messages of one request, by the quotas of Pub/Sub
-	answerMost  = 1 << 20         // octets read of an answer
+	patience    = 5 * time.Second // wait for an answer
+	requestMost = 1000            // messages per request, from the quotas of Pub/Sub
+	answerMost  = 1 << 20         // bytes read of an answer
 	scope       = "https://www.googleapis.com/auth/pubsub"
 )
 
-// Publisher publishes to one topic. Publish returns when Pub/Sub has given every
-// message its id.
+// Publisher publishes to one topic. Publish returns when Pub/Sub has assigned an id to every
+// message.
 type Publisher struct {
 	client *http.Client
 	url    string
 }
 
-// address is what New takes; the characters are those of project, topic and region.
+// address matches the URLs that New accepts, with the characters that Google allows in a
+// project, topic and region.
 var address = regexp.MustCompile(`^pubsub://(projects/[a-z0-9][a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+-]+)(?:\?region=([a-z0-9-]+))?$`)
 
-// New makes a publisher to an address as above. Pub/Sub need not be within reach yet,
-// but the credentials are.
+// New returns a publisher for a URL as above. Pub/Sub need not be reachable yet, but the
+// credentials must exist.
 func New(to string) (*Publisher, error) {
 	parts := address.FindStringSubmatch(to)
 	if parts == nil {
-		return nil, errors.New("want an address such as pubsub://projects/PROJECT/topics/TOPIC or, with a region behind it, ?region=us-east1")
+		return nil, errors.New("the URL must be such as pubsub://projects/PROJECT/topics/TOPIC, with ?region=us-east1 for a region")
 	}
 	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	endpoint := "https://pubsub.googleapis.com"
@@ -68,7 +70,7 @@ func New(to string) (*Publisher, error) {
 	if emulator := os.Getenv("PUBSUB_EMULATOR_HOST"); emulator != "" {
 		endpoint = "http://" + emulator
 	} else {
-		// The context is of every token that is asked for from now on.
+		// This context's client also fetches every later token.
 		credentials, err := google.FindDefaultCredentials(context.WithValue(context.Background(), oauth2.HTTPClient, client), scope)
 		if err != nil {
 			return nil, fmt.Errorf("find the default credentials of Google Cloud: %w", err)
@@ -80,7 +82,7 @@ func New(to string) (*Publisher, error) {
 	return &Publisher{client, endpoint + "/v1/" + parts[1] + ":publish"}, nil
 }
 
-// pubsubMessage and the bodies of call and answer are those of the API's reference.
+// pubsubMessage and the bodies of request and answer follow the API reference.
 type pubsubMessage struct {
 	Data        []byte            `json:"data"`
 	Attributes  map[string]string `json:"attributes"`
@@ -99,8 +101,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Publish implements message.Publisher. The topic is the address's. One call holds
-// one ordering key: that is a rule of Pub/Sub.
+// Publish implements message.Publisher. It publishes to the topic of the URL. Pub/Sub allows
+// one ordering key per call.
 func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	var keys []string
 	byKey := map[string][]pubsubMessage{}
@@ -121,8 +123,8 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
-// tooLarge is how Google says what is above 10 MB: the code is that of every fault of a
-// request.
+// tooLarge matches the error text for a request above 10 MB. The error code is that of every
+// invalid request.
 var tooLarge = regexp.MustCompile(`(?i)\b(too large|exceeds the limit|exceeds maximum size)\b`)
 
 func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {

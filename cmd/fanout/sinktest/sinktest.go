@@ -1,5 +1,5 @@
-// Package sinktest is what the tests of every sink need: a ledger, events in it,
-// the projection that feeds the sink, and a look at what has arrived.
+// Package sinktest has what the tests of every sink need: a ledger, events in it, the
+// projection that feeds the sink, and checks of the arrived messages.
 package sinktest
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Free waits until nobody has an address on which somebody is to listen again: the
-// connection of a client may have got its port meanwhile.
+// Free waits until no socket uses an address on which a test will listen again: the connection
+// of a client may have been given its port meanwhile.
 func Free(t *testing.T, address string) {
 	t.Helper()
 	ledgertest.Until(t, address+" is free", func() bool {
@@ -37,15 +37,15 @@ func Free(t *testing.T, address string) {
 	})
 }
 
-// Discard is a log for nobody.
+// Discard is a log that drops everything.
 var Discard = slog.New(slog.DiscardHandler)
 
-// Type is that of the messages about what Append appends.
+// Type is the type of the messages about events of Append.
 const Type = "countersign.member.removed"
 
 const baseURL = "https://countersign.example"
 
-// Ledger is an empty ledger, of as many partitions as TEST_PARTITIONS says.
+// Ledger returns an empty ledger with the number of partitions in TEST_PARTITIONS.
 func Ledger(t *testing.T) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: Discard})
@@ -56,7 +56,7 @@ func Ledger(t *testing.T) *ledger.Ledger {
 	return l
 }
 
-// Append appends the events from to from+n-1, of some tenants in turn.
+// Append appends events numbered from to from+n-1, to several tenants in turn.
 func Append(t *testing.T, l *ledger.Ledger, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -64,26 +64,26 @@ func Append(t *testing.T, l *ledger.Ledger, from, n int) {
 	}
 }
 
-// AppendMixed appends 45 events: the 7th has a payload of 60,000 octets, the 40th of 2
-// million, those between them so many, and the others are small.
-func AppendMixed(t *testing.T, l *ledger.Ledger, octets int) {
+// AppendMixed appends 45 events: the 7th has a payload of 60,000 bytes, the 40th one of 2
+// million, those between them one of the given size, and the others a small one.
+func AppendMixed(t *testing.T, l *ledger.Ledger, size int) {
 	t.Helper()
 	Append(t, l, 1, 6)
 	AppendLarge(t, l, 7, 60_000)
 	for i := 8; i < 40; i++ {
-		AppendLarge(t, l, i, octets)
+		AppendLarge(t, l, i, size)
 	}
 	AppendLarge(t, l, 40, 2_000_000)
 	Append(t, l, 41, 5)
 }
 
-// AppendLarge appends event i with a payload of so many octets and some.
-func AppendLarge(t *testing.T, l *ledger.Ledger, i, octets int) {
+// AppendLarge appends event i with a payload slightly larger than the given size.
+func AppendLarge(t *testing.T, l *ledger.Ledger, i, size int) {
 	t.Helper()
-	// Hexadecimal digits of hashes: a broker that measures what is compressed must not
-	// find half of them.
+	// The payload is hexadecimal digits of hashes, so that a broker that measures compressed
+	// sizes cannot halve it.
 	var filling strings.Builder
-	for n := 0; filling.Len() < octets; n++ {
+	for n := 0; filling.Len() < size; n++ {
 		fmt.Fprintf(&filling, "%x", sha256.Sum256(fmt.Append(nil, i, n)))
 	}
 	_, err := l.Append(t.Context(), ledger.Append{Tenant: fmt.Sprint("org_", i%5), Events: []ledger.Pending{{Stream: "s", Expect: ledger.Any(1 << 40), ID: fmt.Sprint("evt_", i),
@@ -93,8 +93,8 @@ func AppendLarge(t *testing.T, l *ledger.Ledger, i, octets int) {
 	}
 }
 
-// Start has a node feed a sink until stop is called. The count is of the events that
-// were published without their data.
+// Start starts a node that feeds a sink until stop is called. withoutData counts the events
+// that were published without their data.
 func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (stop func(), withoutData func() int64) {
 	t.Helper()
 	views, err := projections.Publish(t.Context(), l, Discard, projections.Sink{Name: name, Publisher: p, BaseURL: baseURL})
@@ -104,8 +104,8 @@ func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (st
 	return func() { views.Close(); _ = p.Close() }, views.WithoutData
 }
 
-// PutBack is a crash between acknowledgements and a checkpoint: of the newest n events
-// of each partition. It says how many they are.
+// PutBack simulates a crash after acknowledgements and before the checkpoint: it moves the
+// checkpoint back by n events of each partition, and returns how many events that is.
 func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
 	t.Helper()
 	err := l.Pool().QueryRow(t.Context(), `with back as (
@@ -119,19 +119,19 @@ func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
 	return events
 }
 
-// Arrivals are the messages that have come to a sink. The zero value is none.
+// Arrivals are the messages that a sink has received. The zero value is empty.
 type Arrivals struct {
-	Messages int // repeats count
+	Messages int // with repeats
 	first    map[string]projections.CloudEvent
 	last     map[string]int64 // position, by tenant
 }
 
-// Events is how many different ones have come.
+// Events returns the number of different events that have arrived.
 func (a *Arrivals) Events() int { return len(a.first) }
 
-// Add takes a message as it came, with the names of its attributes as ce-NAME: they
-// say what its text says. A tenant's first ones come in their order, and a repeat is
-// the same.
+// Add records a message, with its attributes named as ce-NAME. It checks that the attributes
+// agree with the text, that the events of a tenant first arrive in order, and that a repeat is
+// identical.
 func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) projections.CloudEvent {
 	t.Helper()
 	a.Messages++
@@ -161,15 +161,15 @@ func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) 
 	}
 	position, err := strconv.ParseInt(e.Position, 10, 64)
 	if err != nil || position <= a.last[e.PartitionKey] {
-		t.Errorf("position %s of %s comes behind %d", e.Position, e.PartitionKey, a.last[e.PartitionKey])
+		t.Errorf("position %s of %s comes after %d", e.Position, e.PartitionKey, a.last[e.PartitionKey])
 	}
 	a.first[e.ID], a.last[e.PartitionKey] = e, position
 	return e
 }
 
-// Check compares what has arrived with all events of the ledger: those that are listed
-// by their numbers came without data. None may be parked: a broker that is away, or
-// refuses, is no fault of an event.
+// Check compares the arrived messages with all events of the ledger. large lists the numbers of
+// events that arrive without data. No event may be parked, because a broker that is down or
+// refuses messages is not a fault of an event.
 func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 	t.Helper()
 	arrived := map[string]projections.CloudEvent{}
@@ -200,7 +200,7 @@ func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 	}
 }
 
-// compare holds a message against its event.
+// compare checks a message against its event.
 func compare(t *testing.T, m projections.CloudEvent, e ledger.Event, large bool) {
 	t.Helper()
 	want, err := canon.Marshal(projections.DataOf(e))

@@ -1,6 +1,6 @@
-// Package cmd_test holds the house to its plan: which folders there are, which
-// way imports point, and that everything exported says what it is. It parses the
-// files, since an answer of the go command would come from the test cache.
+// Package cmd_test checks the structure of the project: which folders exist, which packages
+// each may import, and that everything exported has a comment. The tests parse the files,
+// because an answer of the go command could come from the test cache.
 package cmd_test
 
 import (

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// requirements is what the security of the service rests on, and what holds each
-// line: tests as folder.Name, or a file beside the code with a text that must stand
-// in it. It is the one list of them; .github/SECURITY.md points here.
+// requirements lists what the security of the service depends on, and what proves each line:
+// tests as folder.Name, or a file with a text that must be in it. It is the only such list;
+// .github/SECURITY.md refers to it.
 var requirements = []struct {
 	number int
 	demand string
@@ -69,7 +69,7 @@ var requirements = []struct {
 		map[string]string{".deploy/release": "CGO_ENABLED=0", ".deploy/sbom/main.go": "CycloneDX"}},
 }
 
-// Every requirement names what holds it, and that is there.
+// Every requirement names its proof, and the proof exists.
 func TestEveryRequirementIsHeld(t *testing.T) {
 	there := map[string]bool{}
 	for _, f := range files(t) {
@@ -97,9 +97,9 @@ func TestEveryRequirementIsHeld(t *testing.T) {
 	}
 }
 
-// outbound are the files that open connections to other hosts, and where to. What
-// a caller sends is nowhere among them but in webhooks, whose dialer refuses every
-// address that is not of the public internet.
+// outbound lists the files that open connections to other hosts, and to which. An address from
+// a caller is used only by webhooks, whose dialer refuses every address that is not on the
+// public internet.
 var outbound = map[string]string{
 	"api/webhook/webhook.go":              "webhooks of organizations",
 	"api/x402/client.go":                  "facilitator and chain of the settings",
@@ -114,28 +114,27 @@ var outbound = map[string]string{
 	"cmd/fanout/pubsub/pubsub.go":         "Google Pub/Sub or an emulator of the settings, and where its credentials say tokens come from",
 }
 
-// dials are what opens a connection, by package and name.
+// dials are the functions that open a connection, by package and name.
 var dials = []string{"http.Client", "http.DefaultClient", "http.Get", "http.Post", "http.PostForm", "http.Head", "net.Dial", "net.DialTimeout", "net.Dialer",
 	"tls.Dial", "tls.Dialer", "smtp.Dial", "smtp.SendMail", "rpc.Dial", "websocket.Dial", "nats.Connect", "kgo.NewClient"}
 
-// byHand says whether a folder holds commands that a person starts, who names where they
-// connect to.
+// byHand reports whether a folder holds commands that a person starts and tells where to
+// connect.
 func byHand(folder string) bool {
 	return strings.HasPrefix(folder, "cmd/bench") || slices.Contains([]string{"cmd/countersign", "cmd/countersign/proof", "cmd/countersign/operate", "cmd/countersign/serve"}, folder)
 }
 
-// Whoever lets the service reach out does so in one of the files above, and follows
-// no redirect.
+// Only the files above may open connections, and they follow no redirect.
 func TestWhatReachesOutIsListed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range files(t) {
 		if f.test || byHand(f.folder) || f.folder == "ledger/ledgertest" {
-			continue // tests, and what a person runs by hand
+			continue // tests, and commands that a person runs
 		}
 		reaches, redirects := false, false
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.StarExpr: // the type of a member, whose value is made elsewhere
+			case *ast.StarExpr: // the type of a member, whose value is created elsewhere
 				return false
 			case *ast.SelectorExpr:
 				if of, ok := n.X.(*ast.Ident); ok && slices.Contains(dials, of.Name+"."+n.Sel.Name) && imports(f, of.Name) {
@@ -166,8 +165,8 @@ func TestWhatReachesOutIsListed(t *testing.T) {
 	}
 }
 
-// imports says whether a file imports a package of the standard library, or one
-// whose path ends so, with .go behind it or not.
+// imports reports whether a file imports a package of the standard library, or one whose path
+// ends in the name, with or without .go.
 func imports(f file, name string) bool {
 	return slices.ContainsFunc(f.syntax.Imports, func(spec *ast.ImportSpec) bool {
 		path := strings.Trim(spec.Path.Value, `"`)

@@ -14,24 +14,24 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 )
 
-// appendCmd compares the ledger with what the same PostgreSQL does for rows that
-// nobody orders or chains.
+// appendCmd compares appends to the ledger with inserts of the same PostgreSQL that nothing
+// orders or chains.
 type appendCmd struct {
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run." default:"3s"`
-	Nodes  bool          `help:"Also two nodes at once, 32 callers each."`
+	Nodes  bool          `help:"Also measure two nodes at once, with 32 callers each."`
 
-	Partitions []int `help:"Compare ledgers of so many partitions instead, each with the first of them, 64 callers on as many tenants." placeholder:"1,4,16"`
-	Model      bool  `help:"After that, what workers of their own would give the partitions: a simulation with the times that were measured."`
+	Partitions []int `help:"Compare instead ledgers with these numbers of partitions, each with the first; 64 callers on as many tenants." placeholder:"1,4,16"`
+	Model      bool  `help:"After that, simulate one worker per group of partitions with the measured times."`
 }
 
-// payload makes a row of about 650 octets with the ledger's other columns.
+// payload makes a row of about 650 bytes, together with the ledger's other columns.
 var payload = padded(240)
 
-// padded is a payload of a number of octets.
-func padded(octets int) []byte {
+// padded returns a payload of a given size in bytes.
+func padded(size int) []byte {
 	const before, after = `{"pad":"`, `"}`
-	return bytes.Join([][]byte{[]byte(before), bytes.Repeat([]byte("x"), octets-len(before+after)), []byte(after)}, nil)
+	return bytes.Join([][]byte{[]byte(before), bytes.Repeat([]byte("x"), size-len(before+after)), []byte(after)}, nil)
 }
 
 // Run prints one line per number of callers.
@@ -83,8 +83,8 @@ func line(name string, a, b sample) {
 		ms(a.quantile(.5))+" / "+ms(a.quantile(.99)), ms(b.quantile(.5))+" / "+ms(b.quantile(.99)))
 }
 
-// anchor is a prepared single-row insert of the same size, each in a commit of
-// its own on a connection per caller.
+// anchor measures prepared inserts of single rows of the same size, each in its own commit,
+// with one connection per caller.
 func anchor(ctx context.Context, s *scratch, callers int, during time.Duration) (sample, error) {
 	owner, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
@@ -115,7 +115,7 @@ func anchor(ctx context.Context, s *scratch, callers int, during time.Duration) 
 	return result, err
 }
 
-// appendLoad appends one event per call to streams of their own.
+// appendLoad appends one event per call, to a new stream each.
 func appendLoad(ctx context.Context, s *scratch, nodes, callers int, during time.Duration, payload []byte) (sample, error) {
 	ledgers := make([]*ledger.Ledger, nodes)
 	for i := range ledgers {
@@ -136,7 +136,7 @@ func appendLoad(ctx context.Context, s *scratch, nodes, callers int, during time
 	})
 }
 
-// check verifies what the benchmark wrote: speed that breaks the chain is none.
+// check verifies what the benchmark wrote: speed that breaks the chain does not count.
 func check(ctx context.Context, s *scratch) error {
 	l, err := ledger.Open(ctx, s.app, ledger.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

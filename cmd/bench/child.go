@@ -24,17 +24,17 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// run is one child process: what it said, and what it used.
+// run is the result of one child process, and the resources that it used.
 type run struct {
 	Events  int64
 	Seconds float64
-	PeakMB  int64 // of memory; 0 where the system does not say
+	PeakMB  int64 // of memory; 0 if the system does not report it
 	cpu     cpu
 }
 
 func (r run) perSecond() float64 { return float64(r.Events) / r.Seconds }
 
-// perEvent is microseconds.
+// perEvent returns microseconds per event.
 func (r run) perEvent(used time.Duration) float64 {
 	return float64(used.Microseconds()) / float64(r.Events)
 }
@@ -44,8 +44,8 @@ func middle(runs []run) run {
 	return runs[len(runs)/2]
 }
 
-// onCores runs a hidden command of this program in a process of its own that may use
-// some cores, so that its memory is its own.
+// onCores runs a hidden command of this program in a separate process on a limited number of
+// cores, so that its memory can be measured.
 func onCores(ctx context.Context, s *scratch, cores int, arguments ...string) (r run, err error) {
 	before := s.cpuNow()
 	command := child(ctx, cores, arguments...)
@@ -71,7 +71,7 @@ func child(ctx context.Context, cores int, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// childCmd is what runs in such a process, and prints one line of JSON.
+// childCmd is a hidden command for such a process. It prints one line of JSON.
 type childCmd struct {
 	Database   string `arg:""`
 	Signatures bool
@@ -102,7 +102,7 @@ func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error
 	}
 }
 
-// peakMB is the most memory that this process has had, as Linux tells.
+// peakMB returns the peak memory of this process as Linux reports it.
 func peakMB() (mb int64) {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
@@ -125,25 +125,25 @@ func (c *auditChild) Run(ctx context.Context) error {
 	})
 }
 
-// Run checks a signature as often as there are events, and nothing else: the anchor.
+// Run only checks a signature once per event: the anchor.
 func (c *signaturesChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (n int64, err error) {
 		signer, err := seal.NewSigner(make([]byte, 32))
 		if err != nil {
 			return 0, err
 		}
-		record := padded(decisionOctets)
+		record := padded(decisionSize)
 		e, err := signer.SignCanonical(seal.TypeCommitted, record)
 		for ; err == nil && n < 20_000; n++ {
 			if !seal.Signed(signer.Public(), seal.TypeCommitted, record, e.Integrity.Signature) {
-				err = errors.New("a right signature is called wrong")
+				err = errors.New("a valid signature was rejected")
 			}
 		}
 		return n, err
 	})
 }
 
-// Run reads every row and throws it away: the anchor.
+// Run reads every row and drops it: the anchor.
 func (c *readChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (int64, error) { return readRows(ctx, c.Database) })
 }
@@ -171,7 +171,7 @@ func readRows(ctx context.Context, url string) (n int64, err error) {
 	}
 }
 
-// Run exports.
+// Run exports an organization's history.
 func (c *exportChild) Run(ctx context.Context) error {
 	app, end, err := openApp(ctx, c.Database)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *exportChild) Run(ctx context.Context) error {
 	})
 }
 
-// besideAppends compares 64 appends in flight alone and while a child process works.
+// besideAppends compares 64 appends in flight alone and while a child process runs.
 func besideAppends(ctx context.Context, s *scratch, name string, runs int, during time.Duration, arguments ...string) error {
 	var alone, beside []sample
 	for range runs {
@@ -223,7 +223,7 @@ func besideAppends(ctx context.Context, s *scratch, name string, runs int, durin
 	return nil
 }
 
-// ignoreExit passes over how an interrupted child has ended.
+// ignoreExit ignores the exit status of an interrupted child.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) || errors.Is(err, context.Canceled) {

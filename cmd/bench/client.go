@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// client is one keep-alive HTTP/1.1 connection that does no more than a load
-// generator must: on a machine it shares with the server every cycle of a full
-// client would count as the server's.
+// client is one keep-alive HTTP/1.1 connection that does only what a load generator must. The
+// client shares the machine with the server, so the processor time of a complete client would
+// reduce the server's results.
 type client struct {
 	conn   net.Conn
 	answer *bufio.Reader
@@ -29,8 +29,8 @@ func newClient(address string) (*client, error) {
 
 func (c *client) close() { _ = c.conn.Close() }
 
-// post sends a body and returns the answer's status and body, which is good
-// until the next call. headers are whole lines.
+// post sends a body and returns the status and body of the answer. The body is valid until the
+// next call. headers are complete lines.
 func (c *client) post(path, headers string, body []byte) (status int, answer []byte, err error) {
 	c.buffer = fmt.Appendf(c.buffer[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
 		path, c.conn.RemoteAddr(), len(body), headers)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// cpu is the processor time that somebody has used so far, user and system.
+// cpu is the processor time used so far, user and system: by this process and by the database.
 type cpu struct{ process, database time.Duration }
 
-// cpuNow reads what Linux counts: of this process (client and service), and of
-// the scratch's own PostgreSQL. Elsewhere it knows nothing.
+// cpuNow reads the processor time from Linux, of this process (client and service) and of the
+// scratch's own PostgreSQL. On other systems it returns zero.
 func (s *scratch) cpuNow() cpu {
 	var c cpu
 	c.process, _ = cpuOf("/proc/self/stat")
@@ -31,9 +31,9 @@ func (s *scratch) cpuNow() cpu {
 	return c
 }
 
-// cpuOf reads a stat file: after the name in parentheses the parent is the
-// second field, and the 12th to 15th are the ticks of 10 ms that the process and
-// its ended children have used, so that a total never falls.
+// cpuOf reads a stat file. After the name in parentheses, the second field is the parent, and
+// the 12th to 15th fields are the ticks of 10 ms used by the process and its ended children.
+// With the children included, the total never falls.
 func cpuOf(path string) (used time.Duration, parent string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func cpuOf(path string) (used time.Duration, parent string) {
 	return used, fields[1]
 }
 
-// per is the microseconds of processor time of each of n operations.
+// per returns the microseconds of processor time per operation.
 func (c cpu) per(n int) string {
 	if n == 0 || c.process == 0 {
 		return "-"

@@ -13,22 +13,21 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// decisionsCmd compares whole signed decisions over loopback HTTP, one durable
-// event each, with the bare append of the same run.
+// decisionsCmd compares complete signed decisions over loopback HTTP, one durable event each,
+// with the bare append of the same run.
 type decisionsCmd struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,32"`
-	Agents  int           `help:"Different agents whose ids are sealed; 0 for decisions without an agentId." default:"100"`
+	Agents  int           `help:"Number of agents, whose ids are encrypted; 0 for decisions without an agentId." default:"100"`
 	Profile string        `help:"Write a CPU profile of all decisions to this file."`
 }
 
-// decisionOctets is about the payload of a decision's event.
-const decisionOctets = 3050
+// decisionSize is the approximate size of the payload of a decision's event, in bytes.
+const decisionSize = 3050
 
-// Run prints one line per number of callers: the ratios are decisions to bare appends
-// of a decision's payload, which is packed like any, and to the small ones of the other
-// benchmarks.
+// Run prints one line per number of callers. It compares decisions with bare appends of a
+// payload of the same size and with the small appends of the other benchmarks.
 func (c *decisionsCmd) Run(ctx context.Context) error {
 	service, token, err := startOrganization(ctx)
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sized := fmt.Appendf(nil, `{"decision":%s}`, decision.Payload) // as a member: it is nobody's signed record here
+	sized := fmt.Appendf(nil, `{"decision":%s}`, decision.Payload) // as a member, so that the append does not treat it as a signed record
 	fmt.Printf("%-10s %10s %10s %12s %8s %9s %20s %20s   %s\n", "in flight", "small/s", "appends/s", "decisions/s", "ratio", "to small",
 		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU of each, program + database")
 	for _, callers := range c.Callers {
@@ -76,8 +75,8 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	return check(ctx, service.scratch)
 }
 
-// measured counts the processor time of a load until the read models have caught
-// up with it: work put off is work.
+// measured counts the processor time of a load until the read models have caught up with it, so
+// that deferred work counts, too.
 func (b *benchService) measured(ctx context.Context, load func() (sample, error)) (sample, error) {
 	before := b.scratch.cpuNow()
 	result, err := load()
@@ -89,7 +88,7 @@ func (b *benchService) measured(ctx context.Context, load func() (sample, error)
 	return result, err
 }
 
-// profiled starts a CPU profile; what it returns ends it.
+// profiled starts a CPU profile and returns the function that ends it.
 func profiled(file string) (end func()) {
 	if file == "" {
 		return func() {}
@@ -104,7 +103,7 @@ func profiled(file string) (end func()) {
 	}
 }
 
-// startOrganization is startService with an organization, and a token of it.
+// startOrganization is startService with an organization and a token of it.
 func startOrganization(ctx context.Context) (*benchService, string, error) {
 	service, err := startService(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func startOrganization(ctx context.Context) (*benchService, string, error) {
 	return service, token, nil
 }
 
-// organization makes one with a policy in force and returns a token.
+// organization creates an organization with an active policy and returns a token.
 func (b *benchService) organization(ctx context.Context) (string, error) {
 	o, err := b.app.CreateOrganization(ctx, "operator", "Bench", organizations.PlanTeam, "bench@example.com")
 	if err != nil {
@@ -136,7 +135,7 @@ func (b *benchService) organization(ctx context.Context) (string, error) {
 	return issued.Token, err
 }
 
-// decide asks for a new decision with every call.
+// decide requests a new decision with every call.
 func (b *benchService) decide(token string, callers, agents int, during time.Duration) (sample, error) {
 	clients := make([]*client, callers)
 	for i := range clients {
@@ -158,8 +157,8 @@ func (b *benchService) decide(token string, callers, agents int, during time.Dur
 	})
 }
 
-// decision asks for a new decision, under an idempotency key, for an agent unless it is
-// empty. The answer is good until the next call.
+// decision requests a new decision under an idempotency key, for an agent unless it is empty.
+// The answer is valid until the next call.
 func (c *client) decision(token, key, agent string) ([]byte, error) {
 	if agent != "" {
 		agent = fmt.Sprintf(`,"agentId":%q`, agent)

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// doorsCmd measures the quick gate while others hold the doors: bodies that are
-// never finished, and heavy manifests all at once. All of it is on loopback and ends
-// by itself.
+// doorsCmd measures the quick gate while other clients occupy the service: with bodies that
+// never end, and with expensive manifests. Everything is on loopback and ends by itself.
 type doorsCmd struct {
-	During time.Duration `help:"Time of each part." default:"60s"`
-	Slow   int           `help:"Bodies that are sent slowly at once." default:"1400"`
-	Heavy  int           `help:"Heavy manifests at once." default:"50"`
+	During time.Duration `help:"Length of each part." default:"60s"`
+	Slow   int           `help:"Number of slow bodies at once." default:"1400"`
+	Heavy  int           `help:"Number of expensive manifests at once." default:"50"`
 }
 
 // Run prints one line per part.
@@ -28,7 +27,7 @@ func (c *doorsCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer service.close()
-	fmt.Printf("%-24s %20s %12s  %s\n", "beside", "gate p50/p99 ms", "health", "others")
+	fmt.Printf("%-24s %20s %12s  %s\n", "while", "gate p50/p99 ms", "health", "others")
 	for _, part := range []struct {
 		name string
 		do   func(context.Context, *benchService) (string, error)
@@ -59,7 +58,7 @@ func (c *doorsCmd) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchHealth counts the answers to health that were not 200.
+// watchHealth counts the answers of the health endpoint that are not 200.
 func (b *benchService) watchHealth(ctx context.Context) (bad int64) {
 	for ctx.Err() == nil {
 		r, err := http.Get(b.base + "/api/health")
@@ -77,7 +76,7 @@ func (b *benchService) watchHealth(ctx context.Context) (bad int64) {
 	return bad
 }
 
-// slowBodies keeps so many requests open whose bodies come an octet a second.
+// slowBodies opens many requests whose bodies arrive at one byte per second.
 func (c *doorsCmd) slowBodies(ctx context.Context, b *benchService) (string, error) {
 	var opened, answered atomic.Int64
 	var all sync.WaitGroup
@@ -114,7 +113,7 @@ func trickle(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// heavyManifests sends so many heavy requests at once, again and again.
+// heavyManifests sends many expensive requests at once, again and again.
 func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string, error) {
 	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
 	var keys []string
@@ -145,7 +144,7 @@ func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string,
 				switch answer.StatusCode {
 				case http.StatusOK:
 					charged.Add(1)
-				case http.StatusServiceUnavailable: // comes back when it was told to
+				case http.StatusServiceUnavailable: // it tries again when the answer says so
 					refused.Add(1)
 					select {
 					case <-ctx.Done():

@@ -19,12 +19,12 @@ import (
 
 // exportCmd measures the export of an organization's history.
 type exportCmd struct {
-	Signed []int         `help:"Signed decisions that are exported; memory should not grow with them." default:"2000,20000"`
+	Signed []int         `help:"Numbers of signed decisions to export; memory should not grow with them." default:"2000,20000"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 }
 
-// decided is a service whose only organization has made a number of decisions.
+// decided starts a service whose only organization has made a number of decisions.
 func decided(ctx context.Context, decisions, agents int) (*decidedService, error) {
 	service, token, err := startOrganization(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ type decidedService struct {
 	made   int
 }
 
-// until decides until there are so many decisions.
+// until requests decisions until the service has a number of them.
 func (d *decidedService) until(decisions int) error {
 	for d.made < decisions {
 		s, err := d.decide(d.token, 32, d.agents, time.Second)
@@ -58,8 +58,8 @@ func (d *decidedService) until(decisions int) error {
 	return nil
 }
 
-// everyday makes of a ledger of decisions one as it is in use: each decision gets its
-// receipt, and there are as many workflows.
+// everyday adds to a ledger of decisions what a ledger in use has: a receipt for each decision,
+// and as many workflows.
 func (d *decidedService) everyday(ctx context.Context) error {
 	p, err := d.app.AuthenticateOrganization(ctx, d.token)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 	return err
 }
 
-// Run prints a line per size, and what appends lose to an export.
+// Run prints one line per size, and how much an export slows appends down.
 func (c *exportCmd) Run(ctx context.Context) error {
 	service, err := decided(ctx, 1, 100)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *exportCmd) Run(ctx context.Context) error {
 	return besideAppends(ctx, service.scratch, "export", c.Runs, c.During, "make-export", service.scratch.app, "--org", org, "--repeat")
 }
 
-// verified verifies an export of everything, offline.
+// verified verifies an export of the complete history, offline.
 func (c *exportCmd) verified(ctx context.Context, service *decidedService, org string) error {
 	folder, err := os.MkdirTemp("", "countersign-bench-export-")
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/countersign/countersign/cmd/bench/faults"
 )
 
-// faultsCmd breaks a running service in every way of the fault table.
+// faultsCmd breaks a running service in every way of the table of faults.
 type faultsCmd struct {
 	built
 	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`
 	Seeds      int      `help:"Rounds of each row." default:"10"`
-	First      uint64   `help:"Seed of the first round; the others count up." default:"1"`
-	Partitions int      `help:"Of the ledgers that are broken; 0: one." placeholder:"N"`
+	First      uint64   `help:"Seed of the first round; each further round adds one." default:"1"`
+	Partitions int      `help:"Partitions of the ledgers; 0: one." placeholder:"N"`
 	Calls      int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
 }
 

@@ -22,17 +22,17 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// feedCmd measures the way from the ledger to the read models: how long after its answer
-// a decision stands there, and how fast they catch up from nothing, against a consumer of
-// watermill-sql, which keeps messages in the same PostgreSQL.
+// feedCmd measures the feed of the read models: how long after its answer a decision is in the
+// read model, and how fast read models catch up from the beginning, compared with a consumer of
+// watermill-sql, which stores messages in the same PostgreSQL.
 type feedCmd struct {
 	During  time.Duration `help:"Length of each run of delays." default:"5s"`
-	Callers []int         `help:"Numbers of callers beside the one whose decisions are looked for." default:"0,8,32"`
-	Events  int64         `help:"Events, and messages of watermill-sql, to catch up with." default:"50000"`
-	Within  time.Duration `help:"Time that watermill-sql is given." default:"20s"`
+	Callers []int         `help:"Numbers of callers in addition to the one whose decisions are timed." default:"0,8,32"`
+	Events  int64         `help:"Number of events, and of watermill-sql messages, to catch up with." default:"50000"`
+	Within  time.Duration `help:"Time limit of watermill-sql." default:"20s"`
 }
 
-// Run prints one line per number of callers, and then one for each way of catching up.
+// Run prints one line per number of callers, and then one for each way to catch up.
 func (c *feedCmd) Run(ctx context.Context) error {
 	if err := c.printDelays(ctx); err != nil {
 		return err
@@ -54,15 +54,15 @@ func (c *feedCmd) Run(ctx context.Context) error {
 	return check(ctx, s)
 }
 
-// printDelays prints how long decisions take from their answers into the history's table,
-// while nobody asks for it: a query that waits hurries the reader.
+// printDelays prints the time between the answer to a decision and its row in the table of the
+// history. No query runs meanwhile, because a waiting query makes the reader faster.
 func (c *feedCmd) printDelays(ctx context.Context) error {
 	service, token, err := startOrganization(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	fmt.Printf("%-14s %14s %28s\n", "beside callers", "decisions/s", "in the history p50/p99 ms")
+	fmt.Printf("%-14s %14s %28s\n", "other callers", "decisions/s", "in the history p50/p99 ms")
 	for _, callers := range c.Callers {
 		var beside sample
 		var failed error
@@ -81,11 +81,11 @@ func (c *feedCmd) printDelays(ctx context.Context) error {
 }
 
 const (
-	lookEvery = 500 * time.Microsecond // the pause between two looks for a decision
-	atRandom  = 30 * time.Millisecond  // the longest before a decision: it must not follow the reader's steps
+	lookEvery = 500 * time.Microsecond // polling interval for a decision
+	atRandom  = 30 * time.Millisecond  // longest random pause before a decision, so that decisions do not follow the rhythm of the reader
 )
 
-// delays decides again and again, and looks for each decision in the history's table.
+// delays requests decisions repeatedly, and polls the table of the history for each.
 func (b *benchService) delays(ctx context.Context, token string, during time.Duration) (sample, error) {
 	c, err := newClient(strings.TrimPrefix(b.base, "http://"))
 	if err != nil {
@@ -128,8 +128,8 @@ func (b *benchService) delays(ctx context.Context, token string, during time.Dur
 	return delays, nil
 }
 
-// watermillSQL tells how many messages a second a read model by watermill-sql takes, in
-// batches of 100, its default: a row for each message and nothing else.
+// watermillSQL returns how many messages per second a read model by watermill-sql processes, in
+// batches of 100, its default, with one row per message.
 func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error) {
 	pool, err := pgxpool.New(ctx, s.owner)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 		return 0, err
 	}
 	defer publisher.Close()
-	const together = 500 // messages of one publication
+	const together = 500 // messages published at once
 	text := padded(600)
 	for sent := int64(0); sent < c.Events; sent += together {
 		messages := make([]*message.Message, min(together, c.Events-sent))
@@ -184,8 +184,8 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 	return float64(got) / time.Since(began).Seconds(), nil
 }
 
-// catchUp tells how many events a second every read model reads and writes from nothing:
-// half of them are signed decisions, half are workflows.
+// catchUp returns how many events per second the read models process from the beginning: half
+// of the events are signed decisions, half are workflows.
 func (c *feedCmd) catchUp(ctx context.Context, s *scratch) (float64, error) {
 	if err := (&startCmd{Events: c.Events}).fill(ctx, s); err != nil {
 		return 0, err

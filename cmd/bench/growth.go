@@ -15,31 +15,31 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// growthCmd measures the same things on a ledger that grows. What concerns one event
-// or one page should take as long at any length; what reads the whole ledger, as long
-// for each event.
+// growthCmd repeats the same measurements while the ledger grows. The time of operations on one
+// event or page should not depend on its length; the time of operations on the complete ledger
+// should be proportional to it.
 type growthCmd struct {
-	Events []int64 `help:"Lengths of the ledger, each more than the one before." default:"10000,100000,1000000"`
-	Folder string  `help:"Folder for the pictures; default: none." placeholder:"DIR"`
-	Probes int     `help:"Single operations of each kind." default:"300"`
+	Events []int64 `help:"Lengths of the ledger, in rising order." default:"10000,100000,1000000"`
+	Folder string  `help:"Folder for the charts. Default: no charts." placeholder:"DIR"`
+	Probes int     `help:"Number of single operations of each kind." default:"300"`
 }
 
-// grown is what was measured at one length; names has the order.
+// grown has the measurements at one length, in the order of the names below.
 type grown struct {
 	events int64
 	each   []float64 // milliseconds: medians of single operations
-	whole  []float64 // microseconds for each event of the ledger
-	memory []int64   // megabytes at most
+	whole  []float64 // microseconds per event of the ledger
+	memory []int64   // peak megabytes
 }
 
-// Short, since the legends of the pictures hold them: rebuild is of all read models, export
-// of an organization that has nearly all events.
+// The names are short because the legends of the charts contain them. rebuild is of all read
+// models, export is of an organization that has nearly all events.
 var (
 	eachNames  = []string{"append", "key look-up", "status", "history page", "start"}
 	wholeNames = []string{"rebuild", "verify", "export"}
 )
 
-// Run prints a line for each length, and draws two pictures.
+// Run prints a line for each length, and draws two charts.
 func (c *growthCmd) Run(ctx context.Context) error {
 	s, err := newScratch(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events i
 	if err == nil {
 		err = f.fill(ctx, events-head)
 	}
-	if err == nil && events > c.Events[0] { // before the first service there are no read models
+	if err == nil && events > c.Events[0] { // the first service creates the read models
 		err = readNothing(ctx, s)
 	}
 	if err != nil {
@@ -82,14 +82,14 @@ func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events i
 	g.events = events
 	began := time.Now()
 	kept := *s
-	kept.close = func() {} // the database stays
+	kept.close = func() {} // the database must stay
 	service, err := serve(ctx, &kept)
 	if err != nil {
 		return g, err
 	}
 	defer service.close()
 	started := time.Since(began)
-	if _, err := service.measured(ctx, func() (sample, error) { return sample{}, nil }); err != nil { // until it has read everything
+	if _, err := service.measured(ctx, func() (sample, error) { return sample{}, nil }); err != nil { // waits until the read models have caught up
 		return g, err
 	}
 	rebuilt := time.Since(began)
@@ -116,7 +116,7 @@ func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events i
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// probes does single operations, one after the other.
+// probes runs single operations, one after the other.
 func probes(times int, operation func() error) (s sample, err error) {
 	for range times {
 		began := time.Now()
@@ -133,7 +133,7 @@ func probeAppend(ctx context.Context, _ *benchService, f *filler, _ int64) error
 	return f.append(ctx, 1)
 }
 
-// probeKey looks up what was appended under a key, somewhere in the ledger.
+// probeKey looks up an event by its key, somewhere in the ledger.
 func probeKey(ctx context.Context, b *benchService, _ *filler, events int64) error {
 	var tenant string
 	var key, content []byte
@@ -149,7 +149,7 @@ func probeKey(ctx context.Context, b *benchService, _ *filler, events int64) err
 	return err
 }
 
-// probeStatus reads a workflow.
+// probeStatus reads the status of a workflow.
 func probeStatus(ctx context.Context, b *benchService, _ *filler, events int64) error {
 	var stream string
 	if err := b.app.Ledger.Pool().QueryRow(ctx, `select stream from events where p = 0 and pos >= $1 and type = 'workflow.completed' order by pos limit 1`,
@@ -160,13 +160,13 @@ func probeStatus(ctx context.Context, b *benchService, _ *filler, events int64) 
 	return err
 }
 
-// probeHistory reads the newest page of the organization.
+// probeHistory reads the newest page of the organization's history.
 func probeHistory(ctx context.Context, b *benchService, f *filler, _ int64) error {
 	_, err := b.projections.History(ctx, f.org, nil, 25, "")
 	return err
 }
 
-// draw writes a picture of each group.
+// draw writes a chart for each group.
 func (c *growthCmd) draw(all []grown) error {
 	if c.Folder == "" {
 		return nil

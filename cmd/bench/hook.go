@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// hookCmd measures what a coding agent waits for at each of its tool calls: the whole
-// process of the guard, from its start to its answer, against an empty Go program in the
-// same run.
+// hookCmd measures how long a coding agent waits at each of its tool calls: the complete
+// process of the guard, from start to answer, compared with an empty Go program in the same
+// run.
 type hookCmd struct {
-	Program string  `help:"The built guard; default: cmd/countersign-guard is built here, without cgo." placeholder:"FILE"`
-	Rounds  int     `help:"Times each is started." default:"200"`
-	Most    float64 `help:"Highest allowed ratio of its median processor time to that of the empty program; 0: no limit." default:"0"`
+	Program string  `help:"The built guard. Default: build cmd/countersign-guard without cgo." placeholder:"FILE"`
+	Rounds  int     `help:"Number of starts of each program." default:"200"`
+	Most    float64 `help:"Maximum ratio of the guard's median processor time to that of the empty program; 0: no limit." default:"0"`
 }
 
-// hookEvents are a call that is let through and one that is stopped.
+// hookEvents are a call that passes and one that is stopped.
 var hookEvents = [...]string{
 	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"go test ./..."}}`,
 	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"git push --force origin main"}}`,
 }
 
-// Run starts both again and again, in turns, and prints the time that passed, the processor
-// time, which other users of the machine change less, and the most memory. The guard keeps
-// no log here.
+// Run starts both programs in turns and prints the elapsed time, the processor time (which
+// depends less on other users of the machine) and the peak memory. The guard writes no log
+// here.
 func (c *hookCmd) Run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *hookCmd) Run(ctx context.Context) error {
 	ratio := float64(median) / float64(anchor)
 	fmt.Printf("guard against the empty program: %.1f times the processor time\n", ratio)
 	if c.Most > 0 && ratio > c.Most {
-		return fmt.Errorf("the guard takes more than %.1f times an empty program", c.Most)
+		return fmt.Errorf("the guard takes more than %.1f times the processor time of an empty program", c.Most)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func buildWithoutC(ctx context.Context, program, what string) error {
 	return nil
 }
 
-// startsOf are the starts of one program.
+// startsOf has the measurements of one program.
 type startsOf struct {
 	passed, used []time.Duration
 	memory       int64 // KB; 0: not known on this system
@@ -108,8 +108,8 @@ func (s *startsOf) start(cmd *exec.Cmd, event string) error {
 	return nil
 }
 
-// meter is a small program that runs another one and prints the most memory that it had, in
-// KB. A process begins as a copy of the one that starts it, and this one is large.
+// meter is a small program that runs another one and prints its peak memory in KB. It is needed
+// because a new process starts as a copy of its parent, and the parent here is large.
 const meter = `package main
 
 import (
@@ -147,7 +147,7 @@ func (s *startsOf) measure(ctx context.Context, with string, command ...string) 
 	return err
 }
 
-// print shows the starts and gives the median of the processor time.
+// print prints the measurements and returns the median of the processor time.
 func (s *startsOf) print(name string) time.Duration {
 	slices.Sort(s.passed)
 	slices.Sort(s.used)

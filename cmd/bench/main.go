@@ -1,26 +1,27 @@
-// Command bench measures countersign against an anchor in the same run and
-// prints ratios: absolute figures of a noisy machine mean little.
+// Command bench measures countersign, compares it with an anchor in the same run, and prints
+// ratios: absolute figures of a noisy machine mean little.
 //
-//	bench append     appends against single-row inserts in the same PostgreSQL
-//	bench quick      the quick gate over HTTP against the bare append
-//	bench decisions  signed decisions over HTTP against the bare append
-//	bench services   every service alone, and inputs at the contract's edge
-//	bench feed       from an answer to the read model, and catching up, against watermill-sql
-//	bench start      from the start of the program to its first answers, on a long ledger
-//	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
-//	bench verify     an auditor's verify against a bare read of the same rows, and
-//	                 what appends lose to it and to checkpoints
-//	bench export     an organization's export, likewise
-//	bench growth     single operations, and what reads everything, as the ledger grows
-//	bench soak       the quick gate for long at half of saturation
-//	bench size       what calls take up in the ledger
-//	bench faults     what clients were told, compared after each fault of a table
-//	bench gate       the engine alone, per command and per category of a corpus
-//	bench hook       the guard of a coding agent, from its start to its answer
-//	bench picture    the picture of the README: the demo, run now
+//	bench append    appends, compared with single-row inserts in the same PostgreSQL
+//	bench quick     the quick gate over HTTP, compared with the bare append
+//	bench decisions signed decisions over HTTP, compared with the bare append
+//	bench services  every service without HTTP, and inputs at the contract's limits
+//	bench feed      time from an answer to the read model, and catching up, compared with
+//	                watermill-sql
+//	bench start     time from the start of the program to its first answers, on a long ledger
+//	bench doors     the quick gate while slow or expensive requests occupy the service
+//	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
+//	                much it and checkpoints slow appends down
+//	bench export    an organization's export, likewise
+//	bench growth    single operations and complete reads as the ledger grows
+//	bench soak      the quick gate for a long time at half of saturation
+//	bench size      size of calls in the ledger
+//	bench faults    answers to clients, compared after each fault of a table
+//	bench gate      the engine, per command and per category of a corpus
+//	bench hook      the guard of a coding agent, from its start to its answer
+//	bench picture   the picture of the README: the output of the demo
 //
-// It starts a PostgreSQL of its own in a scratch folder, with fsync on, unless
-// DATABASE_URL names one (its roles must exist, and nothing of value in it).
+// It starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names
+// a database (whose roles must exist, and which must contain nothing of value).
 package main
 
 import (
@@ -39,23 +40,23 @@ import (
 )
 
 type cli struct {
-	Append    appendCmd    `cmd:"" help:"Appends against single-row inserts of the same size."`
-	Quick     quickCmd     `cmd:"" help:"The quick gate over HTTP with a key against the bare append."`
-	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
-	Feed      feedCmd      `cmd:"" help:"From an answer to the read model; catching up, against watermill-sql."`
-	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
-	Start     startCmd     `cmd:"" help:"From the start of the program to its first answers, on a long ledger whose read models are at zero."`
-	Growth    growthCmd    `cmd:"" help:"The same measurements on a ledger that grows."`
-	Soak      soakCmd      `cmd:"" help:"The quick gate for long at half of saturation: nothing may grow."`
-	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
-	Verify    verifyCmd    `cmd:"" help:"Verification of a database, what appends lose to it and to checkpoints, and rebuilding."`
-	Export    exportCmd    `cmd:"" help:"Export of an organization's history, and what appends lose to it."`
-	Size      sizeCmd      `cmd:"" help:"What calls take up in the ledger, by type of event and by index."`
-	Packing   packingCmd   `cmd:"" help:"Samples of what a ledger stores, for a dictionary by which payloads are packed."`
-	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
-	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
-	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
-	Picture   pictureCmd   `cmd:"" help:"The picture of the README: the demo, run now, as a terminal shows it."`
+	Append    appendCmd    `cmd:"" help:"Compare appends with single-row inserts of the same size."`
+	Quick     quickCmd     `cmd:"" help:"Compare the quick gate over HTTP with the bare append."`
+	Decisions decisionsCmd `cmd:"" help:"Compare signed decisions over HTTP with the bare append."`
+	Feed      feedCmd      `cmd:"" help:"Measure the time from an answer to the read model, and catching up, compared with watermill-sql."`
+	Doors     doorsCmd     `cmd:"" help:"Measure the quick gate while slow or expensive requests occupy the service."`
+	Start     startCmd     `cmd:"" help:"Measure the time from the start of the program to its first answers, on a long ledger with empty read models."`
+	Growth    growthCmd    `cmd:"" help:"Repeat measurements while the ledger grows."`
+	Soak      soakCmd      `cmd:"" help:"Call the quick gate for a long time at half of saturation; no resource may grow."`
+	Services  servicesCmd  `cmd:"" help:"Measure every service without HTTP, and inputs at the contract's limits."`
+	Verify    verifyCmd    `cmd:"" help:"Measure verification of a database, how much it and checkpoints slow appends down, and rebuilding."`
+	Export    exportCmd    `cmd:"" help:"Measure the export of an organization's history, and how much it slows appends down."`
+	Size      sizeCmd      `cmd:"" help:"Measure the size of calls in the ledger, by type of event and by index."`
+	Packing   packingCmd   `cmd:"" help:"Write samples of a ledger's contents, for a compression dictionary."`
+	Faults    faultsCmd    `cmd:"" help:"Cause every fault of a table while clients call, then compare their answers with the ledger."`
+	Gate      gateCmd      `cmd:"" help:"Measure the engine per command, and print a table per category of a corpus file."`
+	Hook      hookCmd      `cmd:"" help:"Measure the process of the guard of a coding agent."`
+	Picture   pictureCmd   `cmd:"" help:"Draw the picture of the README: the output of the demo in a terminal."`
 
 	Audit      auditChild  `cmd:"" hidden:""`
 	Read       readChild   `cmd:"" hidden:""`
@@ -81,14 +82,14 @@ func main() {
 // scratch is a database for one run.
 type scratch struct {
 	app, owner string
-	dir        string // of the PostgreSQL it started; empty for one that was there
+	dir        string // folder of the PostgreSQL it started; empty for an existing one
 	close      func()
 }
 
 func newScratch(ctx context.Context) (*scratch, error) { return newPartitioned(ctx, 0) }
 
-// newPartitioned is newScratch with a ledger of so many partitions; 0 for one, or as
-// many as a ledger has that is there.
+// newPartitioned is newScratch with a ledger of a number of partitions. 0 is one partition, or
+// the number of an existing ledger.
 func newPartitioned(ctx context.Context, partitions int) (*scratch, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" {
 		return &scratch{app: url, owner: url, close: func() {}}, migrations.UpPartitioned(ctx, url, "", partitions)
@@ -115,11 +116,11 @@ func newPartitioned(ctx context.Context, partitions int) (*scratch, error) {
 	return s, nil
 }
 
-// sample is what one run of something gave.
+// sample is the result of one run of a load.
 type sample struct {
 	perSecond float64
 	latencies []time.Duration // sorted
-	used      cpu             // by all of them, where it was asked for
+	used      cpu             // total, if measured
 }
 
 func (s sample) quantile(q float64) time.Duration {
@@ -129,7 +130,7 @@ func (s sample) quantile(q float64) time.Duration {
 	return s.latencies[min(int(math.Ceil(q*float64(len(s.latencies)))), len(s.latencies))-1]
 }
 
-// load runs an operation from a number of callers for a while.
+// load calls an operation from a number of concurrent callers for a while.
 func load(callers int, during time.Duration, operation func(caller, n int) error) (sample, error) {
 	type result struct {
 		latencies []time.Duration
@@ -162,7 +163,7 @@ func load(callers int, during time.Duration, operation func(caller, n int) error
 	return s, err
 }
 
-// median of runs by throughput.
+// median returns the run with the median throughput.
 func median(runs []sample) sample {
 	slices.SortFunc(runs, func(a, b sample) int { return int(a.perSecond - b.perSecond) })
 	return runs[len(runs)/2]

@@ -31,13 +31,14 @@ import (
 //	bench packing samples
 //	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=32768 --dictID=1
 //
-// A ledger reads its dictionaries for ever, so this is done only for a further one.
+// A ledger needs its dictionaries for as long as it exists, so this is done only to add another
+// one.
 type packingCmd struct {
 	Folder   string   `arg:"" help:"A new folder for the samples."`
-	Commands []string `help:"Files with a command per line, which the gate is asked about." default:"policy/actionrisk/testdata/everyday.txt,policy/actionrisk/testdata/siblings.txt"`
+	Commands []string `help:"Files with one command per line, which the gate judges." default:"policy/actionrisk/testdata/everyday.txt,policy/actionrisk/testdata/siblings.txt"`
 }
 
-// Run writes a file per payload, and one per sealed box.
+// Run writes a file per payload, and one per encrypted box.
 func (c *packingCmd) Run(ctx context.Context) error {
 	if err := os.Mkdir(c.Folder, 0o777); err != nil {
 		return err
@@ -58,8 +59,8 @@ func (c *packingCmd) Run(ctx context.Context) error {
 	return err
 }
 
-// use asks for what a ledger is full of: answers about many commands, the example of
-// each service, decisions.
+// use makes the calls that fill a ledger: many commands, the example of each service,
+// decisions.
 func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 	calls := 0
 	var caller accounts.Caller
@@ -109,9 +110,9 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 	return service.calls(ctx, "", 200)
 }
 
-// storedTexts are the payloads in a ledger and what is sealed in them, each with its
-// own ids and hashes in the place of the stored ones: a dictionary is no place for
-// them, and none stands in two events that it is meant for.
+// storedTexts returns the payloads of a ledger and the plain texts of its encrypted boxes, with
+// stored ids and hashes replaced by other ones: random values do not belong in a dictionary,
+// and none occurs in two events.
 func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, err error) {
 	for at := int64(0); ; {
 		events, err := service.app.Ledger.Partitions()[0].After(ctx, at, 1000)
@@ -136,7 +137,7 @@ func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, er
 	}
 }
 
-// openingsText is what a box holds.
+// openingsText returns the plain text of a box.
 func openingsText(openings []vault.Opening) ([]byte, error) {
 	type opening struct {
 		Pointer string         `json:"pointer"`
@@ -150,13 +151,14 @@ func openingsText(openings []vault.Opening) ([]byte, error) {
 	return canon.Marshal(inBox)
 }
 
-// sealedBox does not lie in the packed text.
+// sealedBox matches a box, which is not part of the packed text.
 var sealedBox = regexp.MustCompile(`"box":"[^"]*"`)
 
-// randomWord is a hash, an id, a signature or a salt.
+// randomWord matches a hash, an id, a signature or a salt.
 var randomWord = regexp.MustCompile(`[0-9a-f]{16,}|[0-9A-HJKMNP-TV-Z]{26}|[A-Za-z0-9+/]{40,}={0,2}`)
 
-// ownWords replaces them by others of the same length, the same one by the same.
+// ownWords replaces each of them by another word of the same length, and equal words by equal
+// words.
 func ownWords(position int64, text []byte) []byte {
 	return randomWord.ReplaceAllFunc(text, func(word []byte) []byte {
 		mac := hmac.New(sha256.New, binary.BigEndian.AppendUint64(nil, uint64(position)))

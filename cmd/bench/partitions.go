@@ -14,10 +14,10 @@ import (
 
 const (
 	partitionCallers = 64
-	partitionTenants = 256 // callers go round them, so that every partition has some
+	partitionTenants = 256 // callers use them in turn, so that every partition has some
 )
 
-// partitioned is a ledger of so many partitions under load.
+// partitioned is a ledger with a number of partitions, under load.
 type partitioned struct {
 	n       int
 	scratch *scratch
@@ -25,9 +25,8 @@ type partitioned struct {
 	samples []sample
 }
 
-// partitions compares ledgers by how many partitions they have. They take turns on one
-// machine, so that what else it does is shared; there is one PostgreSQL for each, and
-// only one of them works at a time.
+// partitions compares ledgers with different numbers of partitions. Each has its own
+// PostgreSQL, and they run in turns, so that other work of the machine affects all of them.
 func (c *appendCmd) partitions(ctx context.Context) error {
 	var all []*partitioned
 	for _, n := range c.Partitions {
@@ -43,7 +42,7 @@ func (c *appendCmd) partitions(ctx context.Context) error {
 		defer l.Close()
 		all = append(all, &partitioned{n: n, scratch: s, ledger: l})
 	}
-	for run := range c.Runs + 1 { // the first warms up
+	for run := range c.Runs + 1 { // the first run warms up
 		for _, p := range all {
 			result, err := p.load(ctx, partitionCallers, c.During)
 			if err != nil {
@@ -86,8 +85,7 @@ func (p *partitioned) load(ctx context.Context, callers int, during time.Duratio
 	})
 }
 
-// batches is how many batches there were, what they held together, and how many
-// milliseconds they took.
+// batches counts batches, the events in them, and the milliseconds they took.
 type batches struct{ count, events, took float64 }
 
 func (p *partitioned) batches() batches {
@@ -100,21 +98,21 @@ func (b *batches) add(after, before batches) {
 	b.count, b.events, b.took = b.count+after.count-before.count, b.events+after.events-before.events, b.took+after.took-before.took
 }
 
-// each is one batch: its events and its milliseconds.
+// each returns the events and milliseconds per batch.
 func (b batches) each() (events, took float64) {
 	return b.events / max(b.count, 1), b.took / max(b.count, 1)
 }
 
-// scaling says what more workers would give, each a machine that holds its share of 16
-// partitions. A batch costs a fixed time (a commit, and the round trip) and a time per
-// event; workers serve their partitions' batches one after the other, as one disk does.
-// What limits it next is the program in front: its processor time for one append.
+// scaling is a model of more workers, each a machine with its share of 16 partitions. A batch
+// takes a fixed time (a commit and the round trip) and a time per event. A worker writes the
+// batches of its partitions one after the other, as one disk does. The next limit is the
+// program in front: its processor time per append.
 type scaling struct {
 	fixed, perEvent, front float64 // milliseconds
 }
 
-// scaling measures the model's times on this machine: batches of one caller and of many
-// tell the fixed part of a batch from that of its events.
+// scaling measures the times of the model on this machine: batches of one caller and of many
+// callers give the fixed part and the part per event.
 func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duration) (scaling, error) {
 	var few, many batches
 	var processor time.Duration
@@ -141,21 +139,21 @@ func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duratio
 const (
 	modelPartitions = 16
 	modelCallers    = 1024
-	modelBatch      = 512 // events of a batch at most
+	modelBatch      = 512 // maximum number of events in a batch
 	modelSeconds    = 20
 )
 
-// rate simulates so many workers and returns appends per second: callers wait for their
-// answer and ask again, each time for a tenant of any partition.
+// rate simulates a number of workers and returns the appends per second. A caller waits for its
+// answer and then appends again, each time for a tenant of any partition.
 func (m scaling) rate(workers int) float64 {
-	random := rand.New(rand.NewPCG(1, 2)) // the same each time
+	random := rand.New(rand.NewPCG(1, 2)) // the same sequence each time
 	waiting := make([]int, modelPartitions)
 	for i := range modelCallers {
 		waiting[i%modelPartitions]++
 	}
-	free := make([]float64, workers) // when a worker is free, in milliseconds
-	serving := make([]int, workers)  // callers who have their answer then
-	turn := make([]int, workers)     // which of its partitions it looks at next
+	free := make([]float64, workers) // time when a worker is free, in milliseconds
+	serving := make([]int, workers)  // callers who then have their answer
+	turn := make([]int, workers)     // the partition that the worker serves next
 	held := (modelPartitions + workers - 1) / workers
 	done := 0
 	for {
@@ -187,16 +185,17 @@ func (m scaling) rate(workers int) float64 {
 	}
 }
 
-// paper is the same without chance. What waits at a partition grows evenly from nothing
-// to a batch while its worker goes round its partitions, so it is half a batch on
-// average, and one of that many batches is being served: together its callers.
+// paper computes the same without chance. While a worker serves its partitions in turn, the
+// number of waiting appends of a partition grows evenly from nothing to a batch, so it is half
+// a batch on average; one batch is being written. Together these are the callers.
 func (m scaling) paper(workers int) float64 {
 	callers, held := float64(modelCallers/modelPartitions), float64(modelPartitions/workers)
 	batch := min(callers/(1./2+1/held), modelBatch)
 	return float64(workers) * 1000 * batch / (m.fixed + m.perEvent*batch)
 }
 
-// drawn is a line for each number of workers, with what the programs in front need.
+// drawn returns a line for each number of workers, with the processors that the programs in
+// front need.
 func (m scaling) drawn() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the program in front %.4f ms of a core for each append; %d callers, %d partitions\n",
@@ -208,6 +207,6 @@ func (m scaling) drawn() string {
 		rate := m.rate(workers)
 		fmt.Fprintf(&b, "%-10d %12.0f %12.0f %16.1f  %s\n", workers, m.paper(workers), rate, rate*m.front/1000, strings.Repeat("#", int(40*rate/most+0.5)))
 	}
-	fmt.Fprintln(&b, "next limits: the programs in front, which share nothing and are added; then a single tenant, which lives in one partition")
+	fmt.Fprintln(&b, "next limits: the programs in front, which share nothing, so more can be added; then a single tenant, which is in one partition")
 	return b.String()
 }

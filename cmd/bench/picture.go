@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// pictureCmd draws what a terminal shows of `countersign demo`, run for it now: the
-// picture of the README.
+// pictureCmd draws the output of countersign demo in a terminal: the picture of the README. It
+// runs the demo for that.
 type pictureCmd struct {
 	built
-	Out string `help:"Where the picture goes." default:"api/web/assets/demo.svg"`
+	Out string `help:"File of the picture." default:"api/web/assets/demo.svg"`
 }
 
 // Run runs the demo and writes the picture.
@@ -31,21 +31,21 @@ func (c *pictureCmd) Run(ctx context.Context) error {
 	})
 }
 
-// Measures of the picture: of a character, of a line, of the edge, and how many
-// characters stand in a line.
+// Dimensions of the picture: of a character, a line and the margin, and the characters per
+// line.
 const (
 	charWidth, lineHeight, edge = 8, 18, 20
 	columns                     = 112
 )
 
-// said colours the words that say what a verdict is.
+// said matches the words that state a verdict, which are coloured.
 var said = regexp.MustCompile(`\b(low|medium|high|critical|go ahead|VALID|NOT VALID|pass|fail|0 faults)\b`)
 
 var colourOf = map[string]string{"low": "#6fd08c", "go ahead": "#6fd08c", "VALID": "#6fd08c", "pass": "#6fd08c", "0 faults": "#6fd08c",
 	"medium": "#e6c067", "high": "#f0965a", "critical": "#ff7b72", "NOT VALID": "#ff7b72", "fail": "#ff7b72"}
 
-// terminal draws lines of text as a terminal shows them. The title says the same to
-// who does not see it.
+// terminal draws lines of text as a terminal shows them. The title describes the picture to
+// readers who do not see it.
 func terminal(text string) []byte {
 	lines := append([]string{"$ countersign demo", ""}, strings.Split(text, "\n")...)
 	width, height := columns*charWidth+2*edge, len(lines)*lineHeight+2*edge

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// built is the flag of a command that runs countersign as processes of their own.
+// built is the flag of commands that run countersign as separate processes.
 type built struct {
-	Program string `help:"The built program; default: it is built here." placeholder:"FILE"`
+	Program string `help:"The built program. Default: build it." placeholder:"FILE"`
 }
 
-// with does something with the program, which is built for it unless it was named.
+// with calls do with the path of the program, which it builds unless the flag names one.
 func (b built) with(ctx context.Context, do func(program string) error) error {
 	if b.Program != "" {
 		return do(b.Program)

@@ -21,8 +21,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// quickCmd compares a whole quick gate call over loopback HTTP, one durable
-// event each, with the bare append.
+// quickCmd compares complete quick gate calls over loopback HTTP, one durable event each, with
+// the bare append.
 type quickCmd struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
@@ -30,7 +30,7 @@ type quickCmd struct {
 	Profile string        `help:"Write a CPU profile of all calls to this file."`
 }
 
-// Run prints one line per number of callers, and then what the stages of a call cost.
+// Run prints one line per number of callers, and then the cost of the stages of a call.
 func (c *quickCmd) Run(ctx context.Context) error {
 	service, err := startService(ctx)
 	if err != nil {
@@ -72,8 +72,7 @@ func (c *quickCmd) Run(ctx context.Context) error {
 	return check(ctx, service.scratch)
 }
 
-// benchService is the whole service on a loopback listener, with a database of its
-// own.
+// benchService is the complete service on a loopback listener, with its own database.
 type benchService struct {
 	scratch     *scratch
 	base        string
@@ -82,7 +81,7 @@ type benchService struct {
 	close       func()
 }
 
-// startService starts one; close ends it, and the database with it.
+// startService starts a service. close ends it and its database.
 func startService(ctx context.Context) (*benchService, error) {
 	s, err := newScratch(ctx)
 	if err != nil {
@@ -138,8 +137,8 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	}}, nil
 }
 
-// quickKeys are keys for so many callers, enough for the fastest machine there is,
-// 10,000 calls a second: a key is good for 250.
+// quickKeys returns keys for each caller, enough for 10,000 calls a second, because a key is
+// good for 250 calls.
 func (b *benchService) quickKeys(ctx context.Context, callers int, during time.Duration) ([][]string, error) {
 	run := time.Now().UnixNano()
 	keys := make([][]string, callers)
@@ -176,5 +175,5 @@ func (b *benchService) quick(keys [][]string, during time.Duration) (sample, err
 	})
 }
 
-// quickBody is what the gate is asked.
+// quickBody is the request body.
 const quickBody = `{"command":"git push --force origin main","environment":"production"}`

@@ -15,19 +15,19 @@ import (
 	"github.com/countersign/countersign/policy/options"
 )
 
-// servicesCmd measures every service alone: from the bytes of a request to those
-// of the answer, hashes included, without HTTP, database and signature.
+// servicesCmd measures every service without HTTP, database and signature: from the bytes of a
+// request to those of the answer, with hashes.
 type servicesCmd struct {
 	During time.Duration `help:"Time spent on each line." default:"500ms"`
-	Worst  bool          `help:"Instead: the worst large bodies of every operation over HTTP, as processor time per MB."`
-	Only   string        `help:"With --worst: operations whose id holds this."`
-	Body   string        `help:"With --worst: bodies whose name holds this."`
+	Worst  bool          `help:"Instead, send the most expensive large bodies to every operation over HTTP, and print processor time per MB."`
+	Only   string        `help:"With --worst: only operations whose id contains this text."`
+	Body   string        `help:"With --worst: only bodies whose name contains this text."`
 
-	Profile string `help:"With --worst: a file for a processor profile." type:"path"`
+	Profile string `help:"With --worst: write a CPU profile to this file." type:"path"`
 }
 
-// heavy are inputs at the contract's edge, with the time their computation may
-// take; reading the request and writing the answer is not in it.
+// heavy are inputs at the contract's limits, with the time limit of their computation. Reading
+// the request and writing the answer do not count.
 var heavy = []struct {
 	name    string
 	most    time.Duration
@@ -41,7 +41,7 @@ var heavy = []struct {
 	{"manifest of 500 tools", 50 * time.Millisecond, computation(mcprisk.Evaluate, manifest())},
 }
 
-// computation reads a request once and gives the function to be measured.
+// computation reads a request once and returns the function to measure.
 func computation[I, O any](evaluate func(I) (O, error), body string) func() (func() error, error) {
 	return func() (func() error, error) {
 		var in I
@@ -55,7 +55,8 @@ func computation[I, O any](evaluate func(I) (O, error), body string) func() (fun
 	}
 }
 
-// Run prints one line per service's example and per heavy input, or the worst bodies.
+// Run prints one line per example of a service and per heavy input, or the most expensive
+// bodies.
 func (c *servicesCmd) Run(ctx context.Context) error {
 	if c.Worst {
 		return c.worst(ctx)
@@ -108,8 +109,8 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// datedFlows are an investment and 1,999 daily flows that change their sign now
-// and then, so that there are several roots to find.
+// datedFlows are an investment and 1,999 daily flows that change sign several times, so that
+// there are several roots.
 func datedFlows() string {
 	var b strings.Builder
 	b.WriteString(`{"discountRate":0.08,"cashFlows":[`)

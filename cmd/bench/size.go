@@ -12,13 +12,13 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// sizeCmd measures what calls take up in the ledger: their rows by type, and what the
-// table and each of its indexes have grown by.
+// sizeCmd measures the size of calls in the ledger: of their rows by type, and the growth of
+// the table and each of its indexes.
 type sizeCmd struct {
 	Calls int `help:"Calls of each kind." default:"1000"`
 
-	MostQuick int `help:"Fail if a quick gate call takes more octets, indexes and all; 0: never." default:"1400"`
-	MostRun   int `help:"Fail if a run takes more octets, indexes and all; 0: never." default:"2500"`
+	MostQuick int `help:"Fail if a quick gate call takes more bytes, with indexes; 0: never." default:"1400"`
+	MostRun   int `help:"Fail if a run takes more bytes, with indexes; 0: never." default:"2500"`
 }
 
 // Run prints a table per kind of call.
@@ -51,41 +51,41 @@ func (c *sizeCmd) Run(ctx context.Context) error {
 			return err
 		}
 		each := (after.total() - before.total()) / int64(c.Calls)
-		fmt.Printf("%s: %d octets a call", kind.name, each)
+		fmt.Printf("%s: %d bytes a call", kind.name, each)
 		for i, part := range after.parts {
-			fmt.Printf(", %s %d", part.name, (part.octets-before.of(i))/int64(c.Calls))
+			fmt.Printf(", %s %d", part.name, (part.size-before.of(i))/int64(c.Calls))
 		}
 		fmt.Println()
 		if err := printTypes(ctx, owner, before.head); err != nil {
 			return err
 		}
 		if kind.most > 0 && each > int64(kind.most) {
-			large = fmt.Errorf("a %s takes %d octets, more than %d", kind.name, each, kind.most)
+			large = fmt.Errorf("a %s takes %d bytes, more than %d", kind.name, each, kind.most)
 		}
 	}
 	return large
 }
 
-// sized is what the table of events takes up.
+// sized is the size of the table of events.
 type sized struct {
-	head  int64 // last position
+	head  int64 // the last position
 	parts []part
 }
 
-// part is the table without its indexes, or one of them.
+// part is the table without its indexes, or one index.
 type part struct {
-	name   string
-	octets int64
+	name string
+	size int64
 }
 
-func (s sized) total() (octets int64) {
+func (s sized) total() (size int64) {
 	for _, p := range s.parts {
-		octets += p.octets
+		size += p.size
 	}
-	return octets
+	return size
 }
 
-func (s sized) of(i int) int64 { return s.parts[i].octets }
+func (s sized) of(i int) int64 { return s.parts[i].size }
 
 func sizes(ctx context.Context, owner *pgx.Conn) (s sized, err error) {
 	if err := owner.QueryRow(ctx, `select pos from ledger_head where p = 0`).Scan(&s.head); err != nil {
@@ -96,11 +96,11 @@ func sizes(ctx context.Context, owner *pgx.Conn) (s sized, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.parts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p part, err error) { return p, row.Scan(&p.name, &p.octets) })
+	s.parts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p part, err error) { return p, row.Scan(&p.name, &p.size) })
 	return s, err
 }
 
-// printTypes prints what the rows of each type hold behind a position.
+// printTypes prints the sizes of the rows of each type after a position.
 func printTypes(ctx context.Context, owner *pgx.Conn, behind int64) error {
 	rows, err := owner.Query(ctx, `select type, count(*), avg(octet_length(payload))::int, avg(pg_column_size(payload))::int, avg(pg_column_size(e.*))::int
 		from events e where p = 0 and pos > $1 group by type order by 2 desc`, behind)
@@ -110,13 +110,13 @@ func printTypes(ctx context.Context, owner *pgx.Conn, behind int64) error {
 	var kind string
 	var n, payload, stored, row int64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &n, &payload, &stored, &row}, func() error {
-		fmt.Printf("    %-24s %7d events, payload %5d octets, stored as %5d, row %5d\n", kind, n, payload, stored, row)
+		fmt.Printf("    %-24s %7d events, payload %5d bytes, stored as %5d, row %5d\n", kind, n, payload, stored, row)
 		return nil
 	})
 	return err
 }
 
-// calls makes so many calls of a service with free keys, or decisions where there is
+// calls makes a number of calls of a service with free keys, or requests decisions if there is
 // no path.
 func (b *benchService) calls(ctx context.Context, path string, calls int) error {
 	var token string

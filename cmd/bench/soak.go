@@ -15,32 +15,32 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// soakCmd calls the quick gate for long at half of what saturates it, and looks at
-// what must not grow: memory, goroutines, connections, dead rows.
+// soakCmd calls the quick gate for a long time at half of saturation, and checks that memory,
+// goroutines, connections and dead rows do not grow.
 type soakCmd struct {
 	During  time.Duration `help:"Length of the soak." default:"20m"`
-	Every   time.Duration `help:"Between two looks." default:"10s"`
-	Share   float64       `help:"Of what saturates the service." default:"0.5"`
-	MostP99 time.Duration `help:"Fail if more than one call of a hundred takes longer, counted from when it was due." default:"25ms"`
+	Every   time.Duration `help:"Interval of the checks." default:"10s"`
+	Share   float64       `help:"Load as a share of saturation." default:"0.5"`
+	MostP99 time.Duration `help:"Fail if more than one call in a hundred takes longer, counted from when it was due." default:"25ms"`
 }
 
 const (
 	soakCallers = 64
-	// What may be more at the end than behind the first quarter, in which caches fill:
-	// heap in parts and megabytes, goroutines and connections in numbers, dead rows by a
-	// factor, since they are cleaned up in waves.
+	// Allowed growth between the first quarter, in which caches fill, and the end: heap as a
+	// share and in megabytes, goroutines and connections as numbers, dead rows by a factor,
+	// because they are removed in waves.
 	heapMayGrow, heapMayGrowMB = 0.2, 16
 	goroutinesMayGrow          = 20
 	connectionsMayGrow         = 4
 	deadMayGrow, deadMayBe     = 3, 20_000
 )
 
-// look is what was seen at one moment.
+// look is the state at one moment.
 type look struct {
 	heapMB, goroutines, connections, dead int64
 }
 
-// Run prints a line for each look, and fails if something has grown or was slow.
+// Run prints a line for each check, and fails if something has grown or was slow.
 func (c *soakCmd) Run(ctx context.Context) error {
 	service, err := startService(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *soakCmd) Run(ctx context.Context) error {
 	return errors.Join(err, check(ctx, service.scratch))
 }
 
-// schedule says when calls are due, however long others take: who waits for a slow
-// answer before he counts the next call does not see the wait.
+// schedule sends the times when calls are due, however long earlier calls take. A caller that
+// waits for a slow answer before the next call would not measure the wait.
 func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
 	due := make(chan time.Time, 1<<16)
 	go func() {
@@ -106,9 +106,9 @@ func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
 	return due
 }
 
-// soak makes a call for each that is due, until there are no more.
+// soak makes a call at each due time, until there are no more.
 func (b *benchService) soak(ctx context.Context, due <-chan time.Time, measured chan<- time.Duration) error {
-	ctx = context.WithoutCancel(ctx) // a call that was begun is finished
+	ctx = context.WithoutCancel(ctx) // a started call is finished
 	errs := make(chan error, soakCallers)
 	for caller := range soakCallers {
 		go func() { errs <- b.soakCaller(ctx, caller, due, measured) }()
@@ -146,7 +146,7 @@ func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan ti
 	return nil
 }
 
-// watch takes what was measured and looks now and then, until the calls have ended.
+// watch collects the measured times and checks at intervals, until the calls have ended.
 func (c *soakCmd) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.Duration, ended <-chan error) (looks []look, all *histogram, err error) {
 	began, next := time.Now(), time.After(c.Every)
 	all, lately := &histogram{}, &histogram{}
@@ -171,8 +171,8 @@ func (c *soakCmd) watch(ctx context.Context, owner *pgx.Conn, measured <-chan ti
 	}
 }
 
-// histogram counts times by tenths of a millisecond, up to ten seconds: to keep each
-// of them would be growth of our own.
+// histogram counts times in tenths of a millisecond, up to ten seconds. A list of all times
+// would grow itself.
 type histogram struct {
 	counts [100_001]int64
 	n      int64
@@ -183,7 +183,7 @@ func (h *histogram) add(d time.Duration) {
 	h.n++
 }
 
-// quantile is the upper bound of the tenth in which it lies.
+// quantile returns the upper bound of the tenth of a millisecond that contains the quantile.
 func (h *histogram) quantile(q float64) time.Duration {
 	seen, want := int64(0), int64(q*float64(h.n))
 	for i, n := range h.counts {
@@ -194,10 +194,11 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// lookAt looks at this process, which is the service and its callers, and at the
+// lookAt reads the state of this process, which is the service and its callers, and of the
 // database.
 func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
-	// What the last collection found to be held: a collection of our own would be in the times.
+	// The heap that the last collection found live. Starting a collection here would change the
+	// measured times.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	l.heapMB, l.goroutines = int64(live[0].Value.Uint64()>>20), int64(runtime.NumGoroutine())
@@ -209,7 +210,7 @@ func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
 // grew compares the last quarter with the second.
 func grew(looks []look) error {
 	if len(looks) < 8 {
-		return errors.New("too few looks to say whether something grows: a longer soak, or more often")
+		return errors.New("too few checks to say whether something grows: use a longer --during or a shorter --every")
 	}
 	quarter := len(looks) / 4
 	early, late := looks[quarter:2*quarter], looks[len(looks)-quarter:]

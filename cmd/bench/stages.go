@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// stages prints what the parts of a quick gate call cost in processor time, each alone,
-// and what is left of the whole for all else: limits, schema, answer, metrics, read
-// models. Under load that is steadier than any time on a clock.
+// stages prints the processor time of the parts of a quick gate call, each measured alone, and
+// the rest of the call: limits, schema, answer, metrics, read models. Under load, processor
+// time varies less than elapsed time.
 func (b *benchService) stages(ctx context.Context, callers int, during time.Duration) error {
 	keys, err := b.quickKeys(ctx, callers, during)
 	if err != nil {
@@ -87,14 +87,14 @@ func (b *benchService) stages(ctx context.Context, callers int, during time.Dura
 	return nil
 }
 
-// printStage prints a stage and adds what it costs once.
+// printStage prints a stage and adds its cost per call to the sum.
 func printStage(name string, s sample, sum cpu) cpu {
 	n := time.Duration(len(s.latencies))
 	fmt.Printf("%-34s %28s\n", name, s.used.per(int(n)))
 	return cpu{sum.process + s.used.process/n, sum.database + s.used.database/n}
 }
 
-// last is the newest event of a type, among the last hundred.
+// last returns the newest event of a type, among the last hundred events.
 func (b *benchService) last(ctx context.Context, eventType string) (ledger.Event, error) {
 	p := b.app.Ledger.Partitions()[0]
 	head, err := p.Head(ctx)
@@ -113,14 +113,14 @@ func (b *benchService) last(ctx context.Context, eventType string) (ledger.Event
 	return ledger.Event{}, fmt.Errorf("no %s among the last events", eventType)
 }
 
-// bareServer reads a body and answers so many octets, as fast as the library can.
+// bareServer reads a body and answers with a number of bytes, as fast as the library can.
 type bareServer struct {
 	server *http.Server
 	client *client
 }
 
-func newBareServer(octets int) (*bareServer, error) {
-	answer := padded(octets)
+func newBareServer(size int) (*bareServer, error) {
+	answer := padded(size)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

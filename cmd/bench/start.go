@@ -35,22 +35,22 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// startCmd measures how long a service with a long ledger keeps its callers waiting
-// when it starts with every read model at zero, its own PostgreSQL included. The
-// ledger is made once; half of it is signed decisions, half is workflows.
+// startCmd measures how long callers wait when a service with a long ledger starts with empty
+// read models, including the start of its own PostgreSQL. The ledger is created once; half of
+// it is signed decisions, half is workflows.
 type startCmd struct {
 	built
 	Events int64         `help:"Length of the ledger." default:"1000000"`
-	Folder string        `help:"Data folder, in which the ledger is made unless it is there." required:"" placeholder:"DIR"`
-	Runs   int           `help:"Starts to measure." default:"3"`
+	Folder string        `help:"Data folder, in which the ledger is created if it does not exist." required:"" placeholder:"DIR"`
+	Runs   int           `help:"Number of starts to measure." default:"3"`
 	Most   time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
 }
 
-// startSeed signs the ledger, startKEK would seal personal members of it.
+// startSeed signs the ledger; startKEK wraps the keys of its personal members.
 var startSeed, startKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
 
-// Run prints one line per start. The first one is of a ledger without a tree, over
-// events that no service has appended; it is shown and not held to the bar.
+// Run prints one line per start. The first start is on a ledger without a tree, whose events no
+// service has appended; it is printed but not checked against the limit.
 func (c *startCmd) Run(ctx context.Context) error {
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *startCmd) measure(ctx context.Context, program string) error {
 	return c.inDatabase(ctx, check)
 }
 
-// inDatabase does something while the folder's PostgreSQL runs and no service.
+// inDatabase calls do while the folder's PostgreSQL runs without a service.
 func (c *startCmd) inDatabase(ctx context.Context, do func(context.Context, *scratch) error) error {
 	server, err := localpg.Start(ctx, localpg.Options{DataDir: c.Folder})
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *startCmd) inDatabase(ctx context.Context, do func(context.Context, *scr
 	return errors.Join(err, server.Stop())
 }
 
-// readNothing puts every read model to where it was before the first event.
+// readNothing resets every read model to before the first event.
 func readNothing(ctx context.Context, s *scratch) error {
 	owner, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
@@ -116,7 +116,7 @@ type filler struct {
 	app    *commands.App
 	org    string
 	actor  string
-	record []byte // of a decision, and the id inside
+	record []byte // the record of a decision, and the id in it
 	id     string
 
 	appends atomic.Int64
@@ -151,7 +151,7 @@ func (c *startCmd) fill(ctx context.Context, s *scratch) error {
 	return nil
 }
 
-// newFiller makes an organization and its first decision, signed and sealed with these
+// newFiller creates an organization and its first decision, signed and encrypted with these
 // keys.
 func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler, error) {
 	signer, err := seal.NewSigner(seed)
@@ -187,9 +187,9 @@ func newFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*filler
 	return &filler{app: a, org: p.OrgID, actor: p.ActorID, record: decided.Envelope.Record, id: d.DecisionID}, err
 }
 
-// fill appends so many events.
+// fill appends a number of events.
 func (f *filler) fill(ctx context.Context, events int64) (err error) {
-	const callers, together = 16, 64 // events of one append
+	const callers, together = 16, 64 // callers, and events of one append
 	var left atomic.Int64
 	left.Store(events)
 	failed := make(chan error, callers)
@@ -214,7 +214,7 @@ func (f *filler) fill(ctx context.Context, events int64) (err error) {
 	return err
 }
 
-// append appends decisions or workflows, in turn.
+// append appends decisions and workflows in turn.
 func (f *filler) append(ctx context.Context, n int) error {
 	tenant, next := f.org, f.decision
 	if f.appends.Add(1)%2 == 0 {
@@ -257,11 +257,11 @@ func (f *filler) workflow() (ledger.Pending, error) {
 		Actor: "system", Payload: payload}, err
 }
 
-// started is when, counted from the start of the process, a service first answered,
-// first appended, and had read models that are near enough to the head (/readyz).
+// started has the times, from the start of the process, when a service first answered, first
+// appended, and had read models that were close enough to the head (/readyz).
 type started struct{ serving, appended, whole time.Duration }
 
-// start starts the program, asks it until nothing is degraded, and ends it.
+// start starts the program, calls it until nothing is degraded, and ends it.
 func (c *startCmd) start(ctx context.Context, program string) (at started, err error) {
 	address, err := faults.FreeAddress()
 	if err != nil {
@@ -308,7 +308,7 @@ func (c *startCmd) start(ctx context.Context, program string) (at started, err e
 	return at, nil
 }
 
-// answers says whether a service answers with success, and with these words.
+// answers reports whether a service answers with success, and with these words.
 func answers(address, path string, body []byte, words ...string) bool {
 	var r *http.Response
 	var err error

@@ -24,28 +24,28 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// verifyCmd measures the auditor's verify on a PostgreSQL of its own, beside a bare
-// read of the same rows; what appends lose to it; what checkpoints cost; and how
-// fast a read model is rebuilt.
+// verifyCmd measures an auditor's verify on its own PostgreSQL, compared with a bare read of
+// the same rows; how much verify slows appends down; the cost of checkpoints; and the rebuild
+// of read models.
 type verifyCmd struct {
-	Only   []string      `help:"Parts to measure: ${enum}; all if none is named." enum:"tree,beside,checkpoints,signatures,rebuild"`
+	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
-	Agents []int         `help:"Different agents whose ids are sealed, which takes a second signature; 0 for decisions without an agentId." default:"0,100"`
+	Agents []int         `help:"Numbers of agents, whose ids are encrypted, which needs a second signature; 0 for decisions without an agentId." default:"0,100"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 
 	Profile string `help:"Write a CPU profile of the verification with signatures to this file."`
 }
 
-// wants says whether one of these parts is to be measured.
+// wants reports whether one of these parts is measured.
 func (c *verifyCmd) wants(parts ...string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(c.Only, part) })
 }
 
-// Run prints a line per size, and then what the rest costs.
+// Run prints a line per size, and then the other costs.
 func (c *verifyCmd) Run(ctx context.Context) error {
-	if c.wants("tree", "beside", "checkpoints") {
+	if c.wants("tree", "appends", "checkpoints") {
 		if err := c.plain(ctx); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 	return nil
 }
 
-// plain measures what needs no signatures, on a ledger of small events.
+// plain measures the parts that need no signatures, on a ledger of small events.
 func (c *verifyCmd) plain(ctx context.Context) error {
 	s, err := newScratch(ctx)
 	if err != nil {
@@ -72,10 +72,10 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := fill(ctx, s, c.Events[0]); err != nil { // for whoever did not ask for the tree
+	if _, err := fill(ctx, s, c.Events[0]); err != nil { // in case the part tree was not measured
 		return err
 	}
-	if c.wants("beside") {
+	if c.wants("appends") {
 		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
 			return err
 		}
@@ -127,9 +127,9 @@ func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
 	return nil
 }
 
-// checkpoints compares 64 appends in flight with and without checkpoints, and both
-// with the anchor, in rounds whose order alternates; lag is how long an appended
-// event waited for a signed note.
+// checkpoints compares 64 appends in flight with and without checkpoints, and both with the
+// anchor, in rounds of alternating order. lag is the time from an append to a signed note that
+// covers it.
 func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 	var costs, ratios []float64
 	var lags []time.Duration
@@ -164,7 +164,7 @@ func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 	}
 	slices.Sort(lags)
 	if len(lags) == 0 {
-		return errors.New("no checkpoint was made in that time: give the runs more of it (--during)")
+		return errors.New("no checkpoint was made in that time: use a longer --during")
 	}
 	slices.Sort(costs)
 	slices.Sort(ratios)
@@ -175,7 +175,7 @@ func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) }
 
-// checkpointed is a load of appends on a ledger that keeps checkpoints.
+// checkpointed runs a load of appends on a ledger with checkpoints.
 func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes string) (sample, []time.Duration, error) {
 	l, err := openLedger(ctx, s)
 	if err != nil {
@@ -185,7 +185,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return sample{}, nil, err
 	}
-	if head, err := l.Partitions()[0].Head(ctx); err != nil || keeper.Covered(ctx, l.Partitions()[0], head) == nil { // what was appended without them is no cost of theirs
+	if head, err := l.Partitions()[0].Head(ctx); err != nil || keeper.Covered(ctx, l.Partitions()[0], head) == nil { // events appended without checkpoints are covered first, so that they cost nothing here
 		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
@@ -221,8 +221,8 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	return result, lags, err
 }
 
-// signed verifies decisions with their signatures, on one core and on two, beside a
-// bare read and a bare check of as many signatures; and rebuilds their read models.
+// signed verifies decisions with their signatures, on one core and on two, compared with a bare
+// read and a bare check of as many signatures, and rebuilds their read models.
 func (c *verifyCmd) signed(ctx context.Context, agents int) error {
 	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {
@@ -244,7 +244,7 @@ func (c *verifyCmd) signed(ctx context.Context, agents int) error {
 	return nil
 }
 
-// rebuild prints a line per read model, of a ledger with receipts and workflows, too.
+// rebuild prints a line per read model, of a ledger that also has receipts and workflows.
 func (c *verifyCmd) rebuild(ctx context.Context, service *decidedService) error {
 	if err := service.everyday(ctx); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (c *verifyCmd) signatures(ctx context.Context, service *decidedService, rea
 	return nil
 }
 
-// medianRun is the middle of some runs.
+// medianRun returns the median of several runs.
 func medianRun(runs int, once func() (run, error)) (run, error) {
 	var all []run
 	for range runs {
@@ -302,7 +302,7 @@ func medianRun(runs int, once func() (run, error)) (run, error) {
 	return middle(all), nil
 }
 
-// withCheckpoints opens a scratch's ledger and keeps checkpoints until end.
+// withCheckpoints opens a scratch's ledger and writes checkpoints until end is called.
 func withCheckpoints(ctx context.Context, s *scratch) (l *ledger.Ledger, end func(), err error) {
 	notes, err := os.MkdirTemp("", "countersign-notes-")
 	if err != nil {
@@ -342,10 +342,10 @@ func benchEvent(stream string) ledger.Pending {
 		Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}
 }
 
-// fill makes small events until there are so many, and returns the last position.
-// They are copied into the table, hashed and chained here: appended, five million
-// would take longer than all that is measured of them, and the verification that
-// follows tells whether they are what an append would have written.
+// fill adds small events up to a number and returns the last position. It hashes and chains the
+// events itself and copies them into the table, because appending five million would take
+// longer than all measurements. The verification that follows proves that they are equal to
+// appended ones.
 func fill(ctx context.Context, s *scratch, size int64) (int64, error) {
 	conn, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
@@ -364,7 +364,7 @@ func fill(ctx context.Context, s *scratch, size int64) (int64, error) {
 	}
 }
 
-// fillOnce copies events behind the head, whose row it has locked meanwhile.
+// fillOnce copies events after the head, whose row it has locked.
 func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 	var origin string
 	var head, sequence int64
@@ -405,9 +405,9 @@ func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 	return err
 }
 
-var errFull = errors.New("there are enough of them")
+var errFull = errors.New("the ledger has enough events")
 
-// progress is told on a terminal's standard error.
+// progress prints the progress to standard error.
 func progress(what string, done, total int64) {
 	fmt.Fprintf(os.Stderr, "\r%s %d of %d  ", what, done, total)
 	if done >= total {

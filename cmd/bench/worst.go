@@ -23,26 +23,26 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// What a body may cost, in processor time for each MB of it.
+// Limits of the processor time of a body, per MB.
 const (
 	mostPerMB = 100 * time.Millisecond
-	// A command line is judged by an engine with a budget of its own: 50 ms for the
-	// 65,536 characters a body may have.
+	// A command is judged by an engine with its own limit: 50 ms for the maximum of 65,536
+	// characters.
 	mostPerCommand = 50 * time.Millisecond
 )
 
-// What a run may hold. A body whose cost grew with its square once took all the
-// memory of a machine; now it ends the run, and is named.
+// Limits of the memory of a run. A body whose cost grew with the square of its size once took
+// all memory of a machine. Now such a body ends the run and is named.
 const (
-	memoryAimedAt = 1 << 30 // octets; beyond it the collector works harder
+	memoryAimedAt = 1 << 30 // bytes; above it the collector works harder
 	memoryMost    = 3 << 30
-	bodiesPerGC   = 64 // after so many bodies the collector starts anew
+	bodiesPerGC   = 64 // bodies between two forced collections
 )
 
-// worst sends every operation that takes a large body the worst ones that can be
-// built from its published schema, over loopback HTTP, and prints what the worst of
-// them cost: processor time of the whole process, client and collector included, and
-// memory that was asked for. One body is sent at a time.
+// worst sends to every operation with a large body the most expensive bodies that can be built
+// from its published schema, over loopback HTTP. It prints the cost of the worst: processor
+// time of the process, with client and collector, and allocated memory. It sends one body at a
+// time.
 func (c *servicesCmd) worst(ctx context.Context) error {
 	debug.SetMemoryLimit(memoryAimedAt)
 	service, err := startService(ctx)
@@ -68,7 +68,7 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-34s %8s %7s %8s %9s %9s %6s  %s\n", "operation", "octets", "bodies", "answered", "ms/MB", "MB asked", "status", "the worst body")
+	fmt.Printf("%-34s %8s %7s %8s %9s %9s %6s  %s\n", "operation", "bytes", "bodies", "answered", "ms/MB", "MB asked", "status", "the worst body")
 	over := 0
 	for _, o := range operations {
 		if c.Only != "" && !strings.Contains(o.ID, c.Only) {
@@ -85,7 +85,7 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 		if line.worst.cost > line.most() {
 			mark, over = "  OVER", over+1
 		}
-		fmt.Printf("%-34s %8d %7d %8d %9.1f %9.0f %6d  %s%s\n", o.ID, o.octets, line.bodies, line.answered,
+		fmt.Printf("%-34s %8d %7d %8d %9.1f %9.0f %6d  %s%s\n", o.ID, o.size, line.bodies, line.answered,
 			line.worst.perMB(), line.memory, line.worst.status, line.worst.name, mark)
 	}
 	if over > 0 {
@@ -99,15 +99,15 @@ type worstRun struct {
 	service *benchService
 	token   string // of an organization
 	key     string
-	calls   int // with the key
+	calls   int // number of calls with the key
 	keys    int
 
 	progress io.Writer
-	now      atomic.Pointer[string] // the body that is being sent
+	now      atomic.Pointer[string] // the name of the body being sent
 	stop     context.CancelCauseFunc
 }
 
-// watchMemory ends the run at the body that takes more memory than one may.
+// watchMemory ends the run when a body takes more memory than allowed.
 func (w *worstRun) watchMemory(ctx context.Context) {
 	held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for ctx.Err() == nil {
@@ -117,7 +117,7 @@ func (w *worstRun) watchMemory(ctx context.Context) {
 			if now := w.now.Load(); now != nil {
 				name = *now
 			}
-			w.stop(fmt.Errorf("%d MB of memory are held at %s", taken>>20, name))
+			w.stop(fmt.Errorf("%d MB of memory are in use at %s", taken>>20, name))
 		}
 		select {
 		case <-ctx.Done():
@@ -126,14 +126,14 @@ func (w *worstRun) watchMemory(ctx context.Context) {
 	}
 }
 
-// asked is how many octets of memory were asked for since the start.
+// asked returns the number of bytes allocated since the start.
 func asked() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// startProfile writes a processor profile to a file until it is stopped.
+// startProfile writes a CPU profile to a file until it is stopped.
 func startProfile(name string) (stop func(), err error) {
 	file, err := os.Create(name)
 	if err != nil {
@@ -156,11 +156,11 @@ type described struct {
 	} `json:"requestBody"`
 	Security []map[string]any `json:"security"`
 
-	path   string
-	octets int // that a body may have
+	path string
+	size int // maximum size of a body
 }
 
-// largeOperations are those that take a body of 64 KiB at least.
+// largeOperations returns the operations that accept a body of at least 64 KiB.
 func (w *worstRun) largeOperations(ctx context.Context) (found []described, err error) {
 	answer, err := http.Get(w.service.base + "/openapi-full.json")
 	if err != nil {
@@ -192,16 +192,16 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 		media := o.Request.Content["application/json"]
 		media.Schema = withoutReferences(media.Schema, document.Components.Schemas)
 		o.Request.Content["application/json"] = media
-		for _, octets := range []int{1 << 20, 1 << 19, 1 << 18, 1 << 16} {
-			status, _, err := w.send(ctx, o, []byte(`{}`+strings.Repeat(" ", octets-2)))
+		for _, size := range []int{1 << 20, 1 << 19, 1 << 18, 1 << 16} {
+			status, _, err := w.send(ctx, o, []byte(`{}`+strings.Repeat(" ", size-2)))
 			if err != nil {
 				return nil, err
 			}
 			if status == http.StatusRequestEntityTooLarge {
 				continue
 			}
-			if status != http.StatusForbidden && status != http.StatusNotFound { // those before anything is read
-				o.octets = octets
+			if status != http.StatusForbidden && status != http.StatusNotFound { // answers given before the body is read
+				o.size = size
 				found = append(found, o)
 			}
 			break
@@ -210,7 +210,7 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 	return found, nil
 }
 
-// withoutReferences puts the schemas of the document where they are named.
+// withoutReferences replaces references to schemas of the document by the schemas.
 func withoutReferences(value any, schemas map[string]any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -232,7 +232,7 @@ func withoutReferences(value any, schemas map[string]any) any {
 	return value
 }
 
-// send posts a body and says what it cost the process.
+// send posts a body and returns the processor time that it cost the process.
 func (w *worstRun) send(ctx context.Context, o described, body []byte) (status int, cost time.Duration, err error) {
 	if w.key == "" || w.calls >= accounts.FreeCallsPerMonth {
 		issued, err := w.service.app.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
@@ -270,44 +270,44 @@ func processTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// cost is what one body took.
+// cost is the cost of one body.
 type cost struct {
 	name   string
-	octets int
+	size   int
 	status int
 	cost   time.Duration
 }
 
-// String says it as it is printed while the search goes on.
+// String is the text printed while the search continues.
 func (c cost) String() string { return fmt.Sprintf("at most %.1f ms/MB so far", c.perMB()) }
 
 func (c cost) perMB() float64 {
-	return float64(c.cost) / float64(time.Millisecond) * 1e6 / float64(max(c.octets, 1))
+	return float64(c.cost) / float64(time.Millisecond) * 1e6 / float64(max(c.size, 1))
 }
 
 type worstLine struct {
 	bodies, answered int
 	worst            cost
-	memory           float64 // MB that were asked for, the most of one body
+	memory           float64 // maximum of MB allocated for one body
 }
 
 func (l worstLine) most() time.Duration {
-	if l.worst.octets <= 1<<16 {
+	if l.worst.size <= 1<<16 {
 		return mostPerCommand
 	}
-	return mostPerMB * time.Duration(l.worst.octets) / 1e6
+	return mostPerMB * time.Duration(l.worst.size) / 1e6
 }
 
-// measure sends all bodies of an operation. What looks expensive is sent several
-// times, of which the cheapest counts: the collector may have run in one, and next to
-// what a small body costs that is more.
+// measure sends all bodies of an operation. A body that seems expensive is sent several times
+// and its cheapest run counts, because a garbage collection during a run can cost more than a
+// small body.
 func (w *worstRun) measure(ctx context.Context, o described, c string) (line worstLine, err error) {
 	media := o.Request.Content["application/json"]
-	for name, body := range largebody.All(media.Schema, media.Example, o.octets) {
+	for name, body := range largebody.All(media.Schema, media.Example, o.size) {
 		if c != "" && !strings.Contains(name, c) {
 			continue
 		}
-		one := cost{name: name, octets: len(body)}
+		one := cost{name: name, size: len(body)}
 		where := o.ID + ", " + name
 		w.now.Store(&where)
 		tries := 3

@@ -18,14 +18,14 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 	version, hash := actionrisk.Ruleset()
 	folder := t.TempDir()
 	own, other := filepath.Join(folder, "countersign-guard"), filepath.Join(folder, "countersign")
-	// The small program stands for the large one: their commands are the same code.
+	// This test uses the small program for both, because their commands are the same code.
 	newest, older := filepath.Join(folder, "newest"), filepath.Join(folder, "older")
 	build(t, newest, "")
 	build(t, older, "2026.01.01")
 	script := filepath.Join(folder, "script")
 	for _, c := range []struct {
 		own, other string
-		script     string // what other is, if it is none of the programs
+		script     string // text of other, if it is not one of the programs
 		state      string
 		says       string
 	}{
@@ -40,7 +40,7 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 		}
 		install(t, c.own, own)
 		install(t, c.other, other)
-		for _, path := range []string{folder, "/nowhere"} { // found by the shell, or beside this program
+		for _, path := range []string{folder, "/nowhere"} { // found in PATH, or in the folder of this program
 			if got := rulesFinding(t, own, path, other); got.State != c.state || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("%+v: %+v", c, got)
 			}
@@ -93,7 +93,7 @@ func build(t *testing.T, program, version string) {
 
 type finding struct{ Name, State, Detail string }
 
-// rulesFinding is what a program's doctor says of the rule set of another one.
+// rulesFinding returns what a program's doctor reports about the rule set of another program.
 func rulesFinding(t *testing.T, program, path, other string) finding {
 	t.Helper()
 	cmd := exec.Command(program, "--json", "doctor", "--hook", "--", program+" gate hook --agent claude --no-log")

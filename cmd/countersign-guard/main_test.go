@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asProgram in the environment makes the test binary the program itself.
+// asProgram is an environment variable that makes the test binary run as the program.
 const asProgram = "COUNTERSIGN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

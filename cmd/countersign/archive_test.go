@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Old payloads move to a folder by command; verify, doctor, backup and a new database
-// read both, and they come back.
+// Old payloads move to a folder by command. Verify, doctor, backup and a new database read both
+// the database and the archive, and the payloads can be moved back.
 func TestArchiveByCommand(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
@@ -64,8 +64,8 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := asOwner.run(0, "archive", "move", "--older-than", "400d"); !strings.Contains(text, "moved 0 events") {
 		t.Errorf("young events: %s", text)
 	}
-	o.run(2, "archive", "move", "--older-than", "0h")    // it is not said where to
-	with.run(2, "archive", "move", "--older-than", "0h") // the service may not
+	o.run(2, "archive", "move", "--older-than", "0h")    // ARCHIVE_STORE is not set
+	with.run(2, "archive", "move", "--older-than", "0h") // the service's role may not move payloads
 	if text := asOwner.run(0, "archive", "move", "--older-than", "0h"); !strings.Contains(text, "moved 1024 events") {
 		t.Errorf("move: %s", text)
 	}
@@ -76,7 +76,7 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := with.run(0, "verify"); !strings.Contains(text, "VALID") {
 		t.Errorf("verify: %s", text)
 	}
-	o.run(2, "verify") // nothing false was found, and not all could be looked at
+	o.run(2, "verify") // nothing false was found, but a part could not be checked
 	if text := o.run(0, "verify", "--unarchived"); !strings.Contains(text, "archived events, which were not read") {
 		t.Errorf("verify without the archive: %s", text)
 	}
@@ -98,10 +98,10 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := checked(t, 1, append(check, key(heads))...); !strings.Contains(text, "FALSE") {
 		t.Errorf("check with another key: %s", text)
 	}
-	checked(t, 2, "archive", "check", objects[0], key(records)) // nothing is false
-	// A backup holds what the database does; with the archive beside it, all is there.
+	checked(t, 2, "archive", "check", objects[0], key(records)) // nothing is false, but a key is missing
+	// A backup holds what the database holds; together with the archive it is complete.
 	folder := filepath.Join(t.TempDir(), "backup")
-	recipient, file := identity(t) // a passphrase takes a second each time
+	recipient, file := identity(t) // a passphrase would take a second each time
 	if text := with.run(0, "backup", folder, "--recipient", recipient); !strings.Contains(text, "NOT in it: the archive, 1024 events in 1 objects") {
 		t.Errorf("backup: %s", text)
 	}

@@ -16,35 +16,35 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// auditor runs subcommands beside a service.
+// auditor runs subcommands next to a running service.
 type auditor struct {
 	t    *testing.T
 	data []string
 }
 
-// run returns what a subcommand printed, and wants an exit code and some words.
+// run runs a subcommand, checks the exit code and a part of its output, and returns the output.
 func (a *auditor) run(code int, words string, args ...string) string {
 	a.t.Helper()
 	cmd := program(append(args, a.data...)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // the code says how it ended
+	_ = cmd.Run() // the exit code is checked below
 	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), words) {
 		a.t.Fatalf("%v: exit %d, want %d and %q: %s", args, got, code, words, out.String())
 	}
 	return out.String()
 }
 
-// An organization's history is pinned, exported, verified, replayed and erased from,
-// and the keys are rotated, all on the command line beside a service; what was
-// changed, is older, or is under a key nobody trusts, is refused in words.
+// An organization's history is pinned, exported, verified, replayed and erased from, and the
+// keys are rotated, all on the command line next to a running service. A changed or older
+// export, or one under an untrusted key, is refused with the reason.
 func TestAnAuditOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
 	const next = "2222222222222222222222222222222222222222222222222222222222222222"
 	s := serveIn(t, dir, "NEXT_SIGNING_KEY="+next)
 	a := &auditor{t, []string{"--data", dir}}
-	bare := &auditor{t, nil} // has no part in the service
+	bare := &auditor{t, nil} // has no access to the service
 	token := organizationToken(t, dir)
 	org := ""
 	decide := func(key, agent string) {
@@ -116,7 +116,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 
 	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")
 	a.run(0, "was retired", "signer", "rotate", "--next-signing-key", next)
-	decide("k4", "bob") // the node goes on with the new key
+	decide("k4", "bob") // the node continues with the new key
 	after := keys("after.json")
 	a.run(0, "to ", "signer", "list")
 	for _, args := range [][]string{{"export", "--org", org, "--out", second}, {"org", "list"}} {
@@ -143,7 +143,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 		t.Errorf("what the old key wrapped: %d %s %v", status, answer, err)
 	}
 
-	// One changed character.
+	// One character was changed.
 	text, err := os.ReadFile(second)
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +157,9 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// Somebody else has the signing key from some event on. Its successor signs at once,
-// what was signed before counts as it did, what was signed since is refused by whoever
-// has the new keys, and the service goes on: its history is what it was.
+// The signing key is compromised from some event on. Its successor signs at once, earlier
+// signatures stay valid, later ones are refused by verifiers that have the new keys, and the
+// service continues, because its history is unchanged.
 func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()

@@ -35,8 +35,8 @@ func identity(t *testing.T) (recipient, file string) {
 	return i.Recipient().String(), file
 }
 
-// A disk is lost: the ledger, the keys and what they seal come back from the backup
-// in another folder, and everything verifies.
+// A disk is lost: the ledger, the keys and the encrypted members are restored from the backup
+// into another folder, and everything verifies.
 func TestLoseADiskAndGetItBack(t *testing.T) {
 	t.Parallel()
 	recipient, file := identity(t)
@@ -62,7 +62,7 @@ func TestLoseADiskAndGetItBack(t *testing.T) {
 		t.Errorf("what was sealed stays closed: %s", text)
 	}
 	found.run(0, "verify")
-	found.run(2, "restore", folder, "--identity", file) // not over a ledger
+	found.run(2, "restore", folder, "--identity", file) // not into an existing ledger
 }
 
 func firstLine(t *testing.T, path string) string {
@@ -107,15 +107,15 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	folder := filepath.Join(t.TempDir(), "backup")
-	o.run(2, "backup", folder)                                    // nobody could open the keys
-	o.run(2, "backup", folder, "--recipient", "ssh-ed25519 AAAA") // no age key
-	o.run(2, "backup", o.file("{}"), "--without-keys")            // something is there
+	o.run(2, "backup", folder)                                    // nobody could decrypt the keys
+	o.run(2, "backup", folder, "--recipient", "ssh-ed25519 AAAA") // not an age key
+	o.run(2, "backup", o.file("{}"), "--without-keys")            // the file exists
 	o.run(0, "backup", folder, "--passphrase", "correct horse battery staple")
 	db := ledgertest.New(t)
 	other := &operator{t, append([]string{"--database-url", db.OwnerURL}, o.base[2:]...)}
 	other.run(2, "restore", folder, "--passphrase", "wrong")
 	other.run(2, "restore", folder, "--keys", folder+".none", "--passphrase", "correct horse battery staple")
-	// A file that is not the one that was written is found before anything is kept.
+	// A file that differs from the one written is found before anything is restored.
 	path := filepath.Join(folder, "tables", "events.copy.gz")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -132,9 +132,9 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	other.run(0, "restore", folder, "--passphrase", "correct horse battery staple")
 }
 
-// While a backup is made another one to the same place is refused and touches nothing
-// of it. One that was killed leaves what the next run replaces; what is somebody
-// else's stays, and is named.
+// While a backup is written, another one to the same folder is refused and changes nothing. The
+// next run replaces the unfinished files of a backup that was killed. Files of another owner
+// stay, and the error names them.
 func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -168,7 +168,7 @@ func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 			t.Errorf("the refused backup touched the other's: %v", err)
 		}
 	}
-	end() // as a killed process lets go
+	end() // a killed process lets go the same way
 	foreign := filepath.Join(half, "letter.txt")
 	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return out.Bytes()
 }
 
-// Every table is in the backup, or is named as one that is made again: a table of a
+// Every table is in the backup, or in a list of tables that are rebuilt, so that a table of a
 // later migration is not forgotten.
 func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
 	}
 	create("Before")
-	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // the log is not kept
+	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // the log is not archived
 	lost.base = append(lost.base, "--wal-dir", log)
 	began := time.Now()
 	lost.run(0, "backup", folder, "--base", "--recipient", recipient)
@@ -297,7 +297,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 				t.Errorf("organizations:\n%s", orgs)
 			}
 			found.run(0, "org", "create", "--name", "Later", "--plan", "team", "--owner", "bob@example.com")
-			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not over a ledger
+			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not into an existing ledger
 		})
 	}
 	refused := func(words string, args ...string) {
@@ -314,7 +314,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	refused("before the base copy", "--wal", log, "--at", began.Add(-time.Minute).UTC().Format(time.RFC3339))
 	refused("before the base copy", "--wal", log, "--position", "0:1")
 	refused("not both", "--wal", log, "--at", moment, "--position", "1")
-	refused("partition", "--wal", log, "--position", "1") // of which partition?
+	refused("partition", "--wal", log, "--position", "1") // the partition is missing
 	refused("partition", "--wal", log, "--position", "2:1")
 	refused("WAL_DIR is the folder", "--wal", log, "--wal-dir", log)
 }

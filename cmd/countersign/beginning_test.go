@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// fails runs a subcommand that cannot do its work, and wants words in what it says.
+// fails runs a subcommand that must fail, and checks a part of its error.
 func (o *operator) fails(words string, args ...string) {
 	o.t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -114,8 +114,8 @@ func TestCheckBeforeExecution(t *testing.T) {
 	}
 }
 
-// A decision is used once on a machine, however many checks run at once, and not at all
-// where that cannot be kept.
+// A decision is used once on a machine, however many checks run at once. If that use cannot be
+// recorded, the check fails.
 func TestCheckFindsASecondUse(t *testing.T) {
 	t.Parallel()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))

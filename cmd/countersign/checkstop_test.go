@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The service that check asks knows of a stop at once, and another organization's token
-// learns nothing from it.
+// The service that check asks knows about an emergency stop at once. A token of another
+// organization learns nothing from it.
 func TestCheckAsksTheService(t *testing.T) {
 	t.Parallel()
 	a := &audited{T: t, data: dataDir(t), work: t.TempDir()}

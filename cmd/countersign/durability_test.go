@@ -11,15 +11,15 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A PostgreSQL with fsync or full_page_writes off may lose what was acknowledged: serve
-// does not start on it, unless it is told that commits are kept durable elsewhere, and
-// then /readyz says so. The clusters of these tests are such ones.
+// A PostgreSQL with fsync or full_page_writes off may lose acknowledged commits: serve does not
+// start on it unless the settings say that the provider makes commits durable, and then /readyz
+// reports it. The clusters of these tests have fsync off.
 func TestServeRefusesAPostgreSQLThatMayLoseCommits(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	cmd := program(append([]string{"serve", "--listen", "127.0.0.1:0"}, o.base...)...)
 	cmd.Env = append(cmd.Env, "DURABILITY=database")
-	said, _ := cmd.CombinedOutput() // the code says how it ended
+	said, _ := cmd.CombinedOutput() // the exit code is checked below
 	for _, part := range []string{"fsync", "full_page_writes", "turn on both", "--durability=provider"} {
 		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(said), part) {
 			t.Errorf("exit %d: %q does not say %q", code, said, part)
@@ -43,7 +43,7 @@ func TestServeRefusesAPostgreSQLThatMayLoseCommits(t *testing.T) {
 	}
 }
 
-// line is the first line of a text that has a word.
+// line returns the first line of a text that contains a word.
 func line(text, word string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, word) {
@@ -53,7 +53,7 @@ func line(text, word string) string {
 	return ""
 }
 
-// readyz is what the service says of itself.
+// readyz returns the service's own report.
 func (s *served) readyz(t *testing.T) (members map[string]any) {
 	t.Helper()
 	answer, err := http.Get(s.base + "/readyz")

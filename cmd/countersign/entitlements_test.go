@@ -40,8 +40,7 @@ func TestEntitlementsOfTheOperator(t *testing.T) {
 	}
 }
 
-// What is wrong with a setting of the storefront is said at the start, and names
-// it.
+// A wrong setting of the storefront is reported at the start, with its name.
 func TestStorefrontSettingsAreCheckedAtTheStart(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

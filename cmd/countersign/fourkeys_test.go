@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A start that fails has activated nothing: neither the signing key nor a data key, so
-// that the next start may come with others. A setting of checkpoints without a key for
-// them is such an error, and so is another name than the ledger's.
+// A start that fails has activated nothing, neither the signing key nor a data key, so that the
+// next start can use others. A setting for checkpoints without CHECKPOINT_KEY is such an error,
+// and so is another ledger name.
 func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -26,7 +26,7 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 		cmd := program("serve", "--listen", "127.0.0.1:0")
 		cmd.Env = append(cmd.Env, "DATABASE_URL="+db.URL, "DATA_DIR="+folder, "SIGNING_KEY="+key("07"), "DATA_KEK="+key("08"), "TOKEN_KEY="+key("09"))
 		cmd.Env = append(cmd.Env, settings...)
-		text, _ := cmd.CombinedOutput() // the code says how it ended
+		text, _ := cmd.CombinedOutput() // the exit code is checked below
 		if code := cmd.ProcessState.ExitCode(); code != 2 {
 			t.Errorf("%v: exit %d: %s", settings, code, text)
 		}
@@ -57,7 +57,7 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 			t.Errorf("%d %s after starts that failed", n, table)
 		}
 	}
-	// So that others may be given now; and what is missing is said.
+	// Other keys can therefore be set now, and a missing key is reported.
 	s := serveIn(t, folder, "DATABASE_URL="+db.URL, "SIGNING_KEY="+key("17"), "DATA_KEK="+key("18"), "TOKEN_KEY="+key("19"), "LEDGER_ORIGIN="+ledgertest.Origin)
 	says := s.readyz(t)
 	if degraded, _ := says["degraded"].([]any); !slices.Contains(degraded, any("checkpoints")) || !strings.Contains(says["checkpoints"].(string), "CHECKPOINT_KEY") {
@@ -75,7 +75,7 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 	}
 }
 
-// Whoever follows a shipped file has all four keys.
+// Each shipped configuration file sets all four keys.
 func TestEveryShippedFileNamesFourKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".deploy/README.md", ".deploy/countersign.env.example", ".deploy/kubernetes/countersign.yaml",
@@ -92,7 +92,7 @@ func TestEveryShippedFileNamesFourKeys(t *testing.T) {
 	}
 }
 
-// rowsOf is how many rows a table of the ledger has.
+// rowsOf returns the number of rows in a table of the ledger.
 func rowsOf(t *testing.T, url, table string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

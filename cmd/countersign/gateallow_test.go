@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// answering puts a person at the terminal, who gives one answer.
+// answering simulates a person at the terminal who gives one answer.
 func answering(t *testing.T, answer string) *string {
 	t.Helper()
 	before, asked := askOnTerminal, ""
@@ -22,7 +22,7 @@ func answering(t *testing.T, answer string) *string {
 	return &asked
 }
 
-// runGate runs a command of the gate with no terminal of its own but what answering says.
+// runGate runs a command of the gate. Its terminal gives only the answers of answering.
 func runGate(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -30,7 +30,7 @@ func runGate(t *testing.T, args ...string) (int, string) {
 	return code, out.String()
 }
 
-// TestGateAllowWritesWhatTheGuardReads, and keeps what else is in the file.
+// TestGateAllowWritesWhatTheGuardReads also checks that the rest of the file is kept.
 func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", folder)
@@ -59,7 +59,8 @@ func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	}
 }
 
-// Without a rule the last blocked action is offered, and the answer says for how long.
+// Without a rule, allow offers the last blocked action, and the answer selects how long it is
+// allowed.
 func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 	for answer, want := range map[string]string{"o": `"once":true`, "s": `"session":"s"`, "t": `"until":"`, "a": `"action":"`, "n": "nothing was allowed"} {
 		home := t.TempDir()
@@ -91,7 +92,8 @@ func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 	}
 }
 
-// TestGateTrust shows what is asked for, and stores what was shown.
+// TestGateTrust checks that trust shows what the file requests, and stores the text that was
+// shown.
 func TestGateTrust(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -21,7 +21,7 @@ func shellEvent(command string) string {
 	return fmt.Sprintf(`{"hook_event_name":"PreToolUse","cwd":"/","permission_mode":"default","tool_name":"Bash","tool_input":{"command":%q}}`, command)
 }
 
-// TestHookProcess is the program itself: exit codes and both outputs.
+// TestHookProcess runs the program itself and checks exit codes and both outputs.
 func TestHookProcess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestHookProcess(t *testing.T) {
 	}
 }
 
-// TestGateForms: the word verdict may be left out, and hook stands beside it.
+// TestGateForms: verdict is the default subcommand, and hook is another one.
 func TestGateForms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -79,8 +79,8 @@ func TestGateForms(t *testing.T) {
 	}
 }
 
-// TestHookInstall: what is printed is the configuration doctor finds and, with
-// the test binary as the program, the one that guards.
+// TestHookInstall: doctor finds the printed configuration, and with the test binary as the
+// program it guards.
 func TestHookInstall(t *testing.T) {
 	for _, a := range guard.Agents {
 		t.Run(string(a), func(t *testing.T) {
@@ -96,13 +96,13 @@ func TestHookInstall(t *testing.T) {
 			if code != 0 || !strings.Contains(out, "ok\thook\t"+string(a)+" (") {
 				t.Errorf("exit %d: %s", code, out)
 			}
-			// Another agent's guard is not this one's.
+			// The guard of another agent is not found.
 			for _, other := range guard.Agents {
 				if code, out := doctorHook(t, project, "--agent", string(other)); (code == 0) != (other == a) {
 					t.Errorf("--agent %s: exit %d: %s", other, code, out)
 				}
 			}
-			// A wrong path lets everything through, or nothing, and doctor says which.
+			// With a wrong path everything or nothing passes, and doctor says which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, ownSettings[a]), broken)
 			says := map[guard.Agent]string{guard.Claude: "blocks everything from 2.1.295 on", guard.Codex: "NOT GUARDED", guard.Cursor: "blocks everything", guard.Gemini: "blocks everything",
@@ -168,7 +168,7 @@ func TestDoctorHook(t *testing.T) {
 	}
 }
 
-// TestDoctorHookSettings: what stands in a settings file without guarding.
+// TestDoctorHookSettings covers settings files whose entry does not guard.
 func TestDoctorHookSettings(t *testing.T) {
 	command := `"` + os.Args[0] + ` gate hook"`
 	for name, c := range map[string]struct {
@@ -206,7 +206,7 @@ func TestDoctorHookSettings(t *testing.T) {
 	}
 }
 
-// TestDoctorHookOffElsewhere: one file switches off the guard in another.
+// TestDoctorHookOffElsewhere: one settings file switches off the guard of another one.
 func TestDoctorHookOffElsewhere(t *testing.T) {
 	home, project := hookFolders(t)
 	place(t, filepath.Join(home, ownSettings[guard.Claude]), selfInstall(t, guard.Claude))
@@ -219,11 +219,11 @@ func TestDoctorHookOffElsewhere(t *testing.T) {
 	}
 }
 
-// ownSettings are the agents' own settings files below the home folder.
+// ownSettings returns the agents' settings files below the home folder.
 var ownSettings = map[guard.Agent]string{guard.Claude: ".claude/settings.json", guard.Codex: ".codex/hooks.json", guard.Cursor: ".cursor/hooks.json", guard.Gemini: ".gemini/settings.json",
 	guard.Qwen: ".qwen/settings.json", guard.Copilot: ".copilot/hooks/countersign.json", guard.OpenCode: ".config/opencode/plugins/countersign.js"}
 
-// selfInstall is the printed configuration with the test binary as the program.
+// selfInstall returns the printed configuration with the test binary as the program.
 func selfInstall(t *testing.T, a guard.Agent) string {
 	t.Helper()
 	_, entry, _ := strings.Cut(a.Instructions(os.Args[0]), "\n\n")
@@ -231,7 +231,7 @@ func selfInstall(t *testing.T, a guard.Agent) string {
 	return entry
 }
 
-// hookFolders is an empty home and an empty project.
+// hookFolders creates an empty home folder and an empty project.
 func hookFolders(t *testing.T) (home, project string) {
 	t.Helper()
 	home, project = t.TempDir(), t.TempDir()
@@ -251,8 +251,7 @@ func place(t *testing.T, file, text string) {
 	}
 }
 
-// doctorHook runs doctor --hook in a project; the hooks it starts are this test
-// binary again.
+// doctorHook runs doctor --hook in a project. The hooks that it starts are this test binary.
 func doctorHook(t *testing.T, project string, args ...string) (int, string) {
 	t.Helper()
 	cmd := program(append([]string{"doctor", "--hook"}, args...)...)
@@ -261,10 +260,10 @@ func doctorHook(t *testing.T, project string, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestManyHooksAtOnceDenyNothing: 64 guards at once on whatever this machine has.
-// A verdict that waited for a processor is no slower verdict. Only the limit of time as
-// such may come before it, which is the host's: where a machine is so slow that 64 meet
-// it, half as many are tried, down to one.
+// TestManyHooksAtOnceDenyNothing starts 64 guards at once on any machine. Waiting for a
+// processor must not deny an action: only the limit of elapsed time may, which is shorter than
+// the agent's. On a machine so slow that 64 guards reach that limit, half as many are tried,
+// down to one.
 func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -293,8 +292,8 @@ func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 	}
 }
 
-// TestInstallWrites: merged beside what is there, with a copy, once; and taken out
-// again.
+// TestInstallWrites: the entry is merged into the existing settings once, the old file is
+// copied, and the entry can be removed.
 func TestInstallWrites(t *testing.T) {
 	t.Parallel()
 	for _, a := range guard.Agents {
@@ -320,7 +319,7 @@ func TestInstallWrites(t *testing.T) {
 			}
 			there := `{"theme":"dark","hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}`
 			if a == guard.Codex {
-				there = `{"hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}` // it takes no other member
+				there = `{"hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}` // the file allows no other member
 			}
 			if err := os.WriteFile(place, []byte(there), 0o600); err != nil {
 				t.Fatal(err)
@@ -347,7 +346,7 @@ func TestInstallWrites(t *testing.T) {
 	}
 }
 
-// TestInstallIsOneOrTheOther: the entry is not written and said to be taken out.
+// TestInstallIsOneOrTheOther: --write and --uninstall together are refused.
 func TestInstallIsOneOrTheOther(t *testing.T) {
 	home, project := hookFolders(t)
 	cmd := program("gate", "hook", "--install", "claude", "--write", "--uninstall")

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// A command in the guard's log steers no terminal and makes no line of its own.
+// A command in the guard's log cannot control the terminal or begin a line of its own.
 func TestLogShowsCommandsOnTheirOwnLine(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	if err := ownAccount().Log().Append(guardlog.Line{At: "2026-11-22T10:00:00Z", Agent: "claude", Decision: "deny", Command: "rm -rf /\n2026-11-22T10:00:01Z\x1b[2K"}); err != nil {
@@ -25,7 +25,7 @@ func TestLogShowsCommandsOnTheirOwnLine(t *testing.T) {
 	}
 }
 
-// TestGateLogAndStats: what the guard decided, in lines and in numbers; a log that was
+// TestGateLogAndStats checks the lines and the counts of the guard's decisions. A log that was
 // cut is exit code 1.
 func TestGateLogAndStats(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())

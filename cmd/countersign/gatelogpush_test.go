@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// TestLogPush: what is new is sent, once, in parts a service takes; an answer that got
-// lost is asked for again, and a log that was edited is not sent.
+// TestLogPush: new lines are sent once, in parts that the service accepts. After a lost answer
+// the part is sent again. An edited log is not sent.
 func TestLogPush(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	folder := ownAccount().State()

@@ -22,15 +22,16 @@ import (
 	"github.com/countersign/countersign/commands/store"
 )
 
-// audited is a service that an auditor reviews with the kit that is sold, the kit
-// lying in a folder of its own.
+// audited is a service that an auditor reviews with the kit that is sold, unpacked into its own
+// folder.
 type audited struct {
 	*testing.T
 	base, data, work string
 	org              string
 }
 
-// auditedService runs with an organization of two, ada its owner and bob an admin.
+// auditedService starts a service with an organization of two members: ada, its owner, and bob,
+// an admin.
 func auditedService(t *testing.T) *audited {
 	for _, needed := range []string{"node", "python3"} {
 		if _, err := exec.LookPath(needed); err != nil {
@@ -68,7 +69,7 @@ func unpackKit(t *testing.T, folder string) {
 	}
 }
 
-// countersign is the operator's command line; it must succeed.
+// countersign runs the operator's command line, which must succeed.
 func (a *audited) countersign(args ...string) string {
 	a.Helper()
 	cmd := program(append(args, "--data", a.data)...)
@@ -82,7 +83,7 @@ func (a *audited) countersign(args ...string) string {
 	return string(out)
 }
 
-// run is the auditor's: a command in the kit's folder. It must end with this code.
+// run runs a command of the auditor in the kit's folder and checks the exit code.
 func (a *audited) run(code int, args ...string) string {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), args[0], args[1:]...)
@@ -117,7 +118,7 @@ func (a *audited) keep(name, text string) {
 	}
 }
 
-// send calls the service; credential is a whole header line.
+// send calls the service. credential is a complete header line.
 func (a *audited) send(method, path, credential, media, body string) (string, *http.Response) {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, strings.NewReader(body))
@@ -155,7 +156,7 @@ func (a *audited) post(path, credential, body string) string {
 
 var signInLink = regexp.MustCompile(`/sign-in/confirm\?token=([A-Za-z0-9_-]+)`)
 
-// signIn is a member in a session: a cookie.
+// signIn signs a member in and returns the cookie of the session.
 func (a *audited) signIn(email string) string {
 	a.Helper()
 	a.post("/api/auth/sign-in", "", fmt.Sprintf(`{"email":%q}`, email))
@@ -172,13 +173,13 @@ func (a *audited) signIn(email string) string {
 	return session
 }
 
-// signed is what an envelope must have for a receipt about it.
+// signed is the part of an envelope that a receipt refers to.
 type signed struct {
 	Record    struct{ DecisionID, BindingHash, Decision string }
 	Integrity struct{ RecordHash string }
 }
 
-// decide asks for a purchase and returns the decision.
+// decide requests a purchase and returns the decision.
 func (a *audited) decide(token, key, method, usd, decision string) (d signed) {
 	a.Helper()
 	a.read(a.post(decisionsPath, token, fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run","agentId":"agent"},
@@ -189,7 +190,7 @@ func (a *audited) decide(token, key, method, usd, decision string) (d signed) {
 	return d
 }
 
-// fulfil brings the receipt of what was carried out.
+// fulfil records the receipt of an execution.
 func (a *audited) fulfil(token string, d signed, settlement string) {
 	a.Helper()
 	a.post(receiptsPath, token, fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled",
@@ -197,7 +198,7 @@ func (a *audited) fulfil(token string, d signed, settlement string) {
 		settlement, time.Now().UTC().Format(time.RFC3339), strings.Repeat("ab", 32)))
 }
 
-// export is REQUESTS 2 in its own words, unpacked.
+// export runs the command of REQUESTS 2 and unpacks the result.
 func (a *audited) export(name, org string) {
 	a.Helper()
 	from, to := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339), time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
@@ -215,9 +216,9 @@ func holds(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// The kit that is sold says how a review is done: its requests and the steps of
-// its worksheet, in its own words, over an honest history and over one with
-// everything that a review is for.
+// The sold kit describes a review: this test follows its requests and the steps of its
+// worksheet literally, on an honest history and on one with everything that a review should
+// find.
 func TestTheVerificationKitStepByStep(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -251,14 +252,14 @@ func TestTheVerificationKitStepByStep(t *testing.T) {
 	a.fulfil(token, a.decide(token, "unreviewed", "BREW", "0.5", "needs_review"), "settlement-3")
 	a.fulfil(token, a.decide(token, "against", "GET", "6", "deny"), "settlement-3")
 	a.export("third", a.org)
-	a.run(0, "python3", "verify.py", "--keys", "jwks.json", "third") // everything is true, and that is the trouble
+	a.run(0, "python3", "verify.py", "--keys", "jwks.json", "third") // everything verifies, although it should not pass a review
 	holds(t, a.run(1, "node", "review.mjs", "--keys", "jwks.json", "third"),
 		"C2  EXPLAIN  asd_.* was carried out without an approval", "C3  EXPLAIN  asd_.* was carried out",
 		"D4  EXPLAIN  settlement settlement-3 is named by receipts at", "D5  EXPLAIN  .*violation", "A4  OK", "B3  OK", "D2  OK")
 	a.forged()
 }
 
-// activate puts a policy in force that one member has written and another activates.
+// activate activates a policy that one member has written and another approves.
 func (a *audited) activate(author, activator, policy string) {
 	a.Helper()
 	var draft struct{ DraftID string }
@@ -266,8 +267,8 @@ func (a *audited) activate(author, activator, policy string) {
 	a.post("/api/assurance/policies/"+draft.DraftID+"/activate", activator, `{"reason":"agreed with the board"}`)
 }
 
-// records are the other way of REQUESTS 2: the pages of the history, and every
-// record they name (A2, A5).
+// records follows the other way of REQUESTS 2: it reads the pages of the history and every
+// record that they name (A2, A5).
 func (a *audited) records(token string) {
 	a.Helper()
 	var page struct {
@@ -300,7 +301,7 @@ func (a *audited) records(token string) {
 	holds(a.T, a.run(1, "node", "verify.mjs", "--keys", "jwks.json", "changed.json"), "INVALID")
 }
 
-// honest walks the worksheet over a history with nothing to explain.
+// honest follows the worksheet on a history with nothing to explain.
 func (a *audited) honest() {
 	a.Helper()
 	review := a.run(0, "node", "review.mjs", "--keys", "jwks.json", "first")
@@ -320,7 +321,7 @@ func (a *audited) honest() {
 	}
 }
 
-// pinned is A6: the next export continues the checkpoint that was kept.
+// pinned is A6: the next export continues the stored checkpoint.
 func (a *audited) pinned() {
 	a.Helper()
 	a.export("second", a.org)
@@ -337,7 +338,7 @@ func (a *audited) pinned() {
 	}
 }
 
-// operator is what else is asked for: REQUESTS 3, 4 and 8.
+// operator follows the other requests to the operator: REQUESTS 3, 4 and 8.
 func (a *audited) operator(session string) {
 	a.Helper()
 	for path, want := range map[string]string{
@@ -362,8 +363,8 @@ func (a *audited) operator(session string) {
 	}
 }
 
-// forged changes the export as somebody would who has something to hide: verify.py
-// refuses it, and review.mjs names the step.
+// forged changes the export as a party with something to hide would. verify.py refuses it, and
+// review.mjs names the step.
 func (a *audited) forged() {
 	a.Helper()
 	honest := a.file("third/events.jsonl")

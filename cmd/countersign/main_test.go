@@ -16,12 +16,12 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// asProgram in the environment makes the test binary the program itself, so that
-// a test can start it as a process, and kill it.
+// asProgram is an environment variable that makes the test binary run as the program, so that a
+// test can start it as a process, and kill it.
 const asProgram = "COUNTERSIGN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	ownAccount = func() guard.Account { // the program itself believes no environment
+	ownAccount = func() guard.Account { // the program itself ignores the environment here
 		a := guard.OwnAccount()
 		a.Home = os.Getenv("HOME")
 		a.Machine = filepath.Join(a.Home, "machine.json")
@@ -33,22 +33,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	_ = os.Setenv("DURABILITY", "provider") // the clusters of tests have fsync off
+	_ = os.Setenv("DURABILITY", "provider") // the clusters of the tests have fsync off
 	ledgertest.Overlap()
 	code := m.Run()
 	_ = os.RemoveAll(model.folder)
 	os.Exit(code)
 }
 
-// program is the command line of a countersign process.
+// program returns the command of a countersign process.
 func program(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL=")
 	return cmd
 }
 
-// No help is wider than a terminal usually is, and where one of several flags is enough
-// the line on top says so.
+// No help text is wider than a usual terminal, and the usage line says where one of several
+// flags is enough.
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var walk func(path ...string) int
@@ -83,8 +83,8 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// A command line that begins with a command is read without the others, and says and
-// does the same as one that is read with all of them.
+// A command line that begins with a command is parsed without the other commands, with the same
+// result.
 func TestACommandIsTheSameWithoutTheOthers(t *testing.T) {
 	t.Parallel()
 	commands := 0

@@ -26,7 +26,7 @@ func newOperator(t *testing.T) *operator {
 	return &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32), "--data-kek", strings.Repeat("08", 32)}}
 }
 
-// run returns what a subcommand printed, and wants an exit code.
+// run runs a subcommand, checks the exit code, and returns the output.
 func (o *operator) run(code int, args ...string) string {
 	o.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -98,8 +98,8 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// What an export cannot be is refused before the ledger says that there was one, in
-// words that name what is wrong; and what is no file is written to, not replaced.
+// An export that cannot be written is refused, with the reason, before the ledger records it. A
+// device or pipe is written to, not replaced.
 func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

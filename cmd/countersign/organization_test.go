@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOrganizationIsChosen: the only one there is, one by its name, the one that is
-// remembered for this ledger, and an error that says how to choose.
+// TestOrganizationIsChosen covers the only organization, one chosen by name, the default of
+// this ledger, and an error that says how to choose.
 func TestOrganizationIsChosen(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -47,8 +47,8 @@ func TestOrganizationIsChosen(t *testing.T) {
 	refused("name an organization", "org", "use")
 }
 
-// TestTailAndTop: events as they came, by type, organization and text, and the same
-// in numbers.
+// TestTailAndTop checks events in order, filtered by type, organization and text, and their
+// counts.
 func TestTailAndTop(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	o := newOperator(t)
@@ -64,7 +64,7 @@ func TestTailAndTop(t *testing.T) {
 		{[]string{"--type", "organization"}, 2, "organization.created"},
 		{[]string{"--type", "member", "--type", "organization"}, 3, "role=owner"},
 		{[]string{"--org", "acme", "--match", "GROW"}, 1, "they grow"},
-		{[]string{"--match", "ada@example.com"}, 0, ""}, // sealed: not to be found
+		{[]string{"--match", "ada@example.com"}, 0, ""}, // encrypted, so not found
 		{[]string{"--type", "organization.updated", "--json"}, 1, `"type":"organization.updated"`},
 	} {
 		text := o.run(0, append([]string{"tail", "--once", "-n", "100"}, c.args...)...)

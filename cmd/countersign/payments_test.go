@@ -52,10 +52,9 @@ func callPaid(t *testing.T, base, payment, body string) (int, http.Header, strin
 	return response.StatusCode, response.Header, string(text)
 }
 
-// TestFaultKillNineBetweenSettlingAndRecording kills the service when the money
-// has moved and nothing is written down. The next one finds out, the buyer gets
-// the answer for the same payment, and nobody is charged twice. Afterwards the
-// ledger takes no other mode.
+// TestFaultKillNineBetweenSettlingAndRecording kills the service when the money has moved and
+// nothing is recorded. The next service finds out, the buyer gets the answer for the same
+// payment, and nobody is charged twice. Afterwards the ledger refuses another mode.
 func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -83,7 +82,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	var answer string
 	ledgertest.Until(t, "the payment's end", func() bool {
 		status, header, answer = callPaid(t, second.base, payment, `{"command":"rm -rf /"}`)
-		return status != http.StatusServiceUnavailable // which says to send the same payment again
+		return status != http.StatusServiceUnavailable // the answer says to send the same payment again
 	})
 	response, err := x402.ReadResponse(header.Get(x402.HeaderResponse))
 	if status != http.StatusOK || err != nil || !response.Success || chain.Transfers() != 1 {
@@ -111,7 +110,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {
 		t.Errorf("%s", text)
 	}
-	operator(0, "payments", "reconcile") // nothing is open
+	operator(0, "payments", "reconcile") // no payment is open
 	operator(2, "payments", "resolve", list[0].PaymentID, "--refused")
 	operator(2, "payments", "resolve", list[0].PaymentID)
 	if text := operator(0, "refunds", "list"); text != "" {
@@ -128,7 +127,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	}
 }
 
-// stop ends a service as an operator does.
+// stop ends a service as an operator would.
 func stop(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -137,7 +136,7 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// What stays unknown ends when the operator says how.
+// A payment whose result stays unknown is resolved by the operator.
 func TestResolveOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -160,7 +159,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	r.Header.Set("Payment-Signature", payment)
 	if response, err := http.DefaultClient.Do(r); err == nil {
 		_ = response.Body.Close()
-		if response.StatusCode != http.StatusServiceUnavailable { // that it is not known yet
+		if response.StatusCode != http.StatusServiceUnavailable { // the result is not known yet
 			t.Fatal("an answer for a payment whose end is not known: ", response.Status)
 		}
 	}
@@ -183,7 +182,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	if text := operator(0, "doctor"); !strings.Contains(text, "warning\tpayments\t1 are open") {
 		t.Errorf("%s", text)
 	}
-	// A variable of a script that is not set, say, must not end it as refused.
+	// An unset variable of a script, for example, must not resolve the payment as refused.
 	for _, tx := range []string{"", "0xabc", transaction + "0", strings.Repeat("a", 66), list[0].PaymentID} {
 		for _, args := range [][]string{{"payments", "resolve", list[0].PaymentID, "--settled=" + tx}, {"refunds", "sent", list[0].PaymentID, "--transaction=" + tx}} {
 			out, err := program(append(args, "--data", dir)...).CombinedOutput()

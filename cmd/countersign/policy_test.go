@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The command line names an unknown member in the words of HTTP and MCP, and takes
-// a policy with the version its activation would give.
+// The command line reports an unknown member with the text of HTTP and MCP, and accepts a
+// policy with the version that its activation would assign.
 func TestPolicyLint(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// A ledger that was put back to an older state, or rewritten, and has no checkpoints of
-// its own any more, is reported as read only by every command: the signed note
-// in the folder of checkpoints is always read, whatever else is named.
+// A ledger that was rolled back or rewritten, and has lost its own checkpoints, is reported as
+// read only by every command: the signed note in the folder of checkpoints is always read,
+// whatever other stores are set.
 func TestALedgerThatWasPutBackIsReadOnlyForEveryCommand(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// What a node found false stops every command that would append, until verify finds
-// nothing false, on whatever copy of the ledger it is told of.
+// A fault that a node found stops every command that appends, on every copy of the ledger,
+// until verify finds no fault.
 func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 	t.Parallel()
 	db, folder := ledgertest.New(t), checkpoint.Folder{Path: t.TempDir()}
@@ -18,7 +18,7 @@ func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 		cmd := program(args...)
 		cmd.Env = append(cmd.Env, "DATABASE_URL="+db.URL, "CHECKPOINT_DIR="+folder.Path,
 			"SIGNING_KEY="+strings.Repeat("ab", 32), "DATA_KEK="+strings.Repeat("cd", 32))
-		text, _ := cmd.CombinedOutput() // the code says how it ended
+		text, _ := cmd.CombinedOutput() // the exit code is checked below
 		return string(text), cmd.ProcessState.ExitCode()
 	}
 	create := []string{"org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"}
@@ -28,7 +28,7 @@ func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 	if err := folder.KeepFinding(ledgertest.Origin, "events, pos 3, hash: another"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second start is no way around
+	for range 2 { // a second start does not help
 		if said, code := run(create...); code != 2 || !strings.Contains(said, "events, pos 3") || !strings.Contains(said, "countersign verify") {
 			t.Fatalf("exit %d: %s", code, said)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// served is a countersign serve in a process of its own.
+// served is a countersign serve process.
 type served struct {
 	cmd  *exec.Cmd
 	base string
@@ -54,8 +54,8 @@ func serveIn(t *testing.T, dir string, settings ...string) *served {
 	return nil
 }
 
-// reachable is an empty folder that PostgreSQL's user reaches, also when root tests:
-// in memory where there is room, since a process that is killed loses nothing there.
+// reachable creates an empty folder that PostgreSQL's user can reach, also if root runs the
+// tests. It is in memory if there is room, because a killed process loses nothing there.
 func reachable(t *testing.T) string {
 	t.Helper()
 	dir, err := reachableFolder()
@@ -74,8 +74,8 @@ func reachableFolder() (string, error) {
 	return dir, os.Chmod(dir, 0o711)
 }
 
-// dataDir is a data folder with a cluster in it that has been started once: a copy of
-// one, since to make a cluster costs as much as most of these tests do.
+// dataDir returns a data folder with a cluster that has been started once. It copies one,
+// because creating a cluster takes as long as most of these tests.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	needCluster(t)
@@ -86,7 +86,7 @@ func dataDir(t *testing.T) string {
 	return data
 }
 
-// needCluster skips the test where there is no PostgreSQL.
+// needCluster skips the test if PostgreSQL is not available.
 func needCluster(t *testing.T) {
 	t.Helper()
 	model.once.Do(func() { model.err = makeCluster() })
@@ -98,7 +98,7 @@ func needCluster(t *testing.T) {
 	}
 }
 
-// model is what dataDir copies. TestMain removes it.
+// model is the folder that dataDir copies. TestMain removes it.
 var model struct {
 	once   sync.Once
 	folder string // around data
@@ -159,8 +159,8 @@ const (
 	receiptsPath  = "/api/assurance/receipts"
 )
 
-// sound is what must hold after every fault: the ledger verifies, every read model is
-// what the events say, and every decision comes out again.
+// sound checks what must hold after every fault: the ledger verifies, every read model agrees
+// with the events, and every decision can be reproduced.
 func sound(t *testing.T, dir string) {
 	t.Helper()
 	for _, args := range [][]string{{"verify"}, {"replay", "diff"}, {"replay", "decisions"}} {
@@ -170,7 +170,8 @@ func sound(t *testing.T, dir string) {
 	}
 }
 
-// organizationToken makes an organization with a policy on the command line.
+// organizationToken creates an organization with a policy on the command line and returns a
+// token.
 func organizationToken(t *testing.T, dir string) string {
 	t.Helper()
 	policyFile := filepath.Join(t.TempDir(), "policy.json")

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// An operator gets any event by its position as the fan-out publishes it: those of no
-// organization that were too large for a broker among them.
+// An operator can read any event by its position, as the fan-out publishes it, also an event
+// without organization that was too large for a broker.
 func TestEventsByTheirPositions(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// spans is what a collector was sent, and how.
+// spans records what a collector received.
 type spans struct {
 	mu       sync.Mutex
 	received []*otlp.ResourceSpans
@@ -35,8 +35,8 @@ func (c *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.received = append(c.received, data.ResourceSpans...)
 }
 
-// A collector is sent each request from its arrival to the commit of its events, as a
-// part of the caller's trace, and nothing that the caller sent.
+// A collector receives each request, from its arrival to the commit of its events, as a part of
+// the caller's trace, and no data that the caller sent.
 func TestTracesFromRequestToAppend(t *testing.T) {
 	t.Parallel()
 	var collected spans
@@ -57,7 +57,7 @@ func TestTracesFromRequestToAppend(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	answer.Body.Close()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // what is left is sent
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // sends the remaining traces
 	if err := s.cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestTracesFromRequestToAppend(t *testing.T) {
 	}
 }
 
-// ofTrace names the parent of each span of a trace, or the parent's id where it is
-// not ours, and says what the sender calls itself.
+// ofTrace returns the parent of each span of a trace by name, or the id of a parent that is not
+// ours, and checks the name of the service.
 func ofTrace(c *spans, trace string) (parents map[string]string, service string) {
 	parents = map[string]string{}
 	names, above := map[string]string{}, map[string]string{}
@@ -108,8 +108,8 @@ func ofTrace(c *spans, trace string) (parents map[string]string, service string)
 	return parents, service
 }
 
-// A collector that is away costs no request and no start; what is no address of one
-// refuses the start.
+// A collector that is down affects neither requests nor the start. An invalid collector URL
+// prevents the start.
 func TestTracesGoNowhere(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A whole answer is verified, its members with its receipt, and a forged answer
-// around an untouched receipt is not valid.
+// A complete answer is verified together with its receipt, and a forged answer with an
+// unchanged receipt is not valid.
 func TestVerifyAWholeAnswer(t *testing.T) {
 	t.Parallel()
 	signer, err := seal.NewSigner(make([]byte, 32))

@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// An export is verified from a file or standard input, with keys from a file or one by
-// one; a pin that it does not continue, or that is missing, is refused, and stays as it
-// is; what could not be checked is never called false.
+// An export is verified from a file or standard input, with keys from a file or from flags. A
+// pin that is missing or that the export does not continue is refused and stays unchanged. A
+// check that was not possible is never reported as false.
 func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
@@ -95,7 +95,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		if cmd.Stdin, err = os.Open(export); err != nil {
 			t.Fatal(err)
 		}
-		out, _ := cmd.CombinedOutput() // the code says how it ended
+		out, _ := cmd.CombinedOutput() // the exit code is checked below
 		if got := cmd.ProcessState.ExitCode(); got != code || (code == 0) != strings.HasPrefix(string(out), "VALID\n") {
 			t.Errorf("%v: exit %d: %s", args, got, out)
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// The scheme of an address names the sink, whose checkpoint is kept under that name
-// for ever.
+// The scheme of a URL selects the sink. Its checkpoint is stored under that name, which never
+// changes.
 func TestAnAddressNamesItsSink(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	for address, name := range map[string]string{"nats://127.0.0.1:1": "nats", "tls://127.0.0.1:1": "nats", "kafka://127.0.0.1:1/events": "kafka",
@@ -41,8 +41,8 @@ func TestAnAddressNamesItsSink(t *testing.T) {
 	}
 }
 
-// The program publishes what is in the ledger and what comes later, says at /metrics how
-// many events wait, and ends without an error when it is stopped.
+// The program publishes existing and later events, reports at /metrics how many events wait,
+// and ends without an error when it is stopped.
 func TestEventsReachTheBroker(t *testing.T) {
 	db := ledgertest.New(t)
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: sinktest.Discard})
@@ -104,7 +104,7 @@ func TestEventsReachTheBroker(t *testing.T) {
 	}
 }
 
-// A database whose schema is not this program's is refused before anything is published.
+// A database with another schema than this program's is refused before anything is published.
 func TestAnotherSchemaIsRefused(t *testing.T) {
 	db := ledgertest.New(t)
 	conn, err := pgx.Connect(t.Context(), db.OwnerURL)

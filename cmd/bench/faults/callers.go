@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// The kinds of calls that clients make.
+// The kinds of calls.
 const (
 	kindKey      = "key"
 	kindGate     = "gate"
@@ -52,11 +52,12 @@ func (w *world) kinds() []string {
 	return kinds
 }
 
-// callers lets clients call until ctx ends; the channel is closed when the last has.
+// callers makes clients call until ctx ends. The channel is closed when the last client has
+// finished.
 func (w *world) callers(ctx context.Context) <-chan struct{} {
 	var all sync.WaitGroup
 	clients := []struct {
-		name  string // clients of one name make the same calls, at the same time
+		name  string // clients with the same name make the same calls at the same time
 		calls func(*caller, context.Context)
 	}{
 		{"gate", (*caller).gate}, {"other-gate", (*caller).gate}, {"run", (*caller).run}, {"other-run", (*caller).run},
@@ -76,29 +77,29 @@ func (w *world) callers(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// runs makes the names of clients differ where a round calls twice.
+// runs makes the names of clients differ in a second run of a round.
 var runs atomic.Int64
 
-// caller is one client; it waits for each answer before its next call.
+// caller is one client. It waits for each answer before its next call.
 type caller struct {
 	*world
 	name string
-	next int // which node it asks next
-	n    int // of its calls
+	next int // the node of the next call
+	n    int // number of its calls so far
 	key  string
 }
 
-// impatient ends a call whose answer has gone astray: the same call is asked again.
+// impatient ends a call whose answer was lost. The client then repeats the call.
 const impatient = 30 * time.Second
 
-// httpClient keeps no connection to a node that may be killed between two calls.
+// httpClient keeps no connection open, because the node may be killed between two calls.
 var httpClient = &http.Client{
 	Transport:     &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Second},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Timeout:       impatient,
 }
 
-// send makes the call of an acknowledgement at a node.
+// send repeats the call of an acknowledgement at a node.
 func (w *world) send(ctx context.Context, base string, a acknowledgement) (status int, answer string, err error) {
 	r, err := http.NewRequestWithContext(ctx, a.Method, base+a.Path, strings.NewReader(a.Body))
 	if err != nil {
@@ -117,8 +118,8 @@ func (w *world) send(ctx context.Context, base string, a acknowledgement) (statu
 	return response.StatusCode, string(text), err
 }
 
-// ask sends a call, at one node after the other, until it is neither cut nor 503.
-// It returns false when the clients are to end.
+// ask sends a call to one node after the other until the answer is neither cut off nor 503. It
+// returns false when the clients must stop.
 func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer string, alive bool) {
 	for ctx.Err() == nil {
 		c.next++
@@ -135,15 +136,15 @@ func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer
 	return 0, "", false
 }
 
-// misdated says whether a node whose clock is wrong refused what is good for a time
-// only, a payment or a session: it is asked of the others. Nothing has been claimed.
+// misdated reports whether a node with a wrong clock refused a payment or session because of
+// its validity time. The client then asks another node. Nothing has been claimed.
 func (c *caller) misdated(a acknowledgement, status int) bool {
 	return c.wrongClock.Load() &&
 		(a.Kind == kindPayment && status == http.StatusPaymentRequired || a.Kind == kindSignIn && status == http.StatusUnauthorized)
 }
 
-// acknowledged asks and notes the answer, which must be 200 or 201. A call whose
-// quota is used up is returned with its status.
+// acknowledged sends a call and records the answer, which must be 200 or 201. If the quota is
+// used up it returns that status.
 func (c *caller) acknowledged(ctx context.Context, a acknowledgement) (answer string, status int) {
 	status, answer, alive := c.ask(ctx, a)
 	switch {
@@ -168,8 +169,8 @@ func (c *caller) id() string {
 	return fmt.Sprintf("%s-%d", c.name, c.n)
 }
 
-// issueKey gets a free key. A key is shown once, so a lost answer is asked for
-// another address.
+// issueKey gets a free key. A key is shown once, so after a lost answer it uses another
+// address.
 func (c *caller) issueKey(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		id := c.id()
@@ -189,7 +190,7 @@ func (c *caller) issueKey(ctx context.Context) bool {
 			return false
 		}
 		c.key = issued.Key
-		// What counts of it is that it is known.
+		// Only that the key is still known is checked later.
 		if err := c.journal.note(acknowledgement{Kind: kindKey, ID: id, Method: http.MethodPost, Path: quickPath,
 			Headers: map[string]string{"X-API-Key": c.key}, Body: `{"command":"ls"}`, Answer: answer}); err != nil {
 			c.fail(err)
@@ -200,11 +201,10 @@ func (c *caller) issueKey(ctx context.Context) bool {
 	return false
 }
 
-// callsOfAKey is after how many calls a client takes another key, so that keys are
-// issued all the time.
+// callsOfAKey is the number of calls per key, so that keys are issued all the time.
 const callsOfAKey = 20
 
-// metered calls with keys, again and again.
+// metered makes calls with keys, again and again.
 func (c *caller) metered(ctx context.Context, kind, path string) {
 	for n := 0; ; n++ {
 		if n%callsOfAKey == 0 && !c.issueKey(ctx) {
@@ -222,7 +222,7 @@ func (c *caller) gate(ctx context.Context) { c.metered(ctx, kindGate, quickPath)
 
 func (c *caller) run(ctx context.Context) { c.metered(ctx, kindRun, runPath) }
 
-// decide makes purchases, each with its receipt.
+// decide requests decisions about purchases, each with a receipt.
 func (c *caller) decide(ctx context.Context) {
 	headers := map[string]string{"Authorization": "Bearer " + c.token}
 	for {
@@ -248,8 +248,7 @@ func (c *caller) decide(ctx context.Context) {
 	}
 }
 
-// pay buys gate calls, each with a payment of its own, which is sent again until it
-// is answered.
+// pay buys gate calls, each with its own payment, which is sent again until it is answered.
 func (c *caller) pay(ctx context.Context) {
 	wallet := x402test.NewWallet("payer " + c.name)
 	for {
@@ -267,7 +266,7 @@ func (c *caller) pay(ctx context.Context) {
 	}
 }
 
-// challenge asks without a credential what is to be paid.
+// challenge calls without a credential and returns what to pay.
 func (c *caller) challenge(ctx context.Context, body string) (challenge x402.PaymentRequired, ok bool) {
 	status, answer, alive := c.ask(ctx, acknowledgement{Method: http.MethodPost, Path: quickPath, Body: body})
 	if !alive {
@@ -278,16 +277,16 @@ func (c *caller) challenge(ctx context.Context, body string) (challenge x402.Pay
 		return challenge, false
 	}
 	if err := json.Unmarshal([]byte(answer), &challenge); err != nil || len(challenge.Accepts) == 0 {
-		c.fail(fmt.Errorf("the demand cannot be paid: %v: %s", err, answer))
+		c.fail(fmt.Errorf("the payment requirements cannot be paid: %v: %s", err, answer))
 		return challenge, false
 	}
 	return challenge, true
 }
 
-// links finds the sign-in links in letters.
+// links matches the sign-in links in e-mail.
 var links = regexp.MustCompile(`To: ([^\n]+)\n(?:[^\n]+\n)*\n(?:[^\n]*\n)*?[^\n]*token=([A-Za-z0-9_-]+)`)
 
-// signIn signs customers in with the links of their letters.
+// signIn signs customers in with the links in their e-mail.
 func (c *caller) signIn(ctx context.Context) {
 	for ctx.Err() == nil {
 		id := c.id()
@@ -301,7 +300,7 @@ func (c *caller) signIn(ctx context.Context) {
 			return
 		}
 		cookie, err := c.confirm(ctx, address)
-		if err != nil || cookie == "" { // killed between answer and letter, or between link and cookie: a person asks for another letter
+		if err != nil || cookie == "" { // killed between answer and e-mail, or between link and cookie: a person would request another link
 			c.refused.Add(1)
 			continue
 		}
@@ -315,7 +314,7 @@ func (c *caller) signIn(ctx context.Context) {
 // confirm follows the newest link of an address and returns the session's cookie.
 func (c *caller) confirm(ctx context.Context, address string) (cookie string, err error) {
 	var token string
-	for range 50 { // the letter follows its answer
+	for range 50 { // the e-mail is written after the answer
 		text, err := os.ReadFile(filepath.Join(c.data, "letters.txt"))
 		if err != nil {
 			return "", err

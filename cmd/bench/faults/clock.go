@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clockJumps puts the clock of one of two nodes wrong while both are called.
+// clockJumps sets the clock of one of two nodes wrong while clients call both.
 func clockJumps(ctx context.Context, w *world) error {
 	jumping, err := w.options.built(ctx, jumpingRelease)
 	if err != nil {
@@ -41,7 +41,7 @@ func clockJumps(ctx context.Context, w *world) error {
 			if err := putClock(clock, jump); err != nil {
 				return err
 			}
-			if err := w.until(ctx, "readiness to tell of a clock that is off by "+jump.String(), func() bool { return w.degraded(n, "clock") == (jump != 0) }); err != nil {
+			if err := w.until(ctx, "readiness to report a clock that is off by "+jump.String(), func() bool { return w.degraded(n, "clock") == (jump != 0) }); err != nil {
 				return err
 			}
 			if err := w.answeredMore(ctx, "calls with a clock that is off by "+jump.String(), kindGate, kindDecision); err != nil {
@@ -53,16 +53,16 @@ func clockJumps(ctx context.Context, w *world) error {
 	})
 }
 
-// putClock says by how much the clock of a jumping release is off.
+// putClock sets the error of the clock of a jumping release.
 func putClock(file *os.File, off time.Duration) error {
-	var octets [8]byte
-	binary.NativeEndian.PutUint64(octets[:], uint64(int64(off/time.Second)))
-	_, err := file.WriteAt(octets[:], 0)
+	var size [8]byte
+	binary.NativeEndian.PutUint64(size[:], uint64(int64(off/time.Second)))
+	_, err := file.WriteAt(size[:], 0)
 	return err
 }
 
-// adjusted wants a decision that names the wrong clock: the ledger's time does not
-// go back, so what is decided behind a day that has not come yet says so.
+// adjusted requires a decision that reports the wrong clock: the ledger's time does not go
+// back, so a decision after a date in the future says that its time was adjusted.
 func (w *world) adjusted() error {
 	w.journal.mu.Lock()
 	defer w.journal.mu.Unlock()
@@ -71,5 +71,5 @@ func (w *world) adjusted() error {
 			return nil
 		}
 	}
-	return errors.New("no decision tells of the clock that was wrong")
+	return errors.New("no decision reports the wrong clock")
 }

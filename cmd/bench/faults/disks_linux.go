@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// smallDisk mounts a disk of so many megabytes, which only root may.
+// smallDisk mounts a disk of a given size. Only root can do that.
 func (w *world) smallDisk(name string, megabytes int) (string, error) {
 	at := filepath.Join(w.dir, name)
 	if err := os.Mkdir(at, 0o711); err != nil {
@@ -24,7 +24,7 @@ func (w *world) smallDisk(name string, megabytes int) (string, error) {
 	return at, nil
 }
 
-// fill takes all that is left of a disk.
+// fill uses all space that is left on a disk.
 func fill(disk string) (ballast string, err error) {
 	ballast = filepath.Join(disk, "ballast")
 	file, err := os.Create(ballast)
@@ -41,7 +41,7 @@ func fill(disk string) (ballast string, err error) {
 	return ballast, nil
 }
 
-// diskFull has the data on a small disk and the write-ahead log elsewhere.
+// diskFull has the data on a small disk and the write-ahead log on another.
 func diskFull(ctx context.Context, w *world) error {
 	disk, err := w.smallDisk("data", 192)
 	if err != nil {
@@ -63,7 +63,7 @@ func diskFull(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		if err := w.until(ctx, "readiness to tell of the full disk", func() bool { return status(n.base()+"/readyz") == http.StatusServiceUnavailable }); err != nil {
+		if err := w.until(ctx, "readiness to report the full disk", func() bool { return status(n.base()+"/readyz") == http.StatusServiceUnavailable }); err != nil {
 			return err
 		}
 		if err := w.healthy(ctx, time.Second); err != nil {
@@ -96,7 +96,7 @@ func walFull(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		if err := w.until(ctx, "PostgreSQL to stop, or readiness to tell of the full disk", func() bool {
+		if err := w.until(ctx, "PostgreSQL to stop, or readiness to report the full disk", func() bool {
 			return w.postmaster() != before || status(n.base()+"/readyz") == http.StatusServiceUnavailable
 		}); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// holdDoors keeps bodies open that never end and sends heavy manifests until ctx
-// ends; the channel is closed when all have gone.
+// holdDoors keeps requests open whose bodies never end and sends expensive manifests until ctx
+// ends. The channel is closed when all have stopped.
 func (w *world) holdDoors(ctx context.Context, slow, heavy int) <-chan struct{} {
 	var all sync.WaitGroup
 	for range slow {
@@ -28,7 +28,7 @@ func (w *world) holdDoors(ctx context.Context, slow, heavy int) <-chan struct{} 
 	return done
 }
 
-// halfSent sends the beginning of a request, and another when it is cut off.
+// halfSent sends the beginning of a request, and sends it again when the service cuts it off.
 func (w *world) halfSent(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", w.nodes[0].address)
@@ -43,7 +43,7 @@ func (w *world) halfSent(ctx context.Context) {
 	}
 }
 
-// heavyManifests sends what costs most to look at, with a key of its own.
+// heavyManifests sends the most expensive requests, with its own key.
 func (w *world) heavyManifests(ctx context.Context, n int) {
 	c := &caller{world: w, name: fmt.Sprintf("heavy-%d-%d", runs.Add(1), n)}
 	if !c.issueKey(ctx) {

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// ErrSkipped is what a row returns that this machine cannot show; the text says why.
+// ErrSkipped is returned by a row that this machine cannot run; the text says why.
 var ErrSkipped = errors.New("skipped")
 
-// Result is one round.
+// Result is the result of one round.
 type Result struct {
 	Row          string
 	Seed         uint64
 	Acknowledged int           // answers in the journal
-	Refused      int           // 503 and cut connections that clients asked again
+	Refused      int           // 503 and cut connections, after which clients repeated the call
 	Back         time.Duration // from the end of the fault to the first answer to each kind of call
-	Err          error         // what did not hold; wraps ErrSkipped where the row was not run
+	Err          error         // the broken promise; wraps ErrSkipped if the row was not run
 }
 
-// Run works through the rows and prints a line for each. It returns an error when a
-// promise was broken in any of them.
+// Run runs the rows and prints a line for each. It returns an error if a promise was broken in
+// any of them.
 func Run(ctx context.Context, o Options) error {
 	rows := slices.DeleteFunc(slices.Clone(Table), func(r Row) bool { return len(o.Rows) > 0 && !slices.Contains(o.Rows, r.Name) })
 	if len(rows) == 0 {
-		return fmt.Errorf("no row has this name; there are %s", strings.Join(names(), ", "))
+		return fmt.Errorf("no row has this name; the rows are %s", strings.Join(names(), ", "))
 	}
 	var err error
 	if o.scratch, err = scratchFolder("countersign-faults-"); err != nil {
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	return broken
 }
 
-// line sums the rounds of a row up.
+// line summarizes the rounds of a row.
 func line(row Row, results []Result) string {
 	var acknowledged, refused, held int
 	var back time.Duration
@@ -89,7 +89,7 @@ func names() (all []string) {
 	return all
 }
 
-// scratchFolder makes a folder through which PostgreSQL's user may pass.
+// scratchFolder creates a folder that the user of PostgreSQL can enter.
 func scratchFolder(pattern string) (string, error) {
 	dir, err := os.MkdirTemp("", pattern)
 	if err != nil {
@@ -98,7 +98,7 @@ func scratchFolder(pattern string) (string, error) {
 	return dir, os.Chmod(dir, 0o711)
 }
 
-// round is one row with one seed, on a ledger of its own.
+// round runs one row with one seed, on a new ledger.
 func (o *Options) round(ctx context.Context, row Row, seed uint64) (r Result) {
 	r = Result{Row: row.Name, Seed: seed}
 	fmt.Fprintf(o.Log, "faults: %s, seed %d\n", row.Name, seed)

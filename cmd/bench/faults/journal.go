@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An acknowledgement is a call that was answered with 200 or 201.
+// acknowledgement is a call that was answered with 200 or 201.
 type acknowledgement struct {
-	Kind    string // of call
-	ID      string // of the call; equal for repetitions
+	Kind    string // kind of the call
+	ID      string // id of the call; equal for repeats
 	Method  string
 	Path    string
 	Headers map[string]string
@@ -24,8 +24,8 @@ type acknowledgement struct {
 	Answer  string
 }
 
-// journal is what clients were told: a file outside of the service, synced after
-// each line, and the same in memory.
+// journal records the answers that clients got: in a file outside of the service, synced after
+// each line, and in memory.
 type journal struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -41,8 +41,8 @@ func newJournal(dir string) (*journal, error) {
 	return &journal{file: file, known: map[string]acknowledgement{}, kinds: map[string]int{}}, nil
 }
 
-// note writes an answer down before its client goes on. A call that was answered
-// before must be answered with the same octets.
+// note records an answer before its client continues. A repeated call must be answered with the
+// same bytes.
 func (j *journal) note(a acknowledgement) error {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -53,7 +53,7 @@ func (j *journal) note(a acknowledgement) error {
 	at := a.Kind + " " + a.ID
 	if before, ok := j.known[at]; ok {
 		if before.Answer != a.Answer {
-			return fmt.Errorf("%s was answered in two ways", at)
+			return fmt.Errorf("%s got two different answers", at)
 		}
 		return nil
 	}
@@ -77,7 +77,7 @@ func (j *journal) len() int {
 	return len(j.known)
 }
 
-// counts is how many calls of each kind were answered.
+// counts returns how many calls of each kind were answered.
 func (j *journal) counts() map[string]int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *journal) counts() map[string]int {
 	return counts
 }
 
-// compare asks every acknowledged call again and returns the first difference.
+// compare repeats every acknowledged call and returns the first difference.
 func (j *journal) compare(ask func(acknowledgement) (status int, answer string, err error)) error {
 	for at, a := range j.known {
 		status, answer, err := ask(a)

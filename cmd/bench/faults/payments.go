@@ -12,15 +12,15 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// unclear is what a facilitator does wrong with a settlement: before the money has
-// moved, behind it, and without an end.
+// unclear are the faults of a facilitator during a settlement: before the money has moved,
+// after it, and without an answer.
 var unclear = []x402test.Fault{
 	{Kind: x402test.Drop}, {Kind: x402test.SettleThenDrop}, {Kind: x402test.Status, Status: http.StatusInternalServerError},
 	{Kind: x402test.SettleThen500}, {Kind: x402test.HTML}, {Kind: x402test.Garbage}, {Kind: x402test.Pending}, {Kind: x402test.SettleThenHang},
 }
 
-// paymentsUnclear lets two nodes be paid through a facilitator that fails, and kills
-// each of them while it does.
+// paymentsUnclear lets clients pay two nodes through a facilitator that fails, and kills each
+// node meanwhile.
 func paymentsUnclear(ctx context.Context, w *world) error {
 	chain, endChain := x402test.StartChain(time.Now)
 	facilitator, endFacilitator := x402test.StartFacilitator(chain, time.Now)

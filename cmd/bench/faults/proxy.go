@@ -17,13 +17,13 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// proxy passes octets on, late or not to the end.
+// proxy passes bytes on, late or not completely.
 type proxy struct {
 	listener net.Listener
 	network  string
 	target   atomic.Pointer[string]
 	delay    atomic.Int64 // of each read, in nanoseconds
-	budget   atomic.Int64 // octets until the next cut; negative: none is due
+	budget   atomic.Int64 // bytes until the next cut; negative: none is due
 	cuts     atomic.Int64
 }
 
@@ -71,7 +71,7 @@ func (p *proxy) pass(near net.Conn) {
 	both.Wait()
 }
 
-// copy passes on what it may; at a cut it passes a part and ends.
+// copy passes bytes on. At a cut it passes a part and closes.
 func (p *proxy) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -91,7 +91,7 @@ func (p *proxy) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// cutting cuts so many connections, each at a random octet of what then passes.
+// cutting cuts a number of connections, each at a random byte.
 func (p *proxy) cutting(ctx context.Context, w *world, times int64) error {
 	for p.cuts.Load() < times {
 		if p.budget.Load() < 0 {
@@ -105,7 +105,7 @@ func (p *proxy) cutting(ctx context.Context, w *world, times int64) error {
 	return nil
 }
 
-// proxied puts the ledger into a PostgreSQL of ours, and a proxy before it.
+// proxied puts the ledger into a PostgreSQL server of this program, behind a proxy.
 func (w *world) proxied(ctx context.Context) (*proxy, error) {
 	if err := w.separate(ctx); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (w *world) proxied(ctx context.Context) (*proxy, error) {
 	return p, nil
 }
 
-// socketOf is the file on which a PostgreSQL of ours listens.
+// socketOf returns the path of the socket on which that PostgreSQL listens.
 func socketOf(config *pgx.ConnConfig) string {
 	return fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 }

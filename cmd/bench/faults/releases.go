@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// versions finds the version of a read model's table in its declaration.
+// versions matches the version of a read model's table in its declaration.
 var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
 
 // release is the program built with some files changed.
@@ -24,15 +24,15 @@ type release struct {
 	changes []change
 }
 
-// change is one file that differs in a release: what its text becomes. A file that is
-// not there has no text.
+// change is one file that differs in a release, with the function that edits its text. A file
+// that does not exist has an empty text.
 type change struct {
 	library bool   // the file is of the standard library, not of the module
-	file    string // from there, with slashes
+	file    string // path below that folder, with slashes
 	edit    func(text string) (string, error)
 }
 
-// otherRelease has every read model at another version.
+// otherRelease changes the version of every read model.
 var otherRelease = release{"other", otherVersions()}
 
 func otherVersions() (changes []change) {
@@ -40,7 +40,7 @@ func otherVersions() (changes []change) {
 		changes = append(changes, change{file: "projections/" + name + ".go", edit: func(text string) (string, error) {
 			changed := versions.ReplaceAllString(text, "${1}1000$2,")
 			if changed == text {
-				return "", fmt.Errorf("read model %s declares no version where it is looked for", name)
+				return "", fmt.Errorf("read model %s has no version in its declaration", name)
 			}
 			return changed, nil
 		}})
@@ -48,33 +48,32 @@ func otherVersions() (changes []change) {
 	return changes
 }
 
-// poisonedRelease has a fault in the read model of decisions: it panics at every event
-// whose position can be divided by seven.
+// poisonedRelease has a fault in the read model of decisions: it panics at every event whose
+// position is divisible by seven.
 var poisonedRelease = release{"poisoned", []change{
 	{file: "projections/history.go", edit: before("\tid, err := memberOf(e, \"decisionId\")\n", "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n")},
 }}
 
-// jumpingRelease has a clock that can be put wrong: all of it, libraries too, reads a
-// time that is as many seconds off as the file says that CLOCK_JUMP names. A static
-// program reads the machine's clock without a library between, so that the usual liars
-// (libfaketime) have no hold on it. What measures durations is not touched, as it is
-// not when a machine's clock is set.
+// jumpingRelease has a clock that can be set wrong. All of its code, including libraries, reads
+// a time that is off by the seconds in the file that CLOCK_JUMP names. A static program reads
+// the machine's clock without a library, so the usual tool (libfaketime) does not work with it.
+// As when a machine's clock is set, measured durations do not change.
 var jumpingRelease = release{"jumping", []change{
 	{library: true, file: "time/time.go", edit: before("\tif mono == 0 {\n\t\treturn Time{", "\tsec += jumped()\n")},
 	{library: true, file: "time/jump.go", edit: func(string) (string, error) { return jump, nil }},
 }}
 
-// releases are what the nodes of some rows run beside the program. They are built
-// before the time of a round begins.
+// releases are the other releases that the nodes of some rows run. They are built before the
+// time of a round begins.
 var releases = map[string][]release{
 	"rolling-upgrade": {otherRelease},
 	"poison-event":    {poisonedRelease, otherRelease},
 	"clock-jumps":     {jumpingRelease},
 }
 
-// jump is the file that jumpingRelease adds to package time. The file that CLOCK_JUMP
-// names holds the seconds as eight octets and is mapped: timers ask for the time where
-// nothing may be allocated or wait.
+// jump is the file that jumpingRelease adds to package time. The file that CLOCK_JUMP names
+// holds the seconds in eight bytes and is mapped into memory, because timers read the time
+// where nothing may allocate or wait.
 const jump = `package time
 
 import (
@@ -107,17 +106,17 @@ func jumped() int64 {
 }
 `
 
-// before puts lines before a text that must be there exactly once.
+// before inserts lines before a text that must occur exactly once.
 func before(place, lines string) func(text string) (string, error) {
 	return func(text string) (string, error) {
 		if n := strings.Count(text, place); n != 1 {
-			return "", fmt.Errorf("%q is there %d times, wanted once", place, n)
+			return "", fmt.Errorf("%q occurs %d times, not once", place, n)
 		}
 		return strings.Replace(text, place, lines+place, 1), nil
 	}
 }
 
-// texts are the changed files of a release by their paths; source is the module's folder.
+// texts returns the changed files of a release by path. source is the module's folder.
 func (r release) texts(ctx context.Context, source string) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -141,7 +140,7 @@ func (r release) texts(ctx context.Context, source string) (map[string]string, e
 	return texts, nil
 }
 
-// built builds a release, once in a run, and returns its program.
+// built builds a release, once per run, and returns the path of its program.
 func (o *Options) built(ctx context.Context, r release) (program string, err error) {
 	dir := filepath.Join(o.scratch, r.name)
 	program = filepath.Join(dir, "countersign")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Building a release takes a minute and is done by hand; that each of its changes still
-// finds its place is seen here, at every change of ours and of the standard library.
+// Building a release takes a minute and is done by hand. This test only checks, after every
+// change of the project or the standard library, that each change of a release still applies.
 func TestEveryReleaseFindsWhatItChanges(t *testing.T) {
 	source, err := filepath.Abs("../../..")
 	if err != nil {

@@ -22,36 +22,36 @@ import (
 // Row is one way in which something breaks.
 type Row struct {
 	Name string
-	Says string // what breaks, and what is expected beyond the promise to every client
+	Says string // what breaks, and what must hold besides the promise to every client
 	run  func(context.Context, *world) error
 }
 
-// Table is every row, in the order in which they are run.
+// Table is the list of all rows, in the order in which they run.
 var Table = []Row{
-	{"node-killed", "the only node is killed with -9, three times, in the last one its PostgreSQL just before it; a supervisor starts it again", nodeKilled},
+	{"node-killed", "the only node is killed with -9 three times, the last time just after its PostgreSQL; a supervisor starts it again", nodeKilled},
 	{"database-killed", "PostgreSQL is killed with -9; the node starts it again by itself", databaseKilled},
 	{"two-nodes-one-killed", "two nodes on one ledger; the one that runs PostgreSQL is killed with -9; the other takes it over", oneOfTwoKilled},
 	{"backends-terminated", "two nodes; every connection to PostgreSQL is terminated, ten times", backendsTerminated},
 	{"listener-terminated", "the connections that wait for notifications are terminated; read models follow by polling", listenerTerminated},
-	{"connection-cut", "the network between node and PostgreSQL cuts connections at any octet, fifty times", connectionCut},
+	{"connection-cut", "the network between node and PostgreSQL cuts connections at random bytes, fifty times", connectionCut},
 	{"database-slow", "the head row is locked for eight seconds, then every packet is late by 100 ms; health answers", databaseSlow},
-	{"proxy-cuts", "a proxy before the service cuts requests and answers at any octet, fifty times", proxyCuts},
+	{"proxy-cuts", "a proxy before the service cuts requests and answers at random bytes, fifty times", proxyCuts},
 	{"terminated", "SIGTERM under load: what was begun is finished, and the exit status is 0", terminated},
 	{"rolling-upgrade", "two nodes, one after the other replaced by a release whose read models have other versions", rollingUpgrade},
-	{"rebuild", "every read model is rebuilt beside two loaded nodes", rebuild},
-	{"key-rotated", "the signing key is rotated under load; nodes that know the next one go on", keyRotated},
-	{"checkpoints-unwritable", "the folder of signed heads becomes unwritable and comes back; appends go on", checkpointsUnwritable},
-	{"older-database", "an older copy of the database is put back: refused with the lost positions; with the newest copy all is well", olderDatabase},
-	{"disk-full", "the disk of the data is full, then is not", diskFull},
-	{"wal-full", "the disk of the write-ahead log is full, so that PostgreSQL stops; there is room again and a supervisor starts it", walFull},
-	{"doors-held", "400 bodies that are never finished and 16 heavy manifests at once; others are served, health answers", doorsHeld},
-	{"clock-jumps", "two nodes; the clock of one jumps an hour back, a day ahead and back again; readiness tells, decisions say clock.adjusted, nothing else is refused", clockJumps},
-	{"poison-event", "two nodes of a release whose read model of decisions fails at every third: those are parked with their streams, the others and all commands go on; the next release reads them", poisonEvent},
-	{"keyless-node", "a node comes back without its signing key, then with a strange one: what was acknowledged is answered, nothing is written; a strange key does not start", keylessNode},
-	{"many-callers", "500 callers at once on one node: each is served or told to come again, and health answers", manyCallers},
+	{"rebuild", "every read model is rebuilt while two nodes are under load", rebuild},
+	{"key-rotated", "the signing key is rotated under load; nodes that have the next key continue", keyRotated},
+	{"checkpoints-unwritable", "the folder of signed heads becomes unwritable and is restored; appends continue", checkpointsUnwritable},
+	{"older-database", "the database is replaced by an older copy: refused with the lost positions; accepted with the newest copy", olderDatabase},
+	{"disk-full", "the disk of the data is full, then has space again", diskFull},
+	{"wal-full", "the disk of the write-ahead log is full, so that PostgreSQL stops; then there is space again and a supervisor starts it", walFull},
+	{"doors-held", "400 unfinished bodies and 16 expensive manifests at once; other clients are served, health answers", doorsHeld},
+	{"clock-jumps", "two nodes; the clock of one jumps an hour back, a day ahead and back again; readiness reports it, decisions say clock.adjusted, nothing else is refused", clockJumps},
+	{"poison-event", "two nodes of a release whose read model of decisions fails at every seventh position: these events are parked with their streams, other events and all commands continue; the next release reads them", poisonEvent},
+	{"keyless-node", "a node comes back without its signing key, then with an unknown one: acknowledged calls are answered, nothing is written; with an unknown key it does not start", keylessNode},
+	{"many-callers", "500 callers at once on one node: each is served or asked to retry, and health answers", manyCallers},
 	{"payments-unclear", "two nodes and a facilitator whose answers are lost, late or wrong, before and after the money has moved, while each node is killed with -9: one settlement for one answer", paymentsUnclear},
 	{"standby-promoted", "two nodes; the primary is killed with -9 and its synchronous standby promoted; nothing is lost", standbyPromoted},
-	{"standby-without-its-tail", "an asynchronous standby that was behind is promoted: refused with the lost positions; behind the old primary all is well", standbyBehind},
+	{"standby-without-its-tail", "an asynchronous standby that was behind is promoted: refused with the lost positions; accepted when it follows the old primary again", standbyBehind},
 	{"citus-head-killed", "two nodes on a Citus cluster; the worker that holds the head is killed with -9 and started again", citusHeadKilled},
 	{"citus-coordinator-killed", "two nodes on a Citus cluster; the coordinator is killed with -9 and started again", citusCoordinatorKilled},
 	{"citus-worker-killed", "two nodes on a Citus cluster; the worker that holds nothing of the ledger is killed with -9 and started again", citusWorkerKilled},
@@ -119,7 +119,7 @@ func listenerTerminated(ctx context.Context, w *world) error {
 	return w.terminate(ctx, 10, `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query ilike 'listen%'`)
 }
 
-// terminate ends connections of two nodes, again and again.
+// terminate ends connections of two nodes repeatedly.
 func (w *world) terminate(ctx context.Context, times int, statement string) error {
 	if err := w.serve(ctx, 2); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (w *world) terminate(ctx context.Context, times int, statement string) erro
 				}
 			}
 			if ended == 0 {
-				return errors.New("no connection was there to terminate: the row shows nothing")
+				return errors.New("there was no connection to terminate, so the row shows nothing")
 			}
 			return nil
 		})
@@ -185,7 +185,7 @@ func databaseSlow(ctx context.Context, w *world) error {
 	})
 }
 
-// healthy asks for health all the time; every answer must be 200.
+// healthy asks the health endpoint repeatedly; every answer must be 200.
 func (w *world) healthy(ctx context.Context, during time.Duration) error {
 	for end := time.Now().Add(during); time.Now().Before(end); {
 		if got := status(w.nodes[0].base() + "/healthz"); got != http.StatusOK {
@@ -248,7 +248,7 @@ func (w *world) replace(ctx context.Context, release string) error {
 			return err
 		}
 	}
-	w.program = release // for the commands beside them
+	w.program = release // for the commands that run next to the nodes
 	return nil
 }
 
@@ -268,10 +268,10 @@ func poisonEvent(ctx context.Context, w *world) error {
 		if err := w.replace(ctx, poisoned); err != nil {
 			return err
 		}
-		if err := w.until(ctx, "readiness to tell of parked events", func() bool { return w.degraded(w.nodes[0], "projections") }); err != nil {
+		if err := w.until(ctx, "readiness to report parked events", func() bool { return w.degraded(w.nodes[0], "projections") }); err != nil {
 			return err
 		}
-		if err := w.answeredMore(ctx, "decisions beside parked events", kindDecision); err != nil {
+		if err := w.answeredMore(ctx, "decisions next to parked events", kindDecision); err != nil {
 			return err
 		}
 		return w.replace(ctx, mended)
@@ -309,8 +309,8 @@ func keylessNode(ctx context.Context, w *world) error {
 	return w.around(ctx, nothing)
 }
 
-// onlyReads wants every acknowledged call answered as it was, what would have to be
-// signed refused with 503, and not one event more.
+// onlyReads requires that every acknowledged call is answered as before, that calls which need
+// a signature are refused with 503, and that no event is added.
 func (w *world) onlyReads(ctx context.Context) error {
 	before, err := w.head(ctx)
 	if err != nil {
@@ -318,7 +318,7 @@ func (w *world) onlyReads(ctx context.Context) error {
 	}
 	for at, a := range w.journal.known {
 		switch a.Kind {
-		case kindKey: // asks for something new each time, which nobody signs
+		case kindKey: // each call issues another key, without a signature
 			continue
 		case kindDecision:
 			unknown := a
@@ -341,13 +341,13 @@ func (w *world) onlyReads(ctx context.Context) error {
 	return nil
 }
 
-// head is the position of the last event.
+// head returns the position of the last event.
 func (w *world) head(ctx context.Context) (at int64, err error) {
 	err = w.superuser(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, "select pos from ledger_head where p = 0").Scan(&at) })
 	return at, err
 }
 
-// crowd is how many callers come at once.
+// crowd is the number of concurrent callers.
 const crowd = 500
 
 func manyCallers(ctx context.Context, w *world) error {
@@ -401,7 +401,7 @@ func checkpointsUnwritable(ctx context.Context, w *world) error {
 	}
 	folder := filepath.Join(w.data, "checkpoints")
 	return w.around(ctx, func(ctx context.Context) error {
-		// A file in its place is unwritable for root, too.
+		// A file instead of the folder is unwritable for root, too.
 		if err := os.Rename(folder, folder+".away"); err != nil {
 			return err
 		}
@@ -449,8 +449,8 @@ func olderDatabase(ctx context.Context, w *world) error {
 	return w.start(ctx, n)
 }
 
-// refusesWrites starts a node on a ledger that has lost its end. It must name what
-// is lost, and acknowledge nothing.
+// refusesWrites starts a node on a ledger that has lost its end. The node must name the lost
+// positions and acknowledge nothing.
 func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	if err := w.start(ctx, n); err != nil {
 		if !strings.Contains(n.said.String(), "--accept-rollback") {
@@ -461,16 +461,16 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	defer n.stop()
 	got, answer, err := w.send(ctx, n.base(), acknowledgement{Method: http.MethodPost, Path: keysPath, Body: `{"email":"older@example.com"}`})
 	if err != nil || got != http.StatusServiceUnavailable {
-		return fmt.Errorf("an older database took a call: %d %s %v", got, answer, err)
+		return fmt.Errorf("an older database accepted a call: %d %s %v", got, answer, err)
 	}
 	if !strings.Contains(n.said.String(), "--accept-rollback") {
-		return errors.New("the node does not say what to do about an older database")
+		return errors.New("the node's output does not say what to do about an older database")
 	}
 	return nil
 }
 
-// copyTree copies a folder of a PostgreSQL that does not run, and gives each file the
-// owner and the mode of the original, which a PostgreSQL insists on.
+// copyTree copies the folder of a stopped PostgreSQL and gives each file the owner and the mode
+// of the original, which PostgreSQL requires.
 func copyTree(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -494,7 +494,7 @@ func copyTree(from, to string) error {
 			}
 		}
 		if os.Geteuid() != 0 {
-			return nil // the copy is ours as the original is
+			return nil // the copy has the owner of the original already
 		}
 		owner := info.Sys().(*syscall.Stat_t)
 		return os.Lchown(copied, int(owner.Uid), int(owner.Gid))
@@ -513,7 +513,7 @@ func doorsHeld(ctx context.Context, w *world) error {
 		if err := w.healthy(ctx, 5*time.Second); err != nil {
 			return err
 		}
-		return w.answered(ctx, "answers beside held doors", before, w.options.Calls+1, kindGate)
+		return w.answered(ctx, "answers while the service is occupied", before, w.options.Calls+1, kindGate)
 	})
 }
 
@@ -570,7 +570,7 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	})
 }
 
-// pause lets the load go on for a random time, in milliseconds.
+// pause waits for a random time under load, in milliseconds.
 func (w *world) pause(ctx context.Context, least, most int) error {
 	return pauseFor(ctx, time.Duration(least+w.rand.IntN(most-least))*time.Millisecond)
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// replicas are a primary and its standby, and the address by which nodes reach
-// whichever of them serves.
+// replicas are a primary and its standby, and the address at which nodes reach the server that
+// leads.
 type replicas struct {
 	proxy            *proxy
 	primary, standby *localpg.Server
 }
 
-// replicated puts the ledger into a primary with a standby, both of ours.
+// replicated puts the ledger into a primary with a standby, both run by this program.
 func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	p, err := w.proxied(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A copy of a server that was stopped is a base backup.
+	// A copy of a stopped server is a base backup.
 	from, to := filepath.Join(w.dir, "postgres"), filepath.Join(w.dir, "standby")
 	if err := w.postgres.Stop(); err != nil {
 		return nil, err
@@ -38,7 +38,8 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	if err := copyTree(from, to); err != nil {
 		return nil, err
 	}
-	// The standby logs in as the user its server runs as, whom a server of root's refuses.
+	// The standby logs in as the user that its server runs as, which a server started by root
+	// refuses.
 	access := filepath.Join(from, "replicated_hba.conf")
 	if err := os.WriteFile(access, []byte("local all all trust\nlocal replication all trust\n"), 0o644); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	return r, nil
 }
 
-// noted is of how many events the newest checkpoint of a node is, 0 without an answer.
+// noted returns the size of a node's newest checkpoint, or 0 if there is no answer.
 func noted(base string) int64 {
 	answer, err := http.Get(base + "/api/ledger/checkpoint")
 	if err != nil {
@@ -76,7 +77,7 @@ func noted(base string) int64 {
 	return newest.Size
 }
 
-// ask runs a query that returns one value of text, as superuser of a server.
+// ask runs a query that returns one text, as the superuser of a server.
 func ask(ctx context.Context, s *localpg.Server, query string) (answer string, err error) {
 	err = superuserOf(ctx, s, func(c *pgx.Conn) error { return c.QueryRow(ctx, query).Scan(&answer) })
 	return answer, err
@@ -102,7 +103,7 @@ func (r *replicas) lead(s *localpg.Server) error {
 	return nil
 }
 
-// promote makes the standby the one that serves.
+// promote promotes the standby and makes it the server that nodes reach.
 func (r *replicas) promote(ctx context.Context) error {
 	promoted, err := ask(ctx, r.standby, `select pg_promote()::text`)
 	if err == nil && promoted != "true" {
@@ -153,7 +154,7 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
-	// The standby hears no more of the primary; what is acknowledged now it never gets.
+	// The stopped standby gets nothing that is acknowledged from now on.
 	if err := r.standby.Stop(); err != nil {
 		return err
 	}
@@ -164,7 +165,8 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
-	// What no checkpoint outside vouches for yet, about the last second, nobody can miss.
+	// The loss of events that no checkpoint outside covers yet, about the last second, cannot
+	// be noticed.
 	err = w.until(ctx, "a checkpoint of what the standby lacks", func() bool { return noted(n.base()) > had })
 	if err != nil {
 		return err

@@ -35,23 +35,23 @@ import (
 // world is one ledger, its nodes, and the clients that call them.
 type world struct {
 	options *Options
-	program string // for commands beside the nodes
+	program string // for commands that run next to the nodes
 	rand    *rand.Rand
-	dir     string   // of everything
+	dir     string   // the folder of everything
 	data    string   // the nodes' data folder
-	where   []string // settings that name the ledger, for nodes and for commands beside them
-	token   string   // of an organization with a policy
+	where   []string // settings that name the ledger, for nodes and for commands
+	token   string   // token of an organization with a policy
 	journal *journal
-	refused atomic.Int64  // calls that had to be asked again
+	refused atomic.Int64  // calls that clients had to repeat
 	back    time.Duration // see Result
 
 	wrongClock atomic.Bool // one of the nodes has a wrong clock
 
 	mu     sync.Mutex // guards failed
-	failed error      // what a client met that it must not meet
+	failed error      // the first broken promise that a client met
 
 	nodes     []*node
-	separated bool // the ledger is in a database that the nodes do not run
+	separated bool // the nodes do not run the ledger's PostgreSQL
 	postgres  *localpg.Server
 	closers   []func()
 }
@@ -60,11 +60,11 @@ type world struct {
 type node struct {
 	program string
 	address string
-	more    []string // settings of this node alone
+	more    []string // settings of this node only
 	said    lockedBuffer
 
-	cmd   *exec.Cmd     // the newest; the row's goroutine alone starts and ends it
-	ended chan struct{} // closed when it has
+	cmd   *exec.Cmd     // the newest process; only the row's goroutine starts and ends it
+	ended chan struct{} // closed when the process has ended
 }
 
 func newWorld(o *Options, r *rand.Rand) (*world, error) {
@@ -81,7 +81,7 @@ func newWorld(o *Options, r *rand.Rand) (*world, error) {
 	return w, err
 }
 
-// close ends what is left and removes the folder.
+// close ends the remaining processes and removes the folder.
 func (w *world) close() {
 	for _, n := range w.nodes {
 		n.stop()
@@ -96,8 +96,7 @@ func (w *world) close() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// said is the end of what each node has written beside its requests and letters,
-// for a finding.
+// said returns the end of each node's log, without requests and e-mail, for a finding.
 func (w *world) said() error {
 	var all error
 	for _, n := range w.nodes {
@@ -112,9 +111,8 @@ func (w *world) said() error {
 	return all
 }
 
-// separate puts the ledger into a PostgreSQL that the nodes do not run, and returns
-// its URL for the service's role as nodes reach it: through a proxy of ours if
-// there is one.
+// separate puts the ledger into a PostgreSQL that the nodes do not run. It returns the URL for
+// the service's role as nodes reach it, through the proxy if there is one.
 func (w *world) separate(ctx context.Context, settings ...string) error {
 	var err error
 	if w.postgres, err = localpg.Start(ctx, localpg.Options{DataDir: filepath.Join(w.dir, "postgres"), Settings: settings}); err != nil {
@@ -127,21 +125,21 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 	return nil
 }
 
-// outside gives the nodes a database that they do not run, and the secrets that are
-// asked for with one.
+// outside gives the nodes a database that they do not run, and the secrets that such a database
+// needs.
 func (w *world) outside(url string) {
 	w.separated = true
 	w.where = append(w.where, "DATABASE_URL="+url, "SIGNING_KEY="+w.secret(), "CHECKPOINT_KEY="+w.secret(),
 		"DATA_KEK="+w.secret(), "TOKEN_KEY="+w.secret(), "X402_MODE=dev", payTo, onNetwork)
 }
 
-// Settings of those who are paid: an address of nobody, on the network of the wallets.
+// The payee's settings: an address without an owner, on the network of the wallets.
 const (
 	payTo     = "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7"
 	onNetwork = "X402_NETWORK=" + x402.DevNetwork
 )
 
-// secret is a seed in hexadecimal digits.
+// secret returns a random seed in hexadecimal digits.
 func (w *world) secret() string {
 	var seed [32]byte
 	for i := range seed {
@@ -150,23 +148,23 @@ func (w *world) secret() string {
 	return hex.EncodeToString(seed[:])
 }
 
-// private says whether the nodes run the ledger's PostgreSQL themselves; only then
-// are there letters, and so sign-ins.
+// private reports whether the nodes run the ledger's PostgreSQL themselves. Only then is e-mail
+// written to a file, so that clients can sign in.
 func (w *world) private() bool { return !w.separated }
 
-// superuser does something in the ledger's database as its superuser.
+// superuser calls do on the ledger's database as its superuser.
 func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 	server := w.postgres
 	if server == nil {
 		var err error
-		if server, err = localpg.Start(ctx, localpg.Options{DataDir: w.data}); err != nil { // the node's own: adopted
+		if server, err = localpg.Start(ctx, localpg.Options{DataDir: w.data}); err != nil { // joins the node's own server
 			return err
 		}
 	}
 	return superuserOf(ctx, server, do)
 }
 
-// superuserOf does something in the ledger's database of a server.
+// superuserOf calls do on the ledger's database of a server.
 func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
 	if err != nil {
@@ -176,7 +174,7 @@ func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) erro
 	return do(conn)
 }
 
-// serve starts so many nodes and makes the organization whose agents decide.
+// serve starts a number of nodes and creates the organization whose agents request decisions.
 func (w *world) serve(ctx context.Context, nodes int, settings ...string) error {
 	for range nodes {
 		address, err := FreeAddress()
@@ -192,7 +190,7 @@ func (w *world) serve(ctx context.Context, nodes int, settings ...string) error 
 	return w.organization(ctx)
 }
 
-// FreeAddress is one of this machine on which nobody listens.
+// FreeAddress returns an address of this machine that is not in use.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -209,7 +207,7 @@ func (w *world) start(ctx context.Context, n *node) error {
 	}
 	cmd := exec.Command(n.program, args...)
 	cmd.Env = append(append(append(os.Environ(), "RATE_LIMIT=off"), w.where...), n.more...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us: we end the nodes
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this program, which then ends the nodes
 	cmd.Stderr = &n.said
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -242,8 +240,7 @@ func (w *world) start(ctx context.Context, n *node) error {
 	}
 }
 
-// signal sends a signal and waits for the end of the process. It returns the
-// process's exit status.
+// signal sends a signal, waits for the end of the process and returns its exit status.
 func (n *node) signal(s syscall.Signal) int {
 	if n.cmd == nil {
 		return 0
@@ -253,7 +250,7 @@ func (n *node) signal(s syscall.Signal) int {
 	return n.cmd.ProcessState.ExitCode()
 }
 
-// stop ends the node, by force if it does not go.
+// stop ends the node, by force if necessary.
 func (n *node) stop() {
 	if n.cmd == nil {
 		return
@@ -269,7 +266,7 @@ func (n *node) stop() {
 
 func (n *node) base() string { return "http://" + n.address }
 
-// command runs a command of the program on the ledger, beside the nodes.
+// command runs a command of the program on the ledger, next to the nodes.
 func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, w.program, args...)
 	cmd.Env = append(os.Environ(), w.where...)
@@ -282,7 +279,7 @@ func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// organization makes an organization with a policy, and a token of it.
+// organization creates an organization with a policy, and a token of it.
 func (w *world) organization(ctx context.Context) error {
 	policy := filepath.Join(w.dir, "policy.json")
 	text := `{"policyId":"default","maxUsdPerTransaction":1,"allowedHosts":["api.example"]}`
@@ -312,10 +309,10 @@ func (w *world) organization(ctx context.Context) error {
 	return nil
 }
 
-// postmaster is the process of the PostgreSQL that the nodes run.
+// postmaster returns the process id of the PostgreSQL that the nodes run.
 func (w *world) postmaster() int { return postmasterOf(w.data) }
 
-// postmasterOf is the process of the PostgreSQL of a data folder, 0 if there is none.
+// postmasterOf returns the process id of the PostgreSQL of a data folder, or 0.
 func postmasterOf(data string) int {
 	text, err := os.ReadFile(filepath.Join(data, "pg", "postmaster.pid"))
 	if err != nil {
@@ -326,7 +323,8 @@ func postmasterOf(data string) int {
 	return pid
 }
 
-// killPostgres ends the PostgreSQL of a data folder with -9. Number 0 would be ourselves.
+// killPostgres ends the PostgreSQL of a data folder with -9. It refuses process id 0, which
+// would be this program's own group.
 func killPostgres(data string) error {
 	pid := postmasterOf(data)
 	if pid == 0 {
@@ -335,12 +333,12 @@ func killPostgres(data string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// ready waits until a node says that it is.
+// ready waits until a node reports that it is ready.
 func (w *world) ready(ctx context.Context, n *node) error {
 	return w.until(ctx, n.address+" to be ready", func() bool { return status(n.base()+"/readyz") == http.StatusOK })
 }
 
-// degraded says whether a node is degraded in this part.
+// degraded reports whether a node reports that a part of it is degraded.
 func (w *world) degraded(n *node, part string) bool {
 	answer, err := http.Get(n.base() + "/readyz")
 	if err != nil {
@@ -362,7 +360,7 @@ func status(url string) int {
 	return answer.StatusCode
 }
 
-// until waits for something that comes by itself.
+// until waits until done is true.
 func (w *world) until(ctx context.Context, what string, done func() bool) error {
 	for !done() {
 		if failed := w.met(); failed != nil {
@@ -377,7 +375,7 @@ func (w *world) until(ctx context.Context, what string, done func() bool) error 
 	return nil
 }
 
-// fail keeps the first thing that a client must not meet.
+// fail stores the first broken promise.
 func (w *world) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -386,15 +384,15 @@ func (w *world) fail(err error) {
 	}
 }
 
-// met is what fail has kept.
+// met returns what fail stored.
 func (w *world) met() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed
 }
 
-// around lets clients call, breaks something behind the first answers, and goes on
-// until every kind of call is answered again.
+// around starts the clients, breaks something after their first answers, and continues until
+// every kind of call is answered again.
 func (w *world) around(ctx context.Context, fault func(context.Context) error) error {
 	calling, stop := context.WithCancel(ctx)
 	done := w.callers(calling)
@@ -406,17 +404,19 @@ func (w *world) around(ctx context.Context, fault func(context.Context) error) e
 		return err
 	}
 	mended, then := time.Now(), w.journal.counts()
-	if err := w.answered(ctx, "calls behind the fault", then, 1, w.kinds()...); err != nil {
+	if err := w.answered(ctx, "calls after the fault", then, 1, w.kinds()...); err != nil {
 		return fmt.Errorf("%w: %v then, %v now", err, then, w.journal.counts())
 	}
 	w.back = time.Since(mended)
-	return w.answered(ctx, "calls behind the fault", then, w.options.Calls, w.kinds()...)
+	return w.answered(ctx, "calls after the fault", then, w.options.Calls, w.kinds()...)
 }
 
-// nothing breaks nothing: the clients are answered, and more is broken between them.
+// nothing is a fault that breaks nothing, for rows that break something themselves between the
+// calls.
 func nothing(context.Context) error { return nil }
 
-// answered waits until so many calls of each of these kinds are answered more than then.
+// answered waits until at least a number of further calls of each kind have been answered since
+// then.
 func (w *world) answered(ctx context.Context, what string, then map[string]int, calls int, kinds ...string) error {
 	return w.until(ctx, what, func() bool {
 		now := w.journal.counts()
@@ -424,13 +424,13 @@ func (w *world) answered(ctx context.Context, what string, then map[string]int, 
 	})
 }
 
-// answeredMore waits until more calls of each of these kinds are answered than before
-// and after every fault.
+// answeredMore waits until as many further calls of each kind are answered as before and after
+// every fault.
 func (w *world) answeredMore(ctx context.Context, what string, kinds ...string) error {
 	return w.answered(ctx, what, w.journal.counts(), w.options.Calls+1, kinds...)
 }
 
-// check asks for everything again and lets the ledger be verified and replayed.
+// check repeats every acknowledged call, and verifies and replays the ledger.
 func (w *world) check(ctx context.Context) error {
 	if failed := w.met(); failed != nil {
 		return failed
@@ -443,7 +443,7 @@ func (w *world) check(ctx context.Context) error {
 	err := w.journal.compare(func(a acknowledgement) (int, string, error) {
 		for {
 			status, answer, err := w.send(ctx, w.nodes[0].base(), a)
-			if err == nil && status == http.StatusServiceUnavailable { // refused early, for load
+			if err == nil && status == http.StatusServiceUnavailable { // refused early because of load
 				time.Sleep(50 * time.Millisecond)
 				continue
 			}
@@ -458,13 +458,13 @@ func (w *world) check(ctx context.Context) error {
 	return err
 }
 
-// lockedBuffer keeps the end of what a process says.
+// lockedBuffer holds the end of a process's output.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// Write forgets the oldest where there is too much.
+// Write drops the oldest output if there is too much.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -475,7 +475,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what is kept.
+// String returns the held output.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// A file that is replaced keeps its rights; a new one is its owner's alone; and one
-// that cannot be written leaves the old one and nothing else.
+// A replaced file keeps its permissions, a new one is readable by its owner only, and a failed
+// write leaves only the old file.
 func TestReplace(t *testing.T) {
 	folder := t.TempDir()
 	place := filepath.Join(folder, "a")
@@ -57,7 +57,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A link stays a link, and what it leads to is replaced, or made.
+// A link stays a link, and its target is replaced or created.
 func TestReplaceWritesThroughALink(t *testing.T) {
 	folder, elsewhere := t.TempDir(), t.TempDir()
 	target, link, second := filepath.Join(elsewhere, "target"), filepath.Join(folder, "link"), filepath.Join(folder, "second")
@@ -89,7 +89,7 @@ func TestReplaceWritesThroughALink(t *testing.T) {
 	}
 }
 
-// What fails after it was begun leaves the place as it was.
+// A write that fails after its beginning leaves the folder as it was.
 func TestNewIsWholeOrNotThere(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "a")
 	f, err := files.Create(place)

@@ -21,7 +21,8 @@ func (m *machine) guarded(command, folder string, now time.Time) (Decision, stri
 	return d, r.Stdout
 }
 
-// The answer that blocks has a code, with which the user lets exactly this action pass once.
+// The answer that blocks contains a code with which the user can allow exactly this action
+// once.
 func TestAllowOnce(t *testing.T) {
 	m := newMachine(t)
 	_, answer := m.guarded(forcedBranch, m.web, testNow)
@@ -52,7 +53,8 @@ func TestAllowOnce(t *testing.T) {
 	}
 }
 
-// Critical rules and the guard's own are not excepted: there is no code, and gate allow says why.
+// Critical rules and the guard's own have no exceptions: the answer has no code, and gate allow
+// says why.
 func TestAllowNeverCritical(t *testing.T) {
 	m := newMachine(t)
 	for _, command := range []string{"rm -rf /", "rm ~/.claude/settings.json", "countersign gate trust"} {
@@ -76,7 +78,8 @@ func TestAllowNeverCritical(t *testing.T) {
 	}
 }
 
-// Nothing is stopped where the user observes; the log says what would have been.
+// Nothing is stopped if the user's settings observe; the log records what would have been
+// stopped.
 func TestObserve(t *testing.T) {
 	m := newMachine(t)
 	m.user(`{"observe":true}`)
@@ -95,7 +98,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Doctor's own canaries are no calls of an agent.
+// Doctor's canaries do not count as calls of an agent.
 func TestStatsLeaveDoctorOut(t *testing.T) {
 	m := newMachine(t)
 	g := Guard{Agent: Claude, Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: testNow}

@@ -2,8 +2,8 @@ package guard
 
 import "testing"
 
-// What unpacks, applies or downloads into a folder of settings is asked about, and so is a
-// settings file that is downloaded by its own name.
+// A command that unpacks, applies or downloads into a folder of settings is asked about, and so
+// is the download of a settings file under its own name.
 func TestProtectBroughtFiles(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -112,7 +112,8 @@ func TestProtectBroughtFiles(t *testing.T) {
 	}
 }
 
-// A protected path is one in a container, on this machine by ssh and in other languages, too.
+// A protected path is also recognized in a container, on this machine by ssh, and in other
+// languages.
 func TestProtectOtherLayers(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -227,7 +228,7 @@ func TestProtectOtherLayers(t *testing.T) {
 	}
 }
 
-// Nothing is said where no protected folder is concerned, or is only read.
+// A command is not asked about if it affects no protected folder, or only reads it.
 func TestProtectLeavesOtherFolders(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard"
 )
 
-// The words of a command stay the words they were, the empty one among them.
+// The words of a command are preserved, also an empty one.
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "ls": "ls", "a b": "'a b'", "it's": `'it'\''s'`, "~/a b": "~/'a b'", "$(id)": "'$(id)'", "-la": "-la",

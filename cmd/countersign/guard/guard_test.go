@@ -25,8 +25,8 @@ func asHook(g Guard, event string) Reply {
 	return g.Answer(strings.NewReader(event))
 }
 
-// TestHookEvents runs every event of testdata/events: with the agent named, and
-// told from the event itself, which only ever makes an ask a denial.
+// TestHookEvents runs every event of testdata/events twice: with the agent named, and with the
+// agent recognized from the event, which can only turn an ask into a denial.
 func TestHookEvents(t *testing.T) {
 	files, err := filepath.Glob("testdata/events/*.txtar")
 	if err != nil || len(files) != len(Agents) {
@@ -44,7 +44,7 @@ func TestHookEvents(t *testing.T) {
 			t.Run(name+"/"+strings.Join(words[2:], "_"), func(t *testing.T) {
 				event := strings.TrimSuffix(string(f.Data), "\n")
 				checkReply(t, Agent(name), asHook(Guard{Agent: Agent(name)}, event), want, rule)
-				if want == "block" { // the event does not always tell the agent: exit code 2 stands alone then
+				if want == "block" { // if the event does not identify the agent, only exit code 2 blocks
 					if r := asHook(Guard{}, event); r.Failure == nil {
 						t.Errorf("without --agent: not a failure: %s", r.Stdout)
 					}
@@ -75,14 +75,14 @@ func checkReply(t *testing.T, by Agent, r Reply, want Decision, rule string) {
 	}
 }
 
-// judged is an engine that gives one answer.
+// judged returns an engine that gives one answer.
 func judged(risk string, rules ...actionrisk.MatchedRule) Judge {
 	return func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
 		return actionrisk.ScoreOutput{Risk: risk, MatchedRules: rules}, actionrisk.Trace{}
 	}
 }
 
-// TestHookFormats holds the exact bytes each agent is answered with.
+// TestHookFormats checks the exact bytes of the answer to each agent.
 func TestHookFormats(t *testing.T) {
 	rule := actionrisk.MatchedRule{ID: "a.b.c", Severity: "critical", Title: "Ends the world", Remediation: "wait",
 		Evidence: actionrisk.Evidence{Excerpt: "end <&> \x1b[2J"}}
@@ -129,8 +129,8 @@ func TestHookPolicy(t *testing.T) {
 	}
 }
 
-// TestHookDetection: an agent that is not named is told from its event, and
-// Codex, which has no "ask", is not taken for one that has.
+// TestHookDetection: an agent that is not named is recognized from its event, and Codex, which
+// has no "ask", is not taken for an agent that has it.
 func TestHookDetection(t *testing.T) {
 	for _, by := range Agents {
 		want := Deny
@@ -148,8 +148,8 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, Cursor, r, Deny, "git.reset.hard")
 }
 
-// TestHookCursorStartsClaudesHooks: Cursor runs the hooks of Claude Code's settings
-// as well, with an event of its own, and reads no answer but its own.
+// TestHookCursorStartsClaudesHooks: Cursor also runs the hooks of Claude Code's settings, with
+// its own event, and reads answers only in its own format.
 func TestHookCursorStartsClaudesHooks(t *testing.T) {
 	event := `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"Shell","tool_input":{"command":"mkfs.ext4 /dev/countersign-canary","cwd":"/home/u/app","timeout":5000},"tool_use_id":"2460353c","cwd":"/home/u/app","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"preToolUse","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`
 	checkReply(t, Cursor, asHook(Guard{Agent: Claude}, event), Deny, "shell.disk.mkfs")
@@ -166,8 +166,8 @@ func TestHookArgumentsAsText(t *testing.T) {
 	}
 }
 
-// TestHookGuardSettings: what changes the settings that hold the guard is asked
-// about, by whatever command, and what only reads or mentions them is not.
+// TestHookGuardSettings: every command that changes the settings with the guard is asked about,
+// and commands that only read or mention them are not.
 func TestHookGuardSettings(t *testing.T) {
 	for command, want := range map[string]Decision{
 		"echo {} > .gemini/settings.json":                         Ask,
@@ -214,7 +214,7 @@ func TestHookGuardSettings(t *testing.T) {
 	}
 }
 
-// TestHookFailClosed: unmatched commands are asked about only on request.
+// TestHookFailClosed: commands that no rule matches are asked about only with FailClosed.
 func TestHookFailClosed(t *testing.T) {
 	event := string(Claude.canary("frobnicate --all"))
 	checkReply(t, Claude, asHook(Guard{Agent: Claude}, event), Pass, "-")
@@ -228,7 +228,7 @@ func TestHookEnvironment(t *testing.T) {
 	checkReply(t, Claude, asHook(Guard{Agent: Claude, Environment: "production"}, event), Deny, "sql.drop.table")
 }
 
-// TestHookFailures: whatever goes wrong, each agent reads a block, twice.
+// TestHookFailures: on any failure each agent gets a block, both as exit code and as answer.
 func TestHookFailures(t *testing.T) {
 	huge := func(by Agent) string {
 		return string(by.canary("echo " + strings.Repeat("a", maxEvent)))
@@ -249,7 +249,7 @@ func TestHookFailures(t *testing.T) {
 				t.Errorf("%s %s: %s %v", by, name, r.Stdout, r.Failure)
 			}
 		}
-		// A panic after the event told the agent is answered in its format.
+		// A panic after the agent was recognized is answered in its format.
 		r := Guard{Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) { panic(1) }}.Answer(bytes.NewReader(by.canary("ls")))
 		checkReply(t, by, r, "block", "-")
 	}
@@ -262,7 +262,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
-// TestHookLimit: standard input that never ends, and an engine that never does.
+// TestHookLimit covers standard input that never ends, and an engine that never answers.
 func TestHookLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, by := range Agents {
@@ -285,7 +285,7 @@ func TestHookLimit(t *testing.T) {
 	})
 }
 
-// TestHookHidesSecrets: nothing the agent wrote as a secret comes back.
+// TestHookHidesSecrets: the answer contains no secret of the agent's command.
 func TestHookHidesSecrets(t *testing.T) {
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	for _, by := range Agents {
@@ -314,8 +314,8 @@ func TestHookHidesSecrets(t *testing.T) {
 	}
 }
 
-// FuzzHookEvent: any bytes get a reply in each format, and what the strict
-// parser refuses is a block.
+// FuzzHookEvent: any bytes get a reply in each format, and bytes that the strict parser refuses
+// are blocked.
 func FuzzHookEvent(f *testing.F) {
 	for _, by := range Agents {
 		f.Add(by.canary("git reset --hard"))
@@ -341,7 +341,7 @@ func FuzzHookEvent(f *testing.F) {
 	})
 }
 
-// TestHookPaths: a path is one word whatever is in it.
+// TestHookPaths: a path is one word, whatever characters it contains.
 func TestHookPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"a b": "'a b'", "it's": `'it'\''s'`, "~/x y": "~/'x y'", "~": "~''", "$(rm -rf /)": "'$(rm -rf /)'", "-rf": "'-rf'", "~x": "'~x'",
@@ -358,8 +358,8 @@ func newGuard(log Log, now time.Time) Guard {
 	return Guard{Agent: Claude, Ask: "never", Judge: actionrisk.ScoreIn, Log: log, Now: now}
 }
 
-// TestAllowProven: what is proven read-only is allowed in the agent's own word, deny
-// wins, and what is not proven is left to the agent.
+// TestAllowProven: a proven read-only action is allowed in the agent's format, deny wins, and
+// an action that is not proven is left to the agent.
 func TestAllowProven(t *testing.T) {
 	for command, want := range map[string]string{"git status && ls": `"allow"`, "make build": "", "ls; rm -rf /": `"deny"`} {
 		for _, by := range []Agent{Claude, Gemini} {

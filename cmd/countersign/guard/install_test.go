@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The machine's settings start a program of root's for every user.
+// The machine's settings start only a program that root owns.
 func TestInstallSystem(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root writes the machine's settings")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A link leads elsewhere: what names it is judged by where it leads, too.
+// A command that names a symbolic link is also judged by the real path.
 func TestLinksAreJudgedByWhereTheyLead(t *testing.T) {
 	m := newMachine(t)
 	m.write(filepath.Join(m.Home, ".aws", "credentials"), "x")

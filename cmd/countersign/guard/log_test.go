@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// TestTheLogNoticesWhatWasDoneToIt: edited, cut in the middle, cut at its end.
+// TestTheLogNoticesWhatWasDoneToIt covers a log that was edited, cut in the middle, or cut at
+// its end.
 func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	log := Log(t.TempDir())
 	g := newGuard(log, time.Now())
@@ -43,8 +44,8 @@ func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	}
 }
 
-// TestCanaryAtTheStartAndAlarmBehind: the session begins with the canary, and a
-// tool that ran without a verdict is in the log.
+// TestCanaryAtTheStartAndAlarmBehind: the session begins with the canary, and a tool that ran
+// without a verdict is in the log.
 func TestCanaryAtTheStartAndAlarmBehind(t *testing.T) {
 	log := Log(t.TempDir())
 	g := newGuard(log, time.Now())

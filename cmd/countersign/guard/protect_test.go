@@ -38,8 +38,8 @@ func newGuarded(t *testing.T) *machine {
 	return m
 }
 
-// What changes the agents' settings, the guard's own, its state or its program is asked
-// about, however it is spelled.
+// A command that changes the agents' settings, or the guard's own settings, state or program,
+// is asked about in every spelling.
 func TestProtectRealPaths(t *testing.T) {
 	m := newGuarded(t)
 	program := m.Program
@@ -80,7 +80,7 @@ func TestProtectRealPaths(t *testing.T) {
 	}
 }
 
-// What only reads or names them is not stopped, nor is work beside them.
+// Commands that only read or name these files are not stopped, nor is work on other files.
 func TestProtectLeavesWorkAlone(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -99,7 +99,7 @@ func TestProtectLeavesWorkAlone(t *testing.T) {
 	}
 }
 
-// The guard's consent is the user's to give, and nobody else's in an agent's tool call.
+// Only the user can give the guard's consent, never a tool call of an agent.
 func TestProtectConsent(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -113,7 +113,7 @@ func TestProtectConsent(t *testing.T) {
 	} {
 		got, answer := m.decide(command, m.web)
 		if command == "xargs countersign gate < x" {
-			continue // what x holds is not known: the terminal asks
+			continue // the value of x is not known: the terminal asks
 		}
 		if got != Deny || !strings.Contains(answer, "hook.own-consent") {
 			t.Errorf("%q: %s: %s", command, got, answer)
@@ -121,7 +121,7 @@ func TestProtectConsent(t *testing.T) {
 	}
 }
 
-// What is in a folder is written into another one: so are settings.
+// Copying the contents of a folder into another one copies settings, too.
 func TestProtectCopiedContents(t *testing.T) {
 	m := newGuarded(t)
 	m.write(filepath.Join(m.web, "x", "settings.json"), "{}")
@@ -139,7 +139,7 @@ func TestProtectCopiedContents(t *testing.T) {
 	}
 }
 
-// Who stops the guard is asked about.
+// A command that stops the guard is asked about.
 func TestProtectProcess(t *testing.T) {
 	m := newGuarded(t)
 	for command, stopped := range map[string]bool{
@@ -155,7 +155,7 @@ func TestProtectProcess(t *testing.T) {
 	}
 }
 
-// An agent that is started past its guard is asked about.
+// A command that starts an agent without its guard is asked about.
 func TestProtectLaunches(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -180,7 +180,7 @@ func TestProtectLaunches(t *testing.T) {
 	}
 }
 
-// File tools write by a path, and are judged by where it leads.
+// File tools write to a path and are judged by its real path.
 func TestProtectFileTools(t *testing.T) {
 	m := newGuarded(t)
 	event := func(tool, input string) []byte {

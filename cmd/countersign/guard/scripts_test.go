@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A script is read under whatever name one command gives it, and each file of a pattern.
+// A script is read under every name that a command gives it, and so is each file of a pattern.
 func TestScriptsUnderOtherNames(t *testing.T) {
 	m := newMachine(t)
 	for file, text := range map[string]string{"evil.sh": "rm -rf ~\n", "bin/t": "#!/bin/sh\nrm -rf ~\n", "good.sh": "rm -rf dist\n", "tools/a": "echo a\n", "tools/b": "echo b\n"} {
@@ -36,8 +36,8 @@ func TestScriptsUnderOtherNames(t *testing.T) {
 	}
 }
 
-// Of a Makefile its target and what that needs are judged, however many rules it has; the
-// installer of a well-known tool is what build files run every day.
+// A target of a Makefile is judged with the targets that it needs, however many rules the
+// Makefile has. The installer of a well-known tool in a build file raises nothing.
 func TestBuildFilesAsTheyCome(t *testing.T) {
 	m := newMachine(t)
 	var text strings.Builder

@@ -2,7 +2,8 @@ package guard
 
 import "testing"
 
-// An agent that leaves the user's settings, or that is told to ask nobody, is asked about.
+// A command that starts an agent without the user's settings, or so that it asks nobody, is
+// asked about.
 func TestProtectFurtherLaunches(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -95,7 +96,7 @@ func TestProtectFurtherLaunches(t *testing.T) {
 	}
 }
 
-// A tool call that starts an agent is judged like the command that does.
+// A tool call that starts an agent is judged like the command that does so.
 func TestProtectAgentTools(t *testing.T) {
 	m := newGuarded(t)
 	for input, stopped := range map[string]bool{
@@ -111,7 +112,7 @@ func TestProtectAgentTools(t *testing.T) {
 	}
 }
 
-// Who types an answer into another terminal or window gives consent that is a person's.
+// A command that types an answer into another terminal or window could give a person's consent.
 func TestProtectTypedAnswers(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{

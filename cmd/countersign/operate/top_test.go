@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What somebody wrote as a reason is no verdict.
+// The text of a reason is not counted as a verdict.
 func TestTopCountsMembersAndNoText(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTable: aligned and coloured on a terminal, plain in a pipe, and nothing that
-// somebody else wrote steers the terminal or makes a row of its own.
+// TestTable: a table is aligned and coloured on a terminal and plain in a pipe, and text from
+// outside can neither control the terminal nor begin a row of its own.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := Table{Heads: []string{"name", "state", "note"}}
@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestColour: asked for, forbidden, or by the terminal and NO_COLOR.
+// TestColour covers colours by flag, by the terminal, and by NO_COLOR.
 func TestColour(t *testing.T) {
 	for _, c := range []struct {
 		when, noColor, term string
@@ -59,8 +59,8 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// On a terminal, text goes on below itself, where its column begins; a word stays
-// whole, and in a pipe a line does.
+// On a terminal, text wraps to the beginning of its column, and words are not broken. In a pipe
+// lines are not broken.
 func TestTextIsAsWideAsTheTerminal(t *testing.T) {
 	t.Parallel()
 	const text = "VALID\nNOT PROVEN  that every action was submitted\nhead 0123456789012345678901234567890123456789 of it\n            and on it goes beneath\n"
@@ -73,7 +73,7 @@ func TestTextIsAsWideAsTheTerminal(t *testing.T) {
 	}
 }
 
-// A line of progress takes the place of the one before, and leaves nothing behind.
+// A progress line replaces the previous one, and leaves nothing on the screen.
 func TestProgressIsOneLineAndGoesAway(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "terminal"))

@@ -8,14 +8,13 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 )
 
-// Metrics are where operators look for them; a second service on the machine
-// starts all the same, and says where its own are. A chosen address is that one or
-// an error.
+// Metrics are at the usual address. A second service on the machine starts all the same and
+// prints the address of its own metrics. A configured address is used or is an error.
 func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
-	first, err := (&Command{}).listenForMetrics("127.0.0.1:0", say) // who else may listen at the usual one is not known
+	first, err := (&Command{}).listenForMetrics("127.0.0.1:0", say) // the test cannot know whether the usual address is free
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What only this machine may use is for this machine only: private database,
-// loopback listener and loopback base URL.
+// Defaults that are safe on this machine only apply only there: private database, loopback
+// listener and loopback base URL.
 func TestPrivateMeansThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// A start waits for no read model: here none of them comes any further, because
-// another session holds their checkpoints.
+// A start does not wait for the read models: here they cannot advance, because another session
+// has locked their checkpoints.
 func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

@@ -44,8 +44,8 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 	}
 }
 
-// On the private database and a loopback listener a key is made and kept; nowhere
-// else is one assumed.
+// On the private database and a loopback listener a key is created and stored; elsewhere a
+// missing key is not replaced.
 func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A secret's file is refused unless it is ours alone, to read and to change.
+// The file of a secret is refused unless only its owner, the user, can read and change it.
 func TestSecretFilesAreOursAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// Each mode says which setting it lacks, and none takes the place of another.
+// Each mode names the setting that it lacks, and no setting replaces another one.
 func TestStartConditionsOfX402(t *testing.T) {
 	t.Parallel()
 	chain := x402test.NewChain(t, time.Now)

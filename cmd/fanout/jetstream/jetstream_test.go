@@ -48,7 +48,7 @@ func read(t *testing.T, url string, n int) (arrived sinktest.Arrivals) {
 	t.Helper()
 	js := dial(t, url)
 	var sub *nats.Subscription
-	for sub == nil { // until the stream is there
+	for sub == nil { // until the stream exists
 		sub, _ = js.SubscribeSync("countersign.>", nats.OrderedConsumer())
 	}
 	for range n {
@@ -70,9 +70,8 @@ func read(t *testing.T, url string, n int) (arrived sinktest.Arrivals) {
 	return arrived
 }
 
-// Every event arrives once and in order, although the node ends, another begins,
-// the broker goes away and the checkpoint is put back: its message is dropped by
-// its id.
+// Every event arrives once and in order, although a node ends, another one starts, the broker
+// is restarted and the checkpoint is moved back: the broker drops repeats by their ids.
 func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	l, folder := sinktest.Ledger(t), t.TempDir()
 	nats := broker(t, server.Options{StoreDir: folder, Port: -1})
@@ -105,8 +104,8 @@ func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// What the server or the stream refuses for its size arrives without its data, and
-// what is behind it arrives, too.
+// A message that the server or the stream refuses as too large arrives without its data, and
+// later messages arrive, too.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	for name, c := range map[string]struct {
 		server int32
@@ -138,7 +137,7 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// operatorsStream is made before the sink comes, and takes no larger messages.
+// operatorsStream is created before the sink starts, with a small limit for messages.
 func operatorsStream(t *testing.T, url string, octets int32) {
 	t.Helper()
 	js := dial(t, url)

@@ -42,8 +42,8 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// read takes records out of the topic until n different messages have come. Each
-// tenant's are in one partition.
+// read takes records from the topic until n different messages have arrived. The messages of
+// one tenant are in one partition.
 func read(t *testing.T, c *kfake.Cluster, n int) (arrived sinktest.Arrivals) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("events"))
@@ -74,8 +74,8 @@ func read(t *testing.T, c *kfake.Cluster, n int) (arrived sinktest.Arrivals) {
 	return arrived
 }
 
-// Every event arrives in its tenant's order, although the node ends, another
-// begins and the broker goes away; what is repeated has the same id.
+// Every event arrives in its tenant's order, although a node ends, another one starts and the
+// broker is restarted; a repeated message has the same id.
 func TestEveryEventArrivesInOrder(t *testing.T) {
 	l, folder := sinktest.Ledger(t), t.TempDir()
 	c := cluster(t, kfake.DataDir(folder))
@@ -115,7 +115,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// publisher is one of a cluster's topic.
+// publisher returns a publisher to a cluster's topic.
 func publisher(t *testing.T, c *kfake.Cluster) *kafka.Publisher {
 	t.Helper()
 	p, err := kafka.New("kafka://"+c.ListenAddrs()[0]+"/events", sinktest.Discard)
@@ -125,9 +125,9 @@ func publisher(t *testing.T, c *kfake.Cluster) *kafka.Publisher {
 	return p
 }
 
-// What the brokers refuse for its size arrives without its data; what is around it
-// arrives whole and in its order, also where the brokers refuse only what the client
-// put together.
+// A message that the brokers refuse as too large arrives without its data, and the messages
+// around it arrive completely and in order, also if the brokers refuse only what the client
+// combined.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	l := sinktest.Ledger(t)
 	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "20000"}))
@@ -143,7 +143,7 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// A broker that takes large messages gets them.
+// A broker that accepts large messages gets them.
 func TestWhatBrokersTakeArrivesWhole(t *testing.T) {
 	l := sinktest.Ledger(t)
 	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "8000000"}))
@@ -162,8 +162,7 @@ func note() *message.Message {
 	return m
 }
 
-// A message counts as sent when every replica in sync has it, and not when a broker
-// refuses it.
+// A message counts as sent when every in-sync replica has it, and not when a broker refuses it.
 func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	c := cluster(t)
 	defer c.Close()
@@ -184,8 +183,8 @@ func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	}
 }
 
-// certificate is good for a server and for a client; it is its own issuer. The files
-// hold it, which makes it trusted, and its key.
+// certificate creates a self-signed certificate for servers and clients. The files contain the
+// certificate and its key.
 func certificate(t *testing.T) (config *tls.Config, file, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -206,7 +205,7 @@ func certificate(t *testing.T) (config *tls.Config, file, keyFile string) {
 		write(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), write(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 }
 
-// write is a file that says so.
+// write creates a file with this text.
 func write(t *testing.T, text []byte) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "file")
@@ -216,7 +215,7 @@ func write(t *testing.T, text []byte) (file string) {
 	return file
 }
 
-// publish says whether a broker takes a message from a client with such an address.
+// publish reports whether a broker accepts a message from a client with such a URL.
 func publish(t *testing.T, address string) error {
 	t.Helper()
 	p, err := kafka.New(address, sinktest.Discard)
@@ -227,10 +226,10 @@ func publish(t *testing.T, address string) error {
 	return p.Publish("", note())
 }
 
-// A broker that asks for a client's certificate gets the one that is in the files when
-// the connection is made.
+// A broker that requires a client certificate gets the one that is in the files when the
+// connection is made.
 func TestClientCertificates(t *testing.T) {
-	t.Parallel() // a client that was refused waits
+	t.Parallel() // a refused client waits before it retries
 	config, ca, key := certificate(t)
 	_, other, otherKey := certificate(t)
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -272,12 +271,12 @@ func TestClientCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for p.Publish("", note()) != nil { // until the client tries again
+	for p.Publish("", note()) != nil { // until the client retries
 	}
 }
 
-// bearers makes a broker ask for OAUTHBEARER, which the one in this process does not
-// know, and keeps what it is shown.
+// bearers makes a broker require OAUTHBEARER, which the broker in this process does not
+// support, and records what clients send.
 func bearers(c *kfake.Cluster, shown *sync.Map) {
 	c.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -294,12 +293,12 @@ func bearers(c *kfake.Cluster, shown *sync.Map) {
 	})
 }
 
-// tokenServer gives the user u with the password S3CRET a token, unless it has another
-// answer to give first.
+// tokenServer issues a token to the user u with the password S3CRET, unless another answer is
+// queued.
 func tokenServer(t *testing.T, answers <-chan int) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, header := r.BasicAuth()
-		if !header { // the second try, where the first was refused
+		if !header { // the second attempt, after the first was refused
 			user, password = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 		}
 		if user != "u" || password != "S3CRET" || r.PostFormValue("grant_type") != "client_credentials" || r.PostFormValue("scope") != "a b" {
@@ -316,10 +315,10 @@ func tokenServer(t *testing.T, answers <-chan int) *httptest.Server {
 	}))
 }
 
-// A token comes out of a file, or from a server that knows the user, each time that a
-// broker asks for one.
+// A token comes from a file, or from a server that authenticates the user, each time a broker
+// requires one.
 func TestBearerTokens(t *testing.T) {
-	t.Parallel() // a client whose server refuses it waits
+	t.Parallel() // a refused client waits before it retries
 	config, ca, _ := certificate(t)
 	c := cluster(t, kfake.TLS(config))
 	defer c.Close()
@@ -394,7 +393,7 @@ func TestCredentialsUnderTLS(t *testing.T) {
 	}
 }
 
-// Each refusal names the parameter and never a value.
+// Each error names the parameter and never a value.
 func TestAddressesAreChecked(t *testing.T) {
 	_, ca, key := certificate(t)
 	secret := write(t, []byte("S3CRET"))

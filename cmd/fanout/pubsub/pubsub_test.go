@@ -23,13 +23,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// service answers topics.publish as the reference of the API says. It is no
-// Pub/Sub: it holds what this package sends against that text.
+// service answers topics.publish as the API reference says. It is not Pub/Sub: it checks
+// requests of this package against that reference.
 type service struct {
 	*httptest.Server
 	arrived chan pubsubMessage
-	calls   chan int // how many messages each had
-	most    int64    // octets of a request
+	calls   chan int // number of messages of each call
+	most    int64    // maximum size of a request in bytes
 }
 
 func serve(t *testing.T, address string, arrived chan pubsubMessage) *service {
@@ -96,8 +96,8 @@ func read(t *testing.T, from chan pubsubMessage, arrived *sinktest.Arrivals, n i
 	}
 }
 
-// Every event arrives in its tenant's order, although the node ends, another
-// begins and the service goes away; what is repeated has the same id.
+// Every event arrives in its tenant's order, although a node ends, another one starts and the
+// service is restarted; a repeated message has the same id.
 func TestEveryEventArrivesInOrder(t *testing.T) {
 	var arrived sinktest.Arrivals
 	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
@@ -134,8 +134,8 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// What the service refuses for its size, alone or together, arrives without its data
-// or alone, in its order.
+// Messages that the service refuses as too large, alone or together, arrive without their data
+// or alone, in order.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	var arrived sinktest.Arrivals
 	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
@@ -157,7 +157,7 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// answered is a publisher whose calls are all answered so.
+// answered returns a publisher whose calls all get this answer.
 func answered(t *testing.T, code int, body string) *Publisher {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -175,7 +175,7 @@ func answered(t *testing.T, code int, body string) *Publisher {
 	return p
 }
 
-// How Google says that a request is too large, and what looks like it.
+// The cases are Google's texts for a request that is too large, and similar texts.
 func TestWhatIsTooLargeIsToldApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int
@@ -204,7 +204,7 @@ func notes(keys ...string) (messages []*message.Message) {
 	return messages
 }
 
-// One call holds the messages of one ordering key, and no more than Pub/Sub takes.
+// One call contains messages of one ordering key, and at most as many as Pub/Sub allows.
 func TestWhatGoesTogether(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", make(chan pubsubMessage, 2000))
 	defer s.Close()

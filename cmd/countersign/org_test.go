@@ -202,7 +202,7 @@ func TestAScriptTakesWhatACommandMakes(t *testing.T) {
 	org := strings.TrimSpace(o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"))
 	policy := o.file(`{"policyId":"p","allowedMcpServers":["files"]}`)
 	for command, form := range map[string]string{
-		"org token issue --org " + org: `^svco_\w+\n$`, "key issue --email ada@example.com": `^svck_\w+\n$`,
+		"org token issue --org " + org: `^svco_[\w-]+\n$`, "key issue --email ada@example.com": `^svck_[\w-]+\n$`,
 		"policy draft --org " + org + " --file " + policy:                               `^\w+\n$`,
 		"webhooks create --org " + org + " --url https://hooks.example.com/countersign": `^whsec_\S+\n$`,
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/projections"
 )
 
 var update = flag.Bool("update", false, "write the reference pages of the documentation")
@@ -38,7 +39,7 @@ func TestReferencePagesFollowTheDeclarations(t *testing.T) {
 // wholeModel is the command line with all of its commands and flags.
 func wholeModel(t *testing.T) *kong.Node {
 	t.Helper()
-	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, kong.Vars{"version": ""})
+	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, kong.Vars{"version": "", "readmodels": strings.Join(projections.Names(), ", ")})
 	if err != nil {
 		t.Fatal(err)
 	}

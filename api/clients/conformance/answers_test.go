@@ -204,6 +204,10 @@ func (m *maker) decisions() {
 	m.put("allow: another request", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "tool", "order-2", m.now), 10))
 	m.put("allow: another intent", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other tool", "order-1", m.now), 10))
 	m.put("allow: other arguments", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other arguments", "order-1", m.now), 10))
+	m.put("allow: another declared risk", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other risk", "order-1", m.now), 10))
+	hashed := allow
+	hashed.AssuranceActionHash = canon.Hash([]byte("another"))
+	m.put("allow: another action hash", 201, m.sealed(m.record, assurance.DecisionType, hashed, 10))
 	old := m.decision(id, orgID, "tool", "order-1", m.now.Add(-assurance.ValidFor-time.Second))
 	m.put("allow: old", 200, m.sealed(m.record, assurance.DecisionType, old, 10))
 	endless := allow

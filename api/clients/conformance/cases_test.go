@@ -35,7 +35,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 			var name string
 			var answer conformance.Answer
 			switch {
-			case e.Fault != "" && !slices.Contains([]string{"silence", "cut", "half", "stall"}, e.Fault):
+			case e.Fault != "" && !slices.Contains([]string{"silence", "cut", "half", "stall", "trickle"}, e.Fault):
 				t.Errorf("%s: unknown fault %s", c.Name, e.Fault)
 			case e.Answer == nil && e.Fault == "":
 				t.Errorf("%s: %s has no answer", c.Name, e.Request)

@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 //go:embed cases.json
@@ -75,8 +76,8 @@ type Exchange struct {
 	Request string          `json:"request"`         // "POST /api/assurance/decisions", or with a host
 	Sends   json.RawMessage `json:"sends,omitempty"` // members that the body must have
 	Answer  json.RawMessage `json:"answer,omitempty"`
-	// Fault is silence (no answer), cut (the connection ends), half (half of the answer)
-	// or stall (half of it, and then nothing).
+	// Fault is silence (no answer), cut (the connection ends), half (half of the answer),
+	// stall (half of it, and then nothing) or trickle (a byte now and then, for ever).
 	Fault string `json:"fault,omitempty"`
 	Times int    `json:"times,omitempty"` // default: once
 }
@@ -244,6 +245,14 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 			panic(http.ErrAbortHandler)
 		}
 		<-r.Context().Done()
+	case "trickle":
+		for r.Context().Err() == nil {
+			if _, err := w.Write([]byte(" ")); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(5 * time.Millisecond) // it is a slow server
+		}
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.Status)

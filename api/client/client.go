@@ -247,11 +247,8 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 // another type, or not signed by a trusted key.
 func (c *Client) verified(envelope []byte, payloadType string, into any) (record jsontext.Value, hash string, err error) {
 	var e seal.Envelope
-	if err := json.Unmarshal(envelope, &e); err != nil || e.Record.Kind() != '{' { // check: envelope
-		return nil, "", notVerified("it is not a signed record")
-	}
-	if e.Integrity.PayloadType != payloadType { // check: record-type
-		return nil, "", notVerified("it is of another type")
+	if err := json.Unmarshal(envelope, &e); err != nil || e.Integrity.PayloadType != payloadType { // check: record-type
+		return nil, "", notVerified("it is not a signed record of this type")
 	}
 	if !seal.Good(e.Examine(c.keys)) { // check: signature
 		return nil, "", notVerified("no trusted key has signed it, or it was changed afterwards")

@@ -75,8 +75,10 @@ func TestConformance(t *testing.T) {
 			var started struct{ Session string }
 			post(t, server.URL+"/start", map[string]string{"case": c.Name}, &started)
 			r := &run{file: file, c: c, outcome: conformance.Outcome{Frozen: true, Waits: []int{}}}
-			r.make(t, redirected{server.URL + "/" + started.Session + "/", inner})
-			err := r.do(t)
+			err := r.make(t, redirected{server.URL + "/" + started.Session + "/", inner})
+			if err == nil {
+				err = r.do(t)
+			}
 			var ours *Error
 			switch {
 			case err == nil:
@@ -116,7 +118,7 @@ func post(t *testing.T, address string, value, into any) {
 	}
 }
 
-func (r *run) make(t *testing.T, transport http.RoundTripper) {
+func (r *run) make(t *testing.T, transport http.RoundTripper) error {
 	t.Helper()
 	or := func(text, otherwise string) string {
 		if text == "" {
@@ -128,7 +130,7 @@ func (r *run) make(t *testing.T, transport http.RoundTripper) {
 	if r.clock, err = time.Parse(time.RFC3339, or(r.c.Now, r.file.Now)); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{URL: "https://countersign.example", APIKey: "svck_test", Token: "svco_test", OrgID: or(r.c.OrgID, r.file.OrgID), Keys: r.file.Keys,
+	o := Options{URL: or(r.c.URL, "https://countersign.example"), APIKey: "svck_test", Token: "svco_test", OrgID: or(r.c.OrgID, r.file.OrgID), Keys: r.file.Keys,
 		RunMedium: r.c.Medium == "run", Timeout: 20 * time.Second, HTTP: &http.Client{Transport: transport}}
 	if r.c.Keys == "none" {
 		o.Keys = nil
@@ -137,7 +139,7 @@ func (r *run) make(t *testing.T, transport http.RoundTripper) {
 		o.Timeout = time.Duration(r.c.Timeout) * time.Millisecond
 	}
 	if r.client, err = New(o); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	r.client.http.now = func() time.Time { return r.clock }
 	r.client.http.sleep = func(_ context.Context, d time.Duration) error {
@@ -145,6 +147,7 @@ func (r *run) make(t *testing.T, transport http.RoundTripper) {
 		r.clock = r.clock.Add(d)
 		return nil
 	}
+	return nil
 }
 
 // ran counts a call of the guarded function, and compares what it was given.
@@ -336,7 +339,9 @@ func TestPanicIsReported(t *testing.T) {
 	var started struct{ Session string }
 	post(t, server.URL+"/start", map[string]string{"case": name}, &started)
 	r := &run{file: file, outcome: conformance.Outcome{Frozen: true, Ran: 1, Error: "fn"}}
-	r.make(t, redirected{server.URL + "/" + started.Session + "/", http.DefaultTransport})
+	if err := r.make(t, redirected{server.URL + "/" + started.Session + "/", http.DefaultTransport}); err != nil {
+		t.Fatal(err)
+	}
 	d, _, err := r.decide(t.Context(), t)
 	if err != nil {
 		t.Fatal(err)

@@ -57,6 +57,7 @@ type Case struct {
 	Intent string `json:"intent,omitempty"` // name of an intent; default: tool
 	Key    string `json:"key,omitempty"`    // idempotency key; default: order-1; "none": the client makes one
 
+	URL     string `json:"url,omitempty"`     // another address than https://countersign.example
 	Medium  string `json:"medium,omitempty"`  // "run": the client is made with it
 	Keys    string `json:"keys,omitempty"`    // "none": the client is made without keys
 	OrgID   string `json:"orgId,omitempty"`   // another organization than that of the file
@@ -77,7 +78,7 @@ type Exchange struct {
 	Sends   json.RawMessage `json:"sends,omitempty"` // members that the body must have
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	// Fault is silence (no answer), cut (the connection ends), half (half of the answer),
-	// stall (half of it, and then nothing) or trickle (a byte now and then, for ever).
+	// stall (half of it, and then nothing) or trickle (white space for long, and then the answer).
 	Fault string `json:"fault,omitempty"`
 	Times int    `json:"times,omitempty"` // default: once
 }
@@ -246,13 +247,12 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 		}
 		<-r.Context().Done()
 	case "trickle":
-		for r.Context().Err() == nil {
-			if _, err := w.Write([]byte(" ")); err != nil {
-				return
-			}
+		for range 300 {
+			_, _ = w.Write([]byte(" "))
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(5 * time.Millisecond) // it is a slow server
 		}
+		_, _ = w.Write(text) // for a client that is still there
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.Status)

@@ -57,8 +57,8 @@ class Run:
         self.case, self.seen = case, {"ran": 0, "error": "", "message": "", "result": False, "upgradeUrl": "", "frozen": True}
         self.clock = Clock(case.get("now", file["now"]))
         self.original = file["actions"][case.get("action", "command")] if case["do"] in ("gate", "require") else file["intents"][case.get("intent", "tool")]
-        self.client = Countersign(
-            "https://countersign.example", api_key="svck_test", token="svco_test", org_id=case.get("orgId", file["orgId"]),
+        self.make = lambda: Countersign(
+            case.get("url", "https://countersign.example"), api_key="svck_test", token="svco_test", org_id=case.get("orgId", file["orgId"]),
             keys=None if case.get("keys") == "none" else file["keys"], medium=case.get("medium", "stop"),
             timeout=case.get("timeout", 20_000) / 1000, opener=Redirected(play, session), clock=self.clock)
         self.key = {} if case.get("key") == "none" else {"idempotency_key": case.get("key", "order-1")}
@@ -96,6 +96,7 @@ class Run:
         return decision
 
     def do(self):
+        self.client = self.make()
         do, again = self.case["do"], self.case.get("again")
         if do in ("gate", "require"):
             argument = copy.deepcopy(self.original)
@@ -154,6 +155,10 @@ class Conformance(unittest.TestCase):
         file = self.post("/file")
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             runs = [(case["name"], pool.submit(self.problems, file, case)) for case in file["cases"]]
+            if os.environ.get("COUNTERSIGN_BAIL"):  # one is enough for a mutant
+                for run in concurrent.futures.as_completed(run for _, run in runs):
+                    if run.exception() or run.result():
+                        os._exit(1)
         for name, run in runs:
             with self.subTest(name):
                 self.assertEqual(run.result(), [])

@@ -45,15 +45,14 @@ export class Http {
         if (done) break;
         length += value.byteLength;
         if (length > maxAnswer) { // check: answer-size
-          void reader.cancel();
-          break;
+          throw new CountersignError("unavailable", `the answer of ${hostOf(request.url)} is too large`, { status: response.status });
         }
         bytes.push(value);
       }
     } catch (cause) {
+      if (cause instanceof CountersignError) throw cause;
       throw new CountersignError("unavailable", `${hostOf(request.url)} gave no answer, or only a part of one`, { cause });
     }
-    if (length > maxAnswer) throw new CountersignError("unavailable", `the answer of ${hostOf(request.url)} is too large`, { status: response.status });
     return { status: response.status, headers: response.headers, bytes: new Uint8Array(Buffer.concat(bytes)) };
   }
 

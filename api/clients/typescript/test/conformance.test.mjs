@@ -48,14 +48,13 @@ async function run(c, session) {
   const seen = { ran: 0, error: "", message: "", result: false, upgradeUrl: "", waits: [], frozen: true };
   let time = Date.parse(c.now ?? file.now);
   const options = {
-    url: "https://countersign.example", apiKey: "svck_test", token: "svco_test", orgId: c.orgId ?? file.orgId, keys: file.keys,
+    url: c.url ?? "https://countersign.example", apiKey: "svck_test", token: "svco_test", orgId: c.orgId ?? file.orgId, keys: file.keys,
     timeout: c.timeout ?? 20_000,
     clock: { now: () => time, async sleep(milliseconds) { seen.waits.push(milliseconds); time += milliseconds; } },
     fetch: (url, init) => fetch(`${play}/${session}/${String(url).replace("https://", "")}`, init),
   };
   if (c.keys === "none") delete options.keys;
   if (c.medium) options.medium = c.medium;
-  const client = new Countersign(options);
   const original = c.do === "gate" || c.do === "require" ? file.actions[c.action ?? "command"] : file.intents[c.intent ?? "tool"];
   const given = structuredClone(original);
   const own = new Error("the function's own");
@@ -73,7 +72,9 @@ async function run(c, session) {
     if (c.do === "approved") await decision.approved(c.wait ? { timeout: c.wait } : {});
     return decision;
   };
+  let client;
   try {
+    client = new Countersign(options);
     switch (c.do) {
       case "gate": {
         const verdict = await client.gate(given);
@@ -119,6 +120,7 @@ describe("conformance", { concurrency: 8 }, () => {
       const { session } = await post("/start", { case: c.name });
       const seen = await run(c, session);
       const { problems } = await post(`/end/${session}`, seen);
+      if (problems.length > 0 && process.env.COUNTERSIGN_BAIL) process.exit(1); // one is enough for a mutant
       assert.deepEqual(problems, []);
     });
   }

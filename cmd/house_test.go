@@ -33,6 +33,8 @@ var rooms = map[string][]string{
 	// The rooms of the API, in their order: each may use those above it.
 	"api/schema": {"policy"},
 	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
+	// What others build into their programs has nothing of the service in it.
+	"api/client": {"policy", "ledger/seal"},
 	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
 	"cmd/countersign-guard":        {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},

@@ -102,6 +102,7 @@ func TestEveryRequirementIsHeld(t *testing.T) {
 // public internet.
 var outbound = map[string]string{
 	"api/webhook/webhook.go":              "webhooks of organizations",
+	"api/client/http.go":                  "not of the service: what a program with the client asks for",
 	"api/x402/client.go":                  "facilitator and chain of the settings",
 	"api/stripe/stripe.go":                "checkout provider",
 	"ledger/checkpoint/witness.go":        "mirrors and witnesses of the settings",

@@ -1,0 +1,93 @@
+// Takes each check out of each client, one at a time, and shows that the conformance cases
+// fail without it:
+//
+//	node mutate.mjs TOP WORK PLAY
+//
+// TOP is the repository, WORK a folder with the compiled TypeScript package in typescript,
+// PLAY the address of a server of the cases. A check is a line that ends in "check: NAME":
+// the condition of an if, which becomes false, or a statement, which becomes nothing.
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const [top, work, play] = process.argv.slice(2);
+const env = { ...process.env, COUNTERSIGN_PLAY: play, PYTHONDONTWRITEBYTECODE: "1", COUNTERSIGN_BAIL: "1" };
+
+const clients = {
+  Go: {
+    folder: join(top, "api/client"), files: /^(?!.*_test).*\.go$/,
+    without: (line) => line.replace(/^(\s*(?:} else )?if )(.*; )?(.*)( \{ \/\/ check: .*)$/, "$1$2false && ($3)$4"),
+    removed: () => "",
+    async fails(folder, file) {
+      const overlay = join(folder, "overlay.json");
+      writeFileSync(overlay, JSON.stringify({ Replace: { [join(this.folder, file)]: join(folder, file) } }));
+      const built = join(folder, "test");
+      if ((await run("go", ["test", "-overlay", overlay, "-c", "-o", built, "./api/client"], { cwd: top, env })) !== 0) throw new Error("the mutant does not compile");
+      return (await run(built, ["-test.failfast"], { cwd: this.folder, env })) !== 0;
+    },
+  },
+  TypeScript: {
+    folder: join(work, "typescript/dist"), files: /\.js$/,
+    without: (line) => line.replace(/^(\s*if )\((.*)\)( \{ \/\/ check: .*)$/, "$1(false && ($2))$3"),
+    removed: () => "",
+    async fails(folder) {
+      return (await run("node", ["--test", join(work, "typescript/test")], { env: { ...env, COUNTERSIGN_DIST: "file://" + folder } })) !== 0;
+    },
+  },
+  Python: {
+    folder: join(top, "api/clients/python/countersign"), files: /\.py$/,
+    without: (line) => line.replace(/^(\s*if )(.*)(:  # check: .*)$/, "$1False and ($2)$3"),
+    removed: (line) => line.replace(/\S.*/, "pass"),
+    async fails(folder) {
+      return (await run("python3", ["-m", "unittest", "discover", "-s", join(top, "api/clients/python/tests")], { env: { ...env, PYTHONPATH: join(folder, "..") } })) !== 0;
+    },
+  },
+};
+
+// run gives the exit code; a mutant that hangs has failed.
+function run(command, args, options) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { ...options, stdio: "ignore", timeout: 60_000, killSignal: "SIGKILL" });
+    child.on("error", reject);
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+const mutants = [];
+for (const [language, client] of Object.entries(clients)) {
+  for (const file of readdirSync(client.folder).filter((name) => client.files.test(name))) {
+    const lines = readFileSync(join(client.folder, file), "utf8").split("\n");
+    lines.forEach((line, i) => {
+      const name = /check: ([a-z-]+)$/.exec(line)?.[1];
+      if (!name) return;
+      let changed = client.without(line);
+      if (changed === line) changed = client.removed(line);
+      mutants.push({ language, client, file, name, text: [...lines.slice(0, i), changed, ...lines.slice(i + 1)].join("\n") });
+    });
+  }
+}
+const count = (language) => mutants.filter((m) => m.language === language).length;
+for (const language of Object.keys(clients)) if (count(language) < 30) throw new Error(`${language} has only ${count(language)} checks`);
+
+let next = 0, wrong = 0;
+async function worker(number) {
+  while (next < mutants.length) {
+    const { language, client, file, name, text } = mutants[next++];
+    const folder = join(work, `mutant-${number}`, language === "Python" ? "countersign" : language);
+    mkdirSync(folder, { recursive: true });
+    if (language !== "Go") cpSync(client.folder, folder, { recursive: true });
+    writeFileSync(join(folder, file), text);
+    let fails = false, why = "the cases pass without it";
+    try {
+      fails = await client.fails(folder, file);
+    } catch (error) {
+      why = error.message;
+    }
+    if (fails) continue;
+    wrong++;
+    console.error(`clients: ${language}, ${file}, check ${name}: ${why}`);
+  }
+}
+await Promise.all([worker(1), worker(2)]);
+console.log(`clients: each of ${mutants.length} checks was taken out (${Object.keys(clients).map((l) => `${l} ${count(l)}`).join(", ")}); the cases found ${mutants.length - wrong}`);
+process.exitCode = wrong === 0 ? 0 : 1;

@@ -1,0 +1,254 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// poll is how often the service is asked whether a person has answered.
+const poll = 3 * time.Second
+
+// Decision is a signed decision about one intent. The only way to act on it is Execute.
+type Decision struct {
+	Receipt *assurance.ReceiptRecord // the signed receipt, once there is one
+
+	client   *Client
+	signed   jsontext.Value // the record as it was signed
+	record   assurance.DecisionRecord
+	hash     string
+	intent   []byte // canonical
+	approval *assurance.ApprovalRecord
+}
+
+// Record is a copy of what was signed.
+func (d *Decision) Record() (r assurance.DecisionRecord) {
+	_ = json.Unmarshal(d.signed, &r) // Decide has read it
+	return r
+}
+
+// Evidence is what a receipt says beside the outcome. The function of Execute may fill it.
+type Evidence struct {
+	Failed           bool // the function returned no error, and what it did failed
+	SettlementID     string
+	EvidenceHashes   []string
+	ResponseStatus   int
+	ResponseBodyHash string
+}
+
+// Approved waits until a person has approved, if the decision needs that. It is an error
+// if the person rejects, and after the time-out.
+func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
+	if d == nil {
+		return misused("there is no decision")
+	}
+	if d.record.Decision == assurance.Allow {
+		return nil
+	}
+	if err := d.notDenied(); err != nil {
+		return err
+	}
+	t := d.client.http
+	end := t.now().Add(timeout)
+	text, err := d.said(ctx)
+	for err == nil && text == nil {
+		if t.now().Add(poll).After(end) { // check: approval-timeout
+			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it, and none has answered in time"}
+		}
+		if err := t.sleep(ctx, poll); err != nil {
+			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it, and the program did not wait", Err: err}
+		}
+		text, err = d.said(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	var said assurance.ApprovalRecord
+	if _, _, err := d.client.verified(text, assurance.ApprovalType, &said); err != nil {
+		return err
+	}
+	if said.DecisionRecordHash != d.hash { // check: approval-decision
+		return notVerified("the approval is for another decision")
+	}
+	if said.Verdict != assurance.VerdictApproved { // check: approval-verdict
+		return &Error{Code: Rejected, Message: "nothing was run: a person rejected it: " + shown(said.Reason)}
+	}
+	d.approval = &said
+	return nil
+}
+
+// said is what a person has said, nil if none has.
+func (d *Decision) said(ctx context.Context) ([]byte, error) {
+	status, text, err := d.client.send(ctx, http.MethodGet, d.path("approval"), d.client.bearer(), nil, http.StatusOK, http.StatusNotFound)
+	if status == http.StatusNotFound {
+		return nil, err
+	}
+	return text, err
+}
+
+func (d *Decision) path(last string) string {
+	return "/api/assurance/decisions/" + url.PathEscape(d.record.DecisionID) + "/" + last
+}
+
+// Execute calls a function with the intent that was decided about, and sends the receipt,
+// also if the function returns an error or panics. It refuses, without calling it, unless
+// the decision is an allow or was approved, is still valid, was not executed before, and
+// was not ended by a policy since.
+func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent, *Evidence) error) error {
+	if d == nil || d.client == nil {
+		return misused("nothing was run: there is no decision")
+	}
+	if err := d.permitted(); err != nil {
+		return err
+	}
+	if !d.client.use(d.record.DecisionID) { // check: used
+		return &Error{Code: Used, Message: "nothing was run: the decision was executed before"}
+	}
+	err := d.holds(ctx)
+	if err == nil {
+		err = d.permitted() // check: still-permitted
+	}
+	var intent Intent
+	if err == nil {
+		intent, err = d.copied()
+	}
+	if err != nil {
+		d.client.release(d.record.DecisionID)
+		return err
+	}
+	return d.run(ctx, fn, intent)
+}
+
+// run calls the function and reports what came of it. The report outlives the context of
+// the caller, who may have given up on the function.
+func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) (err error) {
+	evidence := Evidence{}
+	returned := false
+	defer func() {
+		if !returned { // a panic goes on, after the report
+			_ = d.report(context.WithoutCancel(ctx), assurance.Failed, evidence)
+		}
+	}()
+	failure := fn(ctx, intent, &evidence)
+	returned = true
+	outcome := assurance.Fulfilled
+	if failure != nil || evidence.Failed {
+		outcome = assurance.Failed
+	}
+	if err := d.report(context.WithoutCancel(ctx), outcome, evidence); err != nil {
+		if failure != nil {
+			return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: failure}
+		}
+		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: err}
+	}
+	return failure
+}
+
+// copied is a copy of the intent, so that nothing that others do changes what is executed.
+func (d *Decision) copied() (intent Intent, err error) {
+	if err := json.Unmarshal(d.intent, &intent); err != nil {
+		return Intent{}, &Error{Code: Misused, Message: "nothing was run: the intent cannot be read", Err: err}
+	}
+	if start, end, found := canon.Find(d.intent, "toolArguments"); found {
+		intent.ToolArguments = jsontext.Value(d.intent[start:end]).Clone()
+	}
+	return intent, nil
+}
+
+func (d *Decision) notDenied() error {
+	if d.record.Decision != assurance.Deny {
+		return nil
+	}
+	var why []string
+	for _, f := range d.record.Findings {
+		if f.Effect == assurance.Deny {
+			why = append(why, shown(f.RuleID)+" ("+shown(f.Message)+")")
+		}
+	}
+	return &Error{Code: Stopped, Message: "Countersign stopped this and nothing was run: the organization's policy denies it: " + strings.Join(why, ", ") +
+		". Do not try to reach the same in another way; ask a person if it is needed."}
+}
+
+// permitted is nil if the decision, or its approval, permits the execution now.
+func (d *Decision) permitted() error {
+	if err := d.notDenied(); err != nil {
+		return err
+	}
+	until := d.record.ValidUntil
+	if d.record.Decision != assurance.Allow {
+		if d.approval == nil { // check: permission
+			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it first"}
+		}
+		until = &d.approval.ValidUntil
+	}
+	if end := stamp(until); d.client.http.now().After(end) { // check: expiry
+		return &Error{Code: Expired, Message: "nothing was run: the decision is no longer valid"}
+	}
+	return nil
+}
+
+// stamp is a time of a record; before all others if there is none.
+func stamp(text *string) time.Time {
+	if text == nil {
+		return time.Time{}
+	}
+	t, _ := assurance.ReadStamp(*text) // the zero time if it is none
+	return t
+}
+
+// holds is nil if the service says that no policy has ended the decision since.
+func (d *Decision) holds(ctx context.Context) error {
+	_, text, err := d.client.send(ctx, http.MethodGet, d.path("standing"), d.client.bearer(), nil, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	var s struct {
+		DecisionID         string         `json:"decisionId"`
+		DecisionRecordHash string         `json:"decisionRecordHash"`
+		Holds              jsontext.Value `json:"holds"`
+		Reason             string         `json:"reason"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil || s.DecisionID != d.record.DecisionID || s.DecisionRecordHash != d.hash { // check: standing-decision
+		return notVerified("the service was asked whether the decision holds, and answered about another one")
+	}
+	if string(s.Holds) != "true" { // check: standing
+		return &Error{Code: Ended, Message: "nothing was run: the decision no longer holds: " + shown(s.Reason)}
+	}
+	return nil
+}
+
+// report sends the receipt.
+func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error {
+	body, err := canon.Marshal(assurance.ReceiptInput{
+		DecisionID: d.record.DecisionID, DecisionRecordHash: d.hash, BindingHash: d.record.BindingHash, Protocol: d.record.Protocol,
+		Outcome: outcome, SettlementID: e.SettlementID, ObservedAt: assurance.Stamp(d.client.http.now()), EvidenceHashes: e.EvidenceHashes,
+		ResponseStatus: int64(e.ResponseStatus), ResponseBodyHash: e.ResponseBodyHash,
+	})
+	if err != nil {
+		return misused("the evidence has no JSON form")
+	}
+	_, text, err := d.client.send(ctx, http.MethodPost, "/api/assurance/receipts", d.client.bearer(), body, http.StatusOK, http.StatusCreated)
+	if err != nil {
+		return err
+	}
+	var said assurance.ReceiptRecord
+	if _, _, err := d.client.verified(text, assurance.ReceiptType, &said); err != nil {
+		return err
+	}
+	if said.DecisionRecordHash != d.hash { // check: receipt-decision
+		return notVerified("the receipt is for another decision")
+	}
+	if said.Outcome != outcome { // check: receipt-outcome
+		return notVerified("the receipt says another outcome")
+	}
+	d.Receipt = &said
+	return nil
+}

@@ -1,0 +1,200 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	attempts  = 4
+	patience  = 30 * time.Second // all waiting for one request; who asks for more gets an error
+	firstWait = 500 * time.Millisecond
+	maxAnswer = 8 << 20 // the largest answer that is read, in bytes
+)
+
+// request is what is sent, the same each time.
+type request struct {
+	method, url string
+	header      http.Header
+	body        []byte
+}
+
+// answered is an answer whose body was read to its end.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// transport sends requests again while the other side says "later".
+type transport struct {
+	client http.Client
+	now    func() time.Time
+	sleep  func(context.Context, time.Duration) error
+}
+
+func newTransport(o Options) transport {
+	t := transport{now: time.Now, sleep: sleep, client: http.Client{
+		Timeout:       cmp.Or(o.Timeout, 10*time.Second),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if o.HTTP != nil {
+		t.client.Transport, t.client.Jar = o.HTTP.Transport, o.HTTP.Jar
+	}
+	return t
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func unavailable(r request, message string) *Error {
+	host := r.url
+	if u, err := url.Parse(r.url); err == nil {
+		host = u.Host
+	}
+	return &Error{Code: Unavailable, Message: host + " " + message}
+}
+
+// once sends a request once. No answer, and half of one, is an error. A redirect is an
+// answer.
+func (t transport) once(ctx context.Context, r request) (answered, error) {
+	out, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
+	if err != nil {
+		return answered{}, &Error{Code: Misused, Message: "the address cannot be read", Err: err}
+	}
+	if r.header != nil {
+		out.Header = r.header.Clone()
+	}
+	in, err := t.client.Do(out)
+	if err != nil {
+		e := unavailable(r, "gave no answer, or only a part of one")
+		e.Err = err
+		return answered{}, e
+	}
+	defer in.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(in.Body, maxAnswer+1))
+	if err != nil { // check: whole-answer
+		e := unavailable(r, "gave no answer, or only a part of one")
+		e.Err = err
+		return answered{}, e
+	}
+	if len(body) > maxAnswer { // check: answer-size
+		e := unavailable(r, "gave too large an answer")
+		e.Status = in.StatusCode
+		return answered{}, e
+	}
+	return answered{in.StatusCode, in.Header, body}, nil
+}
+
+// patiently sends a request until there is an answer that does not say "later": at most
+// four times, and with at most 30 seconds of waiting. The request is the same each time,
+// so its idempotency key or payment is.
+func (t transport) patiently(ctx context.Context, r request, later func(answered) bool) (answered, error) {
+	waited := time.Duration(0)
+	for attempt := 1; ; attempt++ {
+		wait := firstWait << (attempt - 1)
+		got, err := t.once(ctx, r)
+		if err == nil {
+			if !later(got) {
+				return got, nil
+			}
+			e := unavailable(r, "answered "+strconv.Itoa(got.status)+" without a usable body")
+			e.Status, err = got.status, e
+			if asked, ok := t.asked(got.header.Get("Retry-After")); ok {
+				wait = asked
+			}
+			if waited+wait > patience { // check: patience
+				e = unavailable(r, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds")
+				e.Status = got.status
+				return answered{}, e
+			}
+		} else if e := (*Error)(nil); errors.As(err, &e) && (e.Status != 0 || e.Code == Misused) {
+			return answered{}, err
+		}
+		if attempt == attempts {
+			return answered{}, err
+		}
+		waited += wait
+		if t.sleep(ctx, wait) != nil {
+			return answered{}, err
+		}
+	}
+}
+
+// asked is what a Retry-After asks for; false if it cannot be read.
+func (t transport) asked(header string) (time.Duration, bool) {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(header)
+	return max(0, at.Sub(t.now())), err == nil
+}
+
+// send sends a request to the service, and takes no answer but those with a good status
+// and a JSON text.
+func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, good ...int) (status int, text []byte, err error) {
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	got, err := c.http.patiently(ctx, request{method, c.options.URL + path, header, body}, func(a answered) bool {
+		return a.status >= 500 || a.status == http.StatusTooManyRequests && saysOf(a).Code != "quota_exhausted" ||
+			slices.Contains(good, a.status) && !jsontext.Value(a.body).IsValid()
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	said := saysOf(got)
+	says := cmp.Or(shown(said.Error), "status "+strconv.Itoa(got.status))
+	if said.Code == "quota_exhausted" { // check: quota
+		return 0, nil, &Error{Code: QuotaExhausted, Message: "the free calls of the month are used up: " + says, Status: got.status, UpgradeURL: shown(said.UpgradeURL)}
+	}
+	if got.status == http.StatusPaymentRequired { // check: payment-required
+		return 0, nil, &Error{Code: PaymentRequired, Message: "the call has to be paid, or needs an API key: " + says, Status: got.status}
+	}
+	if !slices.Contains(good, got.status) { // check: status
+		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request, and nothing was run: " + says, Status: got.status}
+	}
+	return got.status, got.body, nil
+}
+
+// saying is what an error of the service says.
+type saying struct {
+	Error      string `json:"error"`
+	Code       string `json:"code"`
+	UpgradeURL string `json:"upgradeUrl"`
+}
+
+func saysOf(a answered) (s saying) {
+	_ = json.Unmarshal(a.body, &s) // what cannot be read says nothing
+	return s
+}
+
+// shown is a text of another side without what does not show, and not too long.
+func shown(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return string([]rune(text)[:min(500, len([]rune(text)))])
+}

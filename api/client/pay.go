@@ -1,0 +1,173 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Signer signs a payment: it is given what the seller asks for, with one offer in accepts
+// (the PaymentRequired object of x402 version 2), and returns the payment payload.
+type Signer func(ctx context.Context, required jsontext.Value) (payload jsontext.Value, err error)
+
+// Payment is a request to a seller.
+type Payment struct {
+	Method, URL string
+	Header      http.Header
+	Body        []byte
+	Subject     Subject
+	// Approval is how long to wait for a person if the decision needs one; zero: not at all.
+	Approval time.Duration
+}
+
+// offer is what of an offer is decided about.
+type offer struct {
+	Scheme  string `json:"scheme"`
+	Network string `json:"network"`
+	Amount  string `json:"amount"`
+	Asset   string `json:"asset"`
+	PayTo   string `json:"payTo"`
+}
+
+// Pay asks a seller, and pays by x402 what the organization's policy allows. The offer that
+// was decided about is the offer that is signed. With ReceiptMissing it returns the answer,
+// too.
+func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Response, error) {
+	ask := request{p.Method, p.URL, p.Header, p.Body}
+	unpaid, err := c.http.once(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	if unpaid.status != http.StatusPaymentRequired {
+		return unpaid.response(), nil
+	}
+	required, chosen, raw, resource := choose(unpaid)
+	if raw == nil { // check: offer
+		return nil, &Error{Code: Refused, Message: "the seller has to be paid, and makes no offer that can be checked (exact, on an EVM network)", Status: unpaid.status}
+	}
+	d, err := c.Decide(ctx, Intent{ResourceURL: p.URL, Method: p.Method, Scheme: chosen.Scheme, Network: chosen.Network, Asset: chosen.Asset,
+		PayTo: chosen.PayTo, AmountUnits: chosen.Amount, PaymentPayloadResource: resource}, p.Subject)
+	if err != nil {
+		return nil, err
+	}
+	if p.Approval > 0 {
+		if err := d.Approved(ctx, p.Approval); err != nil {
+			return nil, err
+		}
+	}
+	var paid *http.Response
+	err = d.Execute(ctx, func(ctx context.Context, _ Intent, e *Evidence) error {
+		payload, err := sign(ctx, required)
+		if err != nil {
+			return err
+		}
+		if err := checkSigned(payload, raw, chosen); err != nil {
+			return err
+		}
+		ask.header = ask.header.Clone()
+		if ask.header == nil {
+			ask.header = http.Header{}
+		}
+		ask.header.Set("PAYMENT-SIGNATURE", base64.StdEncoding.EncodeToString(payload))
+		got, err := c.http.patiently(ctx, ask, func(a answered) bool { return a.status >= 500 || a.status == http.StatusTooManyRequests })
+		if err != nil {
+			return err
+		}
+		if got.status == http.StatusPaymentRequired { // check: second-offer
+			return &Error{Code: OfferChanged, Message: "the seller does not take the payment, or asks for another one; nothing else was signed", Status: got.status}
+		}
+		if got.status >= 300 && got.status < 400 { // check: redirect-after-payment
+			return &Error{Code: Refused, Message: "the seller redirects a paid request, which is not followed", Status: got.status}
+		}
+		*e = Evidence{Failed: got.status >= 400, ResponseStatus: got.status, ResponseBodyHash: canon.Hash(got.body), SettlementID: transaction(got)}
+		paid = got.response()
+		return nil
+	})
+	return paid, err
+}
+
+var (
+	evm    = regexp.MustCompile(`^eip155:[0-9]+$`)
+	amount = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+)
+
+// choose takes the first offer of a 402 that can be checked after it was signed: exact, on
+// an EVM network. raw is the offer in canonical form, nil if there is none; required is
+// what the seller asks for with that offer alone.
+func choose(a answered) (required jsontext.Value, chosen offer, raw []byte, resource string) {
+	text, err := base64.StdEncoding.DecodeString(a.header.Get("PAYMENT-REQUIRED"))
+	if err != nil {
+		return nil, offer{}, nil, ""
+	}
+	var asked struct {
+		Accepts  []jsontext.Value `json:"accepts"`
+		Resource struct {
+			URL string `json:"url"`
+		} `json:"resource"`
+	}
+	whole, err := canon.Canonical(text)
+	if err != nil || json.Unmarshal(whole, &asked) != nil {
+		return nil, offer{}, nil, ""
+	}
+	for _, one := range asked.Accepts {
+		var o offer
+		if json.Unmarshal(one, &o) == nil && o.Scheme == "exact" && evm.MatchString(o.Network) && amount.MatchString(o.Amount) {
+			return canon.Put(whole, []byte("["+string(one)+"]"), "accepts"), o, one, asked.Resource.URL
+		}
+	}
+	return nil, offer{}, nil, ""
+}
+
+// checkSigned is an error unless what was signed is the offer that was decided about.
+func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
+	var p struct {
+		Accepted jsontext.Value `json:"accepted"`
+		Payload  struct {
+			Authorization *struct {
+				To    string `json:"to"`
+				Value string `json:"value"`
+			} `json:"authorization"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil || p.Payload.Authorization == nil { // check: signed-readable
+		return &Error{Code: OfferChanged, Message: "what was signed cannot be read, and was not sent", Err: err}
+	}
+	if accepted, err := canon.Canonical(p.Accepted); err != nil || !bytes.Equal(accepted, raw) { // check: signed-offer
+		return &Error{Code: OfferChanged, Message: "another offer was signed than was decided about, and was not sent", Err: err}
+	}
+	if !strings.EqualFold(p.Payload.Authorization.To, o.PayTo) { // check: signed-recipient
+		return &Error{Code: OfferChanged, Message: "another recipient was signed than was decided about; the payment was not sent"}
+	}
+	if p.Payload.Authorization.Value != o.Amount { // check: signed-amount
+		return &Error{Code: OfferChanged, Message: "another amount was signed than was decided about; the payment was not sent"}
+	}
+	return nil
+}
+
+// transaction is what a seller names as the settlement, if it names one.
+func transaction(a answered) string {
+	var settled struct {
+		Transaction string `json:"transaction"`
+	}
+	text, err := base64.StdEncoding.DecodeString(a.header.Get("PAYMENT-RESPONSE"))
+	if err != nil || json.Unmarshal(text, &settled) != nil {
+		return ""
+	}
+	return shown(settled.Transaction)
+}
+
+func (a answered) response() *http.Response {
+	return &http.Response{Status: strconv.Itoa(a.status) + " " + http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body))}
+}

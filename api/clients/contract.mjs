@@ -1,0 +1,44 @@
+// Takes out of the service's contract what the clients call:
+//
+//	node contract.mjs openapi-full.json > contract.json
+//
+// The types of the clients are made of the result. .ci/clients/run makes it again and
+// fails if the committed one is stale.
+import { readFileSync } from "node:fs";
+
+const operations = ["action_safety_quick_gate", "assurance_decide", "assurance_bind_receipt", "assurance_get_approval", "assurance_get_standing", "get_rule"];
+
+const all = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const paths = {}, schemas = {}, missing = new Set(operations);
+
+// Examples and prose say nothing about types, and change often.
+const lean = (value, within) => {
+  if (Array.isArray(value)) return value.map((v) => lean(v, within));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value)
+    .filter(([name]) => within === "properties" || !["example", "examples", "tags", "x-payment-info", "security", "headers"].includes(name))
+    .map(([name, v]) => [name, lean(v, name)]));
+};
+const collect = (value) => {
+  if (value === null || typeof value !== "object") return;
+  const name = typeof value.$ref === "string" && value.$ref.replace("#/components/schemas/", "");
+  if (name && !schemas[name]) {
+    schemas[name] = lean(all.components.schemas[name]);
+    collect(schemas[name]);
+  }
+  Object.values(value).forEach(collect);
+};
+for (const [path, methods] of Object.entries(all.paths)) {
+  for (const [method, operation] of Object.entries(methods)) {
+    if (!missing.delete(operation.operationId)) continue;
+    const kept = lean(operation);
+    kept.description = undefined;
+    kept.parameters = kept.parameters?.filter((p) => p.in !== "header");
+    kept.responses = Object.fromEntries(Object.entries(kept.responses).filter(([status]) => status < "300" || status === "default"));
+    (paths[path] ??= {})[method] = kept;
+    collect(kept);
+  }
+}
+if (missing.size > 0) throw new Error("the contract lacks " + [...missing]);
+const sorted = (object) => Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
+console.log(JSON.stringify({ openapi: all.openapi, info: { title: all.info.title, version: all.info.version }, paths: sorted(paths), components: { schemas: sorted(schemas) } }, null, 1));

@@ -1,0 +1,93 @@
+"""Canonical JSON (RFC 8785), in which an integer beyond 2^53-1 keeps its digits."""
+import hashlib
+import json
+import math
+
+from .errors import misused
+
+
+def frozen(value, path):
+    """A deep copy. What is decided about is a copy, so that nothing that the program does
+    later changes what is executed. What has no JSON form is refused."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, str):
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            raise misused(path + " must not have half of a surrogate pair")
+        return value
+    if isinstance(value, (list, tuple)):
+        return [frozen(item, "%s[%d]" % (path, i)) for i, item in enumerate(value)]
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {frozen(name, path): frozen(member, path + "." + name) for name, member in value.items()}
+    raise misused(path + " must be a JSON value")
+
+
+def frozen_object(value, path):
+    """The copy of an object of a request, in which None is as good as absent."""
+    copy = frozen(value, path)
+    if not isinstance(copy, dict):
+        raise misused(path + " must be a dict")
+    return {name: member for name, member in copy.items() if member is not None or name == "toolArguments"}
+
+
+def canonical(value):
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, float):
+        return _number(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value):
+    """A number as ECMAScript prints it: the shortest digits, with an exponent from 1e21 on
+    and below 1e-6."""
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        text = digits + "0" * (point - len(digits))
+    elif 0 < point <= 21:
+        text = digits[:point] + "." + digits[point:]
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + digits
+    else:
+        text = digits[0] + ("." + digits[1:] if len(digits) > 1 else "") + "e%+d" % (point - 1)
+    return ("-" if value < 0 else "") + text
+
+
+def sha256(data):
+    """SHA-256 of bytes or of a text, in hexadecimal digits."""
+    return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
+
+
+def _unique(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate member")
+    return members
+
+
+def _refuse(text):
+    raise ValueError(text)
+
+
+def parse(data):
+    """The JSON value of bytes. ValueError if they are no strict JSON."""
+    return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+
+
+def parse_or_none(data):
+    """The JSON value of bytes, None if they are none."""
+    try:
+        return parse(data)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,237 @@
+import { randomUUID } from "node:crypto";
+import type { components } from "./contract.js";
+import { Decision } from "./decision.js";
+import { CountersignError } from "./errors.js";
+import { asObject, errorOf, hostOf, Http, jsonOf, shown, type Clock } from "./http.js";
+import { canonical, frozenObject, isObject, sha256, type JsonObject } from "./json.js";
+import { pay, type PayOptions, type Signer } from "./pay.js";
+import { Keys, type KeySet, type Verified } from "./record.js";
+import { Verdict } from "./verdict.js";
+
+type Schemas = components["schemas"];
+
+/** An action for the gate: a command, and what is known of its surroundings. */
+export type Action = Readonly<Schemas["ActionSafetyQuickGateRequest"]>;
+/** A payment (x402) or a tool call (MCP), exactly as it is to be executed. */
+export type Intent = Readonly<Schemas["IntentInput"]>;
+/** What is reported of an execution, beside its outcome. */
+export type Evidence = Partial<Pick<Schemas["AssuranceBindReceiptRequest"], "settlementId" | "evidenceHashes" | "responseStatus" | "responseBodyHash">> & {
+  /** "failed" if the function returned and what it did failed. */
+  outcome?: "fulfilled" | "failed";
+};
+
+export interface Options {
+  /** Address of the service: https, or http on this machine. */
+  url: string;
+  /** For the gate: svck_... */
+  apiKey?: string;
+  /** For decisions: svco_..., with the scopes assurance:decide, assurance:receipt and assurance:read. */
+  token?: string;
+  /** For decisions: the organization that must have made them. */
+  orgId?: string;
+  /** For decisions: the keys that are trusted to sign them, as saved from /.well-known/jwks.json of the service. */
+  keys?: KeySet;
+  /** "run": actions of medium risk run, too. Default: they stop. */
+  medium?: "run" | "stop";
+  /** Judges actions in this process: see countersign/engine. */
+  engine?: { verdict(action: string): string };
+  /** Of one attempt, in milliseconds; default 10,000. */
+  timeout?: number;
+  /** How requests are sent; default: the fetch of the platform. */
+  fetch?: typeof globalThis.fetch;
+  /** Time; default: that of the platform. */
+  clock?: Clock;
+}
+
+export interface DecideOptions {
+  /** Of the agent's run; default: one for the client. */
+  runId?: string;
+  agentId?: string;
+  purpose?: string;
+  /**
+   * One for each purchase or call that is intended, such as the number of an order. A
+   * program that gives the same one after a restart gets the same decision. Default: a
+   * new one, which is kept over retries.
+   */
+  idempotencyKey?: string;
+}
+
+const quick = "/api/agent-services/action-safety/quick";
+const risks = ["low", "medium", "high", "critical"];
+
+/** A client of the service. Every way it offers to an action goes through a verdict or a decision. */
+export class Countersign {
+  readonly #options: Options;
+  readonly #keys: Keys | undefined;
+  readonly #runId = `run-${randomUUID()}`;
+  /** @internal */
+  readonly http: Http;
+  /** Ids of the decisions that were executed. @internal */
+  readonly used = new Set<string>();
+
+  constructor(options: Options) {
+    const url = new URL(options.url);
+    if (url.protocol !== "https:" && !["localhost", "127.0.0.1", "[::1]"].includes(url.hostname)) { // check: https
+      throw new CountersignError("misused", "url must begin with https, or name this machine");
+    }
+    this.#options = { ...options, url: options.url.replace(/\/+$/, "") };
+    this.#keys = options.keys && new Keys(options.keys);
+    this.http = new Http(options.fetch ?? globalThis.fetch, options.timeout ?? 10_000,
+      options.clock ?? { now: Date.now, sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)) });
+  }
+
+  /** Asks the gate about an action. It is copied: later changes of the argument change nothing. */
+  async gate(action: Action): Promise<Verdict> {
+    const judged = frozenObject(action, "action") as JsonObject & Action;
+    const answer = await this.#judge(judged);
+    if (answer.service !== "action-safety-quick-gate" || answer.status !== "scored") { // check: verdict
+      throw notVerified("it is not a verdict");
+    }
+    const { failClosedOnUnmatched: _, ...bound } = judged;
+    if (answer.actionHash !== sha256("svc-action-v1\n" + canonical(bound as JsonObject))) { // check: action
+      throw notVerified("it is about another action");
+    }
+    const risk = answer.risk as string;
+    if (!risks.includes(risk) || typeof answer.requiresApproval !== "boolean") { // check: risk-known
+      throw notVerified("it has no risk that is known");
+    }
+    const ruleIds = Array.isArray(answer.matchedRuleIds) ? answer.matchedRuleIds.map(shown) : [];
+    let stopped = false;
+    if (risk !== "low" && !(risk === "medium" && this.#options.medium === "run")) { // check: risk
+      stopped = true;
+    }
+    if (answer.requiresApproval) { // check: requires-approval
+      stopped = true;
+    }
+    return new Verdict(judged, risk, ruleIds, stopped ? await this.#stopped(risk, ruleIds) : undefined);
+  }
+
+  async #judge(action: JsonObject): Promise<JsonObject> {
+    if (this.#options.engine) return asObject(JSON.parse(this.#options.engine.verdict(canonical(action))), "the verdict");
+    const headers: Record<string, string> = { "Idempotency-Key": randomUUID() };
+    if (this.#options.apiKey) headers["X-API-Key"] = this.#options.apiKey;
+    const { body } = await this.#send("POST", quick, [200], headers, action);
+    return body;
+  }
+
+  /** The error of a verdict that stops, in words for a model: why, and the safer way. */
+  async #stopped(risk: string, ruleIds: readonly string[]): Promise<CountersignError> {
+    let why = `its risk is ${risk}${ruleIds.length > 0 ? ` (${ruleIds.join(", ")})` : ""}`;
+    if (ruleIds[0] !== undefined && !this.#options.engine) {
+      try { // The words are a help. Without them it stops all the same.
+        const rule = jsonOf(await this.http.once({ method: "GET", url: `${this.#options.url}/api/rules/${encodeURIComponent(ruleIds[0])}`, headers: {} }));
+        if (isObject(rule) && rule.title !== undefined) why += `. ${shown(rule.title)}: ${shown(rule.why)}. Instead: ${shown(rule.instead)}`;
+      } catch { /* as above */ }
+    }
+    return new CountersignError("stopped", `Countersign stopped this action and nothing was run: ${why}. Do not try to reach the same in another way; ask a person if it is needed.`);
+  }
+
+  /**
+   * Asks for a signed decision about a payment or a tool call. The intent is copied:
+   * later changes of the argument change nothing.
+   */
+  async decide(intent: Intent, options: DecideOptions = {}): Promise<Decision> {
+    const decided = frozenObject(intent, "intent") as JsonObject & Intent;
+    const { keys, orgId } = this.#forDecisions();
+    const idempotencyKey = options.idempotencyKey ?? randomUUID();
+    const { runId = this.#runId, agentId, purpose } = options;
+    const protocol = "resourceUrl" in decided ? "x402" : "mcp";
+    const request = frozenObject({ protocol, idempotencyKey, subject: { runId, agentId, purpose }, intent: decided }, "request");
+    const { body } = await this.#send("POST", "/api/assurance/decisions", [200, 201], this.#bearer(), request);
+    const verified = keys.verify(body, "application/vnd.svc.decision.v1+json");
+    const { record } = verified;
+    if (record.orgId !== orgId) { // check: organization
+      throw notVerified("it is of another organization");
+    }
+    if (record.idempotencyKeyHash !== sha256(idempotencyKey)) { // check: idempotency-key
+      throw notVerified("it answers another request");
+    }
+    const { toolArguments, ...accepted } = decided as JsonObject;
+    if (!sameIntent(record, toolArguments === undefined ? accepted : { ...accepted, toolArguments: sha256(canonical(toolArguments)) })) { // check: intent
+      throw notVerified("it is about another intent");
+    }
+    if (record.assuranceActionHash !== actionHash(protocol, record.normalized)) { // check: action-hash
+      throw notVerified("its action hash is that of another action");
+    }
+    return new Decision(this, decided, verified);
+  }
+
+  /**
+   * A fetch that pays by x402 what the organization's policy allows. The offer of the
+   * seller that was decided about is the offer that is signed.
+   */
+  pay(url: string | URL, signer: Signer, options: PayOptions = {}): Promise<Response> {
+    return pay(this, String(url), signer, options);
+  }
+
+  /** Whether a decision may still be acted on. @internal */
+  async standing(id: string): Promise<JsonObject> {
+    return (await this.#send("GET", `/api/assurance/decisions/${encodeURIComponent(id)}/standing`, [200], this.#bearer())).body;
+  }
+
+  /** What a person said about a decision; undefined: nothing yet. @internal */
+  async approval(id: string): Promise<Verified | undefined> {
+    const { status, body } = await this.#send("GET", `/api/assurance/decisions/${encodeURIComponent(id)}/approval`, [200, 404], this.#bearer());
+    return status === 404 ? undefined : this.#forDecisions().keys.verify(body, "application/vnd.svc.approval.v1+json");
+  }
+
+  /** Sends a receipt. @internal */
+  async report(receipt: JsonObject): Promise<Verified> {
+    const { body } = await this.#send("POST", "/api/assurance/receipts", [200, 201], this.#bearer(), receipt);
+    return this.#forDecisions().keys.verify(body, "application/vnd.svc.assurance-receipt.v1+json");
+  }
+
+  #forDecisions(): { keys: Keys; orgId: string } {
+    const { orgId, token } = this.#options;
+    if (this.#keys === undefined || !orgId || !token) { // check: configured
+      throw new CountersignError("misused", "decisions need token, orgId and keys");
+    }
+    return { keys: this.#keys, orgId };
+  }
+
+  #bearer(): Record<string, string> {
+    return { Authorization: `Bearer ${this.#options.token}` };
+  }
+
+  /** Sends a request to the service, and takes no answer but those with a good status and a JSON object. */
+  async #send(method: string, path: string, good: readonly number[], headers: Record<string, string>, value?: JsonObject): Promise<{ status: number; body: JsonObject }> {
+    const reply = await this.http.patiently({
+      method, url: this.#options.url + path, headers: value ? { ...headers, "Content-Type": "application/json" } : headers, body: value && canonical(value),
+    }, ({ status, ...rest }) => status >= 500 || (status === 429 && !isQuota(jsonOf({ status, ...rest }))) || (good.includes(status) && jsonOf({ status, ...rest }) === undefined));
+    const { status } = reply;
+    const body = jsonOf(reply);
+    const says = errorOf(body) || `status ${status}`;
+    if (isQuota(body)) { // check: quota
+      throw new CountersignError("quota_exhausted", `the free calls of the month are used up: ${says}`, { status, upgradeUrl: shown(body.upgradeUrl) });
+    }
+    if (status === 402) { // check: payment-required
+      throw new CountersignError("payment_required", `the call has to be paid, or needs an API key: ${says}`, { status });
+    }
+    if (!good.includes(status)) { // check: status
+      throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request, and nothing was run: ${says}`, { status });
+    }
+    return { status, body: asObject(body, "the answer of the service") };
+  }
+}
+
+function isQuota(body: unknown): body is JsonObject {
+  return isObject(body) && body.code === "quota_exhausted";
+}
+
+function notVerified(why: string): CountersignError {
+  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
+}
+
+function sameIntent(record: JsonObject, accepted: JsonObject): boolean {
+  return isObject(record.intent) && canonical(record.intent) === canonical(accepted);
+}
+
+const bound = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier", "serverId", "serverUrl", "toolName", "toolArgumentsHash"];
+
+/** assuranceActionHash of an intent in normal form. */
+function actionHash(protocol: string, normalized: unknown): string | undefined {
+  if (!isObject(normalized)) return undefined;
+  const names = "amountUnits" in normalized ? bound : [...bound, "amountUsd"];
+  const action = Object.fromEntries(Object.entries(normalized).filter(([name]) => names.includes(name)));
+  return sha256("svc-assurance-action-v1\n" + canonical({ intent: action, protocol }));
+}

@@ -36,7 +36,8 @@ type Invocation struct {
 	Scratch  bool // in a container made for it, whose files nobody misses
 	Src      *Source
 	From, To int
-	Classes  []paths.Class // of the operands, once somebody asks
+	Classes  []paths.Class // of the operands, once a rule asks for them
+	Method   string        // of the HTTP request, once a rule asks for it
 }
 
 // Assign is a NAME=value in front of a command.

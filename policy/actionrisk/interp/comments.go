@@ -90,7 +90,10 @@ func (l *slashLine) comment(f *syntax.File) bool {
 
 // SplitFunctions ends the body of a function where its compound command ends. The parser
 // takes all of f() { a; } && b for the body, while a shell defines f and then runs b.
-func SplitFunctions(f *syntax.File) {
+func SplitFunctions(f *syntax.File, text string) {
+	if !strings.ContainsAny(text, "|&") {
+		return // no list, so none that a body could take in
+	}
 	syntax.Walk(f, func(n syntax.Node) bool {
 		s, _ := n.(*syntax.Stmt)
 		if s == nil {

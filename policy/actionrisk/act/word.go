@@ -36,11 +36,15 @@ func (w Word) Tail(i int) Word {
 // Printable shows a text on one line: holes as "$?", control characters as
 // blanks, at most 80 characters, secrets masked.
 func Printable(text string) string {
+	const shown = 80
 	text = Mask(text)
+	if len(text) <= shown && scan.Plain(text) && !strings.ContainsAny(text, "\n\t\r") {
+		return text
+	}
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
-		if n++; n > 80 {
+		if n++; n > shown {
 			break
 		}
 		switch {

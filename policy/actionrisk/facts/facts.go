@@ -52,7 +52,20 @@ type Matcher struct {
 type Way struct {
 	Rule *Rule
 	*Matcher
-	Place int // among all ways
+	Place   int    // among all ways
+	Letters uint32 // the FirstLetter of each of Sub: a call with another subcommand is not looked at further; 0 if Sub is empty
+}
+
+// FirstLetter is a bit for the first letter of a word. A word that begins with a star, as
+// any word may that it stands for, has all bits.
+func FirstLetter(word string) uint32 {
+	switch {
+	case word == "":
+		return 0
+	case word[0] == '*':
+		return ^uint32(0)
+	}
+	return 1 << (word[0] % 32)
 }
 
 // table is a file of rules.
@@ -174,7 +187,15 @@ func (c *Set) readRules(read rules.TableReader) error {
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", r.ID, err)
 			}
-			c.about(&Way{r, m, c.Ways}, names, programs, other)
+			w := &Way{Rule: r, Matcher: m, Place: c.Ways}
+			paths, err := c.Names(m.Sub)
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", r.ID, err)
+			}
+			for _, path := range paths {
+				w.Letters |= FirstLetter(path)
+			}
+			c.about(w, names, programs, other)
 			c.Ways++
 		}
 	}

@@ -16,6 +16,9 @@ const maxEndedComments = 16
 // several lines end in a comment.
 func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 	lines := slashed(text)
+	if len(lines) == 0 {
+		return text, true
+	}
 	one := []byte(text)
 	for i := 0; i < maxEndedComments && len(lines) > 0; i++ {
 		// A comment that is ended changes what the lines after it are, so each round

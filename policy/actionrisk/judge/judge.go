@@ -21,7 +21,6 @@ type matcher struct {
 	rule           *facts.Rule
 	kind           string
 	sub            []string
-	begins         string // the first letter of each of sub
 	any, all, none []string
 	where          []condition
 }
@@ -98,9 +97,6 @@ func (b *Bench) prepare(w *facts.Way) (*matcher, error) {
 		}
 		m.where = append(m.where, c)
 	}
-	for _, path := range m.sub {
-		m.begins += path[:1]
-	}
 	return m, nil
 }
 
@@ -129,9 +125,12 @@ func (b *Bench) condition(text string) (c condition, err error) {
 
 // Match reports every rule that holds for the item and tells whether one did.
 func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
-	found := false
+	found, letter := false, facts.FirstLetter(it.Subcommand())
 	try := func(list []*facts.Way) {
 		for _, w := range list {
+			if w.Letters != 0 && w.Letters&letter == 0 {
+				continue
+			}
 			if it.Inv != nil && (it.Inv.Dry && !OutlastsDryRun(w.Rule) || it.Inv.Scratch && !OutlastsScratch(w.Rule)) {
 				continue
 			}
@@ -174,7 +173,7 @@ func OutlastsScratch(r *facts.Rule) bool {
 // matches tells whether all of m holds for the item, and about which word.
 func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 	var about act.Word
-	if m.kind != it.Kind || len(m.sub) > 0 && !m.under(it) || !m.given(it) {
+	if m.kind != it.Kind || len(m.sub) > 0 && !it.UnderAny(m.sub) || !m.given(it) {
 		return about, false
 	}
 	for i := range m.where {
@@ -189,17 +188,6 @@ func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 		}
 	}
 	return about, true
-}
-
-// under tells whether one of the subcommands is called. For most ways to a rule the first
-// letter shows that none is.
-func (m *matcher) under(it *act.Item) bool {
-	if it.Inv != nil && len(it.Inv.Operands) > 0 {
-		if word := it.Inv.Operands[0].Text; word != "" && strings.IndexByte(m.begins, word[0]) < 0 && strings.IndexByte(m.begins, '*') < 0 {
-			return false
-		}
-	}
-	return it.UnderAny(m.sub)
 }
 
 // given tells whether the item has the options and words that m asks for.
